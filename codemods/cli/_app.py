@@ -1,0 +1,99 @@
+"""The commands put together, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import codemods.cli
+from codemods import __version__
+from codemods.cli._terminal import TROUBLE, UserError, complain
+
+
+def command_names() -> tuple[str, ...]:
+    """Return the names of all commands, which are those of the modules beside this one."""
+    modules = (module.name for module in pkgutil.iter_modules(codemods.cli.__path__))
+    return tuple(sorted(name for name in modules if not name.startswith("_")))
+
+
+def build(names: Sequence[str]) -> typer.Typer:
+    """Return the application with the commands ``names``."""
+    app = typer.Typer(
+        name="codemod",
+        help="Find, rewrite and prove away the autograd-graph mistakes of PyTorch training code.",
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    # A callback keeps the command's name on the command line, however few commands there are.
+    app.callback(invoke_without_command=True)(_root)
+    for name in names:
+        app.command(name)(importlib.import_module(f"codemods.cli.{name}").command)
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line ``arguments``, return the exit status; raises only KeyboardInterrupt and BrokenPipeError."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            # A path or a message may hold what the terminal's encoding has not.
+            reconfigure(errors="backslashreplace")
+    names = command_names()
+    if arguments and arguments[0] in names:
+        names = (arguments[0],)
+    try:
+        status = build(names)(list(arguments), prog_name="codemod", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except (BrokenPipeError, SystemExit):
+        # Asked not to exit by itself, the library that parses options still does for a broken pipe, and only for that.
+        raise BrokenPipeError from None
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except UserError as error:
+        complain(str(error))
+        return TROUBLE
+    except Exception as error:
+        show = getattr(error, "show", None)
+        if show is not None:
+            # Bad usage, told by the library that parses the options.
+            show()
+            return TROUBLE
+        return _own_error(error, verbose="-v" in arguments or "--verbose" in arguments)
+
+
+def _own_error(error: Exception, *, verbose: bool) -> int:
+    text = " ".join(str(error).split())
+    complain(f"internal error, please report it: {type(error).__name__}: {text}")
+    if verbose:
+        for frame in traceback.extract_tb(error.__traceback__):
+            print(f"  in {frame.name}, {frame.filename}:{frame.lineno}", file=sys.stderr)
+    else:
+        print("  (-v says where)", file=sys.stderr)
+    return TROUBLE
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"codemod {__version__}")
+        raise typer.Exit(0)
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> int:
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        return TROUBLE
+    return 0

@@ -1,0 +1,176 @@
+"""The options that commands share, and what they come to together with the configuration file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from codemods.check import Targets, read_targets, text_target
+from codemods.cli._terminal import ProgressBar, UserError, wants_colour
+from codemods.options import Options
+from codemods.reports import Detail, Report, formats, renderer
+from codemods.rules import UnknownRule, require_known
+from codemods.source.config import ConfigError, find_config, load_config
+from codemods.source.errors import MissingPath
+
+# What an option may be, its default first.
+CHOICES = {
+    "format": ("text", *(name for name in formats() if name != "text")),
+    "color": ("auto", "always", "never"),
+    "hidden_state": ("auto", "reinit", "detach"),
+    "total_style": ("auto", "float", "item", "detach"),
+    "no_grad_style": ("auto", "decorator", "with"),
+}
+
+Paths = Annotated[
+    list[str], typer.Argument(metavar="PATH", help="Files, folders, or - for standard input.", show_default=False)
+]
+Select = Annotated[list[str] | None, typer.Option("--select", metavar="RULE,...", help="Only these rules.")]
+Ignore = Annotated[list[str] | None, typer.Option("--ignore", metavar="RULE,...", help="All rules but these.")]
+Unsafe = Annotated[
+    bool | None, typer.Option("--unsafe/--no-unsafe", help="Also make rewrites that change what is learned.")
+]
+HiddenState = Annotated[
+    str | None, typer.Option("--hidden-state", metavar="auto|reinit|detach", help="How carried state is cut.")
+]
+TotalStyle = Annotated[
+    str | None, typer.Option("--total-style", metavar="auto|float|item|detach", help="How a total is detached.")
+]
+NoGradStyle = Annotated[
+    str | None, typer.Option("--no-grad-style", metavar="auto|decorator|with", help="How gradients are switched off.")
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar="GLOB", help="Leave out what fits, as in .gitignore; repeatable."),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Read [tool.codemod] from here, not from pyproject.toml."),
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Worker processes.")]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="|".join(CHOICES["format"]), help="The form of the report.")
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there what would go to standard output.")
+]
+Color = Annotated[
+    str | None, typer.Option("--color", metavar="|".join(CHOICES["color"]), help="Colours on the terminal.")
+]
+Quiet = Annotated[bool | None, typer.Option("--quiet", "-q", help="No summary, no progress.")]
+Verbose = Annotated[bool | None, typer.Option("--verbose", "-v", help="Trails, remedies, notes, and where we failed.")]
+NoCache = Annotated[
+    bool | None, typer.Option("--no-cache", help="Trust no earlier run; nothing is kept between runs yet.")
+]
+StdinFilename = Annotated[str, typer.Option("--stdin-filename", metavar="PATH", help="The name under which - is read.")]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command's work, its options settled: what to look at, for what, and how to tell."""
+
+    targets: Targets
+    options: Options
+    jobs: int | None
+    format: str
+    output: Path | None
+    detail: Detail
+    color: str
+    exit_code: bool
+    stdin: bytes | None
+
+    def render(self, report: Report, *, colour: bool) -> str | bytes:
+        """Return the report in the form that was asked for: text, or for programs the bytes."""
+        text = renderer(self.format)(report, self.detail, colour=colour)
+        return text if self.format == "text" else text.encode("utf-8", "backslashreplace")
+
+    def colour(self, *, to_stderr: bool = False) -> bool:
+        """Tell whether what goes to the output, or to standard error, is to be coloured."""
+        if self.output is not None and not to_stderr:
+            return self.color == "always"
+        return wants_colour(sys.stderr if to_stderr else sys.stdout, self.color)
+
+    @property
+    def progress(self) -> ProgressBar:
+        """A new progress bar."""
+        return ProgressBar(quiet=self.detail is Detail.QUIET)
+
+
+def settle(
+    paths: Sequence[str],
+    *,
+    config: Path | None,
+    stdin_filename: str,
+    select: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+    **given: object,
+) -> Job:
+    """Return the job that the command line describes, its files found and read.
+
+    What is None or empty was not given, and comes from the configuration file nearest to the first path. Raises
+    :class:`UserError` for options that make no sense.
+    """
+    if "-" in paths and len(paths) > 1:
+        raise UserError("- (standard input) cannot be combined with other paths")
+    start = stdin_filename if paths[0] == "-" else paths[0]
+    chosen: dict[str, Any] = {
+        "select": _names(select),
+        "ignore": _names(ignore),
+        "exclude": tuple(exclude or ()),
+        **given,
+    }
+    try:
+        settings = load_config(start, config)
+        root = None if chosen["exclude"] else config or find_config(start)
+    except ConfigError as error:
+        raise UserError(str(error)) from None
+    for name, value in settings.items():
+        if chosen.get(name) in (None, ()):
+            chosen[name] = value
+    for name, choices in CHOICES.items():
+        chosen[name] = chosen.get(name) or choices[0]
+        if chosen[name] not in choices:
+            raise UserError(f"--{name.replace('_', '-')} {chosen[name]}: must be one of {', '.join(choices)}")
+    if chosen.get("quiet") and chosen.get("verbose"):
+        raise UserError("--quiet and --verbose exclude each other")
+    try:
+        require_known((*chosen["select"], *chosen["ignore"]))
+    except UnknownRule as error:
+        raise UserError(str(error)) from None
+    stdin = sys.stdin.buffer.read() if paths[0] == "-" else None
+    try:
+        targets = (
+            read_targets(paths, exclude=chosen["exclude"], exclude_root=root.parent if root else None)
+            if stdin is None
+            else text_target(stdin, stdin_filename)
+        )
+    except MissingPath as error:
+        raise UserError(str(error)) from None
+    return Job(
+        targets=targets,
+        options=Options(
+            select=chosen["select"],
+            ignore=chosen["ignore"],
+            unsafe=bool(chosen.get("unsafe")),
+            hidden_state=chosen["hidden_state"],
+            total_style=chosen["total_style"],
+            no_grad_style=chosen["no_grad_style"],
+        ),
+        jobs=chosen.get("jobs") or None,
+        format=chosen["format"],
+        output=Path(chosen["output"]) if chosen.get("output") else None,
+        detail=Detail.QUIET if chosen.get("quiet") else Detail.VERBOSE if chosen.get("verbose") else Detail.NORMAL,
+        color=chosen["color"],
+        exit_code=bool(chosen.get("exit_code")),
+        stdin=stdin,
+    )
+
+
+def _names(values: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for value in values or () for name in value.split(",") if name.strip()))

@@ -1,0 +1,93 @@
+"""Streams, colours, exit statuses and the progress bar."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+FINE = 0
+FOUND = 1
+TROUBLE = 2
+
+
+class UserError(Exception):
+    """Something the user has to put right; its text is the one sentence that says what."""
+
+
+def complain(message: str) -> None:
+    """Say ``message`` on standard error, as a sentence of ours."""
+    from codemods.diffs import printable
+
+    print(f"codemod: {printable(message)}", file=sys.stderr)
+
+
+def wants_colour(stream: TextIO, choice: str) -> bool:
+    """Tell whether to colour what goes to ``stream``, by ``choice`` (auto, always or never)."""
+    if choice != "auto":
+        return choice == "always"
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None) -> None:
+    """Write ``data`` to the file ``output``, else to ``stream``, by default standard output; text as UTF-8 in a file.
+
+    Raises :class:`UserError` if the file cannot be written.
+    """
+    if output is not None:
+        raw = data if isinstance(data, bytes) else data.encode("utf-8", "backslashreplace")
+        try:
+            output.write_bytes(raw)
+        except OSError as error:
+            raise UserError(f"cannot write {output}: {(error.strerror or str(error)).lower()}") from None
+        return
+    target = stream or sys.stdout
+    if isinstance(data, bytes):
+        target.flush()
+        target.buffer.write(data)
+        target.buffer.flush()
+    else:
+        target.write(data)
+
+
+class ProgressBar:
+    """A bar on standard error for a job that takes more than ``patience`` seconds, if a person is watching."""
+
+    def __init__(self, *, quiet: bool, patience: float = 1.0) -> None:
+        self._watched = not quiet and sys.stderr.isatty()
+        self._due = time.monotonic() + patience
+        self._shown = 0.0
+        self._bar: Progress | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` files are finished."""
+        now = time.monotonic()
+        if not self._watched or now < self._due or (now - self._shown < 0.1 and done < total):
+            return
+        self._shown = now
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            # Without its refreshing thread: worker processes are forked beside it.
+            self._bar = Progress(console=Console(stderr=True), auto_refresh=False, transient=True)
+            self._bar.start()
+            self._bar.add_task("reading the code", total=total)
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+        self._bar.refresh()
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

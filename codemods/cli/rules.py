@@ -1,0 +1,24 @@
+"""``codemod rules``: what rules there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from codemods.cli._terminal import FINE, UserError, emit
+
+
+def command(
+    format: Annotated[str, typer.Option("--format", metavar="text|json", help="The form of the list.")] = "text",
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the list there.")] = None,
+) -> int:
+    """List the rules with what their rewrites promise."""
+    from codemods.explain import catalogue, list_as_json, list_as_text
+
+    renderers = {"text": list_as_text, "json": list_as_json}
+    if format not in renderers:
+        raise UserError(f"--format {format}: no such format; there are {', '.join(sorted(renderers))}")
+    emit(renderers[format](catalogue()), output)
+    return FINE

@@ -1,0 +1,222 @@
+"""Unified diffs: bytes for ``git apply`` and ``patch -p1``, colours for people.
+
+A diff that a program takes must hold the bytes of the file: its own encoding, its BOM, its line ends. Lines end at
+``\\n`` and nowhere else, as git and patch see it; a lone carriage return, a form feed or a Unicode line separator is
+part of a line, whatever :meth:`str.splitlines` thinks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from typing import AnyStr, NamedTuple
+
+_NO_NEWLINE = b"\\ No newline at end of file\n"
+_NAME_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+_TOKEN = re.compile(r"\w+|[^\S\n]+|\n|[^\w\s]")
+
+_RESET = "\x1b[0m"
+_BOLD = "\x1b[1m"
+_CYAN = "\x1b[36m"
+_COLOUR = {"-": "\x1b[31m", "+": "\x1b[32m"}
+_MARK_ON, _MARK_OFF = "\x1b[7m", "\x1b[27m"
+
+
+class Block(NamedTuple):
+    """``old[old_start:old_end]`` became ``new[new_start:new_end]``; ``same`` where they are equal."""
+
+    same: bool
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+def blocks(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> list[Block]:
+    """Return how the lines ``old`` became the lines ``new``: equal and changed blocks in turn, covering both."""
+    head = 0
+    shortest = min(len(old), len(new))
+    while head < shortest and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < shortest - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    found = [Block(True, 0, head, 0, head)] if head else []
+    matcher = difflib.SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail])
+    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        found.append(Block(tag == "equal", old_start + head, old_end + head, new_start + head, new_end + head))
+    if tail:
+        found.append(Block(True, len(old) - tail, len(old), len(new) - tail, len(new)))
+    return found
+
+
+def _hunks(found: Sequence[Block], context: int) -> Iterator[list[Block]]:
+    hunk: list[Block] = []
+    for index, block in enumerate(found):
+        if not block.same:
+            hunk.append(block)
+            continue
+        size = block.old_end - block.old_start
+        lead = context if index else 0
+        follow = context if index + 1 < len(found) else 0
+        if size <= lead + follow:
+            hunk.append(block)
+            continue
+        if lead:
+            hunk.append(Block(True, block.old_start, block.old_start + lead, block.new_start, block.new_start + lead))
+        if any(not part.same for part in hunk):
+            yield hunk
+        hunk = []
+        if follow:
+            hunk.append(Block(True, block.old_end - follow, block.old_end, block.new_end - follow, block.new_end))
+    if any(not part.same for part in hunk):
+        yield hunk
+
+
+def _range(start: int, end: int) -> str:
+    size = end - start
+    # By the format, an empty range names the line before it.
+    return str(start + 1) if size == 1 else f"{start + 1 if size else start},{size}"
+
+
+def _hunk_header(hunk: Sequence[Block]) -> str:
+    old = _range(hunk[0].old_start, hunk[-1].old_end)
+    new = _range(hunk[0].new_start, hunk[-1].new_end)
+    return f"@@ -{old} +{new} @@"
+
+
+def header_name(side: str, path: str) -> bytes:
+    """Return ``path`` as a ``---`` or ``+++`` line names it, under ``side`` (``a`` or ``b``).
+
+    A name with control characters, quotes or backslashes is quoted as git quotes it; one with blanks is ended by a tab,
+    because patch would end it at the first blank.
+    """
+    name = f"{side}/{path.lstrip('/')}"
+    raw = name.encode("utf-8", "surrogateescape")
+    if any(byte < 32 or byte in (34, 92, 127) for byte in raw):
+        quoted = "".join(_NAME_ESCAPES.get(byte, chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in raw)
+        return f'"{quoted}"'.encode()
+    return raw + (b"\t" if b" " in raw else b"")
+
+
+def unified(path: str, old: bytes, new: bytes, *, context: int = 3) -> bytes:
+    """Return the diff of one file, from its bytes ``old`` to its bytes ``new``; empty where they are equal.
+
+    ``path`` is relative to the folder in which the diff will be applied, with ``/``.
+    """
+    if old == new:
+        return b""
+    old_lines, new_lines = _lines(old), _lines(new)
+    out = [b"--- " + header_name("a", path) + b"\n", b"+++ " + header_name("b", path) + b"\n"]
+    for hunk in _hunks(blocks(old_lines, new_lines), context):
+        out.append(_hunk_header(hunk).encode() + b"\n")
+        for block in hunk:
+            for sign, lines in _signed(block, old_lines, new_lines):
+                for line in lines:
+                    out.append(sign.encode() + line)
+                    if not line.endswith(b"\n"):
+                        out.append(b"\n" + _NO_NEWLINE)
+    return b"".join(out)
+
+
+def coloured(path: str, old: str, new: str, *, context: int = 3) -> str:
+    """Return the same diff of two texts for a terminal: colours, and the changed words of changed lines marked.
+
+    Control characters of the source are shown in caret notation, so that no file can drive the terminal.
+    """
+    if old == new:
+        return ""
+    old_lines, new_lines = _lines(old), _lines(new)
+    shown = printable(path)
+    out = [f"{_BOLD}--- a/{shown}{_RESET}", f"{_BOLD}+++ b/{shown}{_RESET}"]
+    for hunk in _hunks(blocks(old_lines, new_lines), context):
+        out.append(_CYAN + _hunk_header(hunk) + _RESET)
+        for block in hunk:
+            if block.same:
+                out.extend(" " + printable(line.rstrip("\r\n")) for line in old_lines[block.old_start : block.old_end])
+                continue
+            removed = old_lines[block.old_start : block.old_end]
+            added = new_lines[block.new_start : block.new_end]
+            for sign, raw, lines in zip("-+", (removed, added), mark_words(removed, added), strict=True):
+                out.extend(f"{_COLOUR[sign]}{sign}{line}{_RESET}" for line in lines)
+                if raw and not raw[-1].endswith("\n"):
+                    out.append(_NO_NEWLINE.decode().rstrip())
+    return "\n".join(out) + "\n"
+
+
+def mark_words(removed: Sequence[str], added: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return both sides of a change, without line ends, the words that differ between them in reverse video.
+
+    A line that has nothing in common with the other side is left without marks: there the colour says it all.
+    """
+    plain = ([printable(line.rstrip("\r\n")) for line in removed], [printable(line.rstrip("\r\n")) for line in added])
+    if not removed or not added:
+        return plain
+    from diff_match_patch import diff_match_patch
+
+    numbers: dict[str, str] = {}
+    before = _as_characters("\n".join(plain[0]), numbers)
+    after = _as_characters("\n".join(plain[1]), numbers)
+    if len(numbers) > 0xD000:
+        return plain
+    words = {character: word for word, character in numbers.items()}
+    matcher = diff_match_patch()
+    differences = matcher.diff_main(before, after, False)
+    sides: tuple[list[tuple[bool, str]], list[tuple[bool, str]]] = ([], [])
+    for operation, characters in differences:
+        for character in characters:
+            if operation <= 0:
+                sides[0].append((operation != 0, words[character]))
+            if operation >= 0:
+                sides[1].append((operation != 0, words[character]))
+    return _marked(sides[0]), _marked(sides[1])
+
+
+def _as_characters(text: str, numbers: dict[str, str]) -> str:
+    # diff-match-patch compares characters; one private character a word makes it compare words.
+    return "".join(numbers.setdefault(word, chr(0x100 + len(numbers))) for word in _TOKEN.findall(text))
+
+
+def _marked(words: Sequence[tuple[bool, str]]) -> list[str]:
+    lines: list[list[tuple[bool, str]]] = [[]]
+    for changed, word in words:
+        if word == "\n":
+            lines.append([])
+        else:
+            lines[-1].append((changed, word))
+    out = []
+    for line in lines:
+        if all(changed or word.isspace() for changed, word in line):
+            out.append("".join(word for _, word in line))
+            continue
+        text, inside = "", False
+        for changed, word in line:
+            if changed != inside:
+                text += _MARK_ON if changed else _MARK_OFF
+                inside = changed
+            text += word
+        out.append(text + (_MARK_OFF if inside else ""))
+    return out
+
+
+def _signed(block: Block, old: Sequence[AnyStr], new: Sequence[AnyStr]) -> list[tuple[str, Sequence[AnyStr]]]:
+    if block.same:
+        return [(" ", old[block.old_start : block.old_end])]
+    return [("-", old[block.old_start : block.old_end]), ("+", new[block.new_start : block.new_end])]
+
+
+def _lines(text: AnyStr) -> list[AnyStr]:
+    if isinstance(text, bytes):
+        return [part for part in re.split(rb"(?<=\n)", text) if part]
+    return [part for part in re.split(r"(?<=\n)", text) if part]
+
+
+def printable(text: str) -> str:
+    """Return ``text`` with control characters in caret notation, so that no file can drive a terminal."""
+    return "".join(
+        character
+        if character == "\t" or not (character < " " or "\x7f" <= character <= "\x9f")
+        else (f"^{chr(ord(character) ^ 64)}" if ord(character) < 128 else f"\\x{ord(character):02x}")
+        for character in text
+    )

@@ -1,0 +1,161 @@
+"""Make all edits of one file in one go."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Sequence
+from typing import cast
+
+import libcst as cst
+
+from codemods.edits.arguments import drop_arguments
+from codemods.edits.decorators import add_decorator
+from codemods.edits.expressions import fit_expression, replace_expression, wrap_expression
+from codemods.edits.imports import drop_names, unused_names
+from codemods.edits.model import Edit, EditError
+from codemods.edits.plan import Plan, make_plan, plan_unused
+from codemods.edits.positions import BOM, split_lines
+from codemods.edits.source import Source, StatementNode
+from codemods.edits.statements import as_line
+from codemods.edits.suites import Layout, Suite, change_suite, split_header, statements_of
+from codemods.edits.whitespace import (
+    Lines,
+    Statement,
+    leading_lines,
+    settled,
+    split_attached,
+    with_leading_lines,
+)
+
+
+def apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str:
+    """Return ``text`` with ``edits`` made in it, all of them, and every byte that they do not concern as it was.
+
+    Every edit names its target by its place in ``text``; a byte order mark counts for nothing. Identical edits are made
+    once. Imports that the edits leave without a use are removed, but for names in ``exported``, which other files need.
+
+    Raises EditError if a target is not there, if edits contradict each other, if an edit cannot be made where it is
+    asked for, or if the result would not be Python.
+    """
+    if not edits:
+        return text
+    mark = BOM if text.startswith(BOM) else ""
+    try:
+        return mark + _edited(text.removeprefix(BOM), edits, exported)
+    except RecursionError:
+        raise EditError("nested too deeply") from None
+    except cst.CSTValidationError as error:
+        raise EditError(f"the result would not be Python: {error}") from error
+
+
+def _edited(text: str, edits: Sequence[Edit], exported: Collection[str]) -> str:
+    source = Source(text)
+    plan = make_plan(source, edits)
+    result = _rewritten(source, plan)
+    after = _parsed(result)
+    unused = unused_names(source.tree, after, source.lines, split_lines(result), source.ast_parents, exported)
+    if plan_unused(plan, source, unused):
+        result = _rewritten(source, plan)
+        _parsed(result)
+    return result
+
+
+def _rewritten(source: Source, plan: Plan) -> str:
+    module = source.module.visit(_Rewriter(source, plan))
+    assert isinstance(module, cst.Module)
+    return module.code
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        raise EditError(f"the result would not be Python: {error}") from error
+
+
+class _Rewriter(cst.CSTTransformer):
+    """Makes the changes of a plan from the leaves up; what moves is rewritten when its new suite asks for it."""
+
+    def __init__(self, source: Source, plan: Plan) -> None:
+        super().__init__()
+        self.source = source
+        self.plan = plan
+        self.moved: dict[cst.CSTNode, cst.CSTNode] = {}
+        self.on_the_way: set[cst.CSTNode] = set()
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node in self.plan.touched and node not in self.moved
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        if original_node in self.moved:
+            return self.moved[original_node]
+        if original_node not in self.plan.touched:
+            return updated_node
+        updated_node = self._changed(original_node, updated_node)
+        if original_node in self.plan.moved:
+            self.moved[original_node] = updated_node
+        return updated_node
+
+    def _changed(self, node: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        plan = self.plan
+        if node in plan.suites:
+            return change_suite(cast(Suite, node), cast(Suite, updated), plan.suites[node], self._layout(node))
+        if node in plan.imported_names and isinstance(updated, (cst.Import, cst.ImportFrom)):
+            return drop_names(updated, plan.imported_names[node])
+        if isinstance(node, cst.FunctionDef) and isinstance(updated, cst.FunctionDef):
+            for code in plan.decorators.get(node, ()):
+                updated = add_decorator(updated, code)
+        if isinstance(node, cst.Call) and isinstance(updated, cst.Call) and node in plan.arguments:
+            updated = drop_arguments(updated, plan.arguments[node])
+        if isinstance(node, cst.BaseExpression) and (node in plan.replacements or node in plan.wraps):
+            return self._expression(node, cast(cst.BaseExpression, updated))
+        return updated
+
+    def _expression(self, node: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        if node in self.plan.replacements:
+            updated = replace_expression(updated, self.plan.replacements[node])
+        for prefix, suffix in self.plan.wraps.get(node, ()):
+            updated = wrap_expression(updated, prefix, suffix)
+        parent = self.source.parents[node]
+        assert parent is not None
+        return fit_expression(updated, node, parent)
+
+    def _layout(self, suite: cst.CSTNode) -> Layout:
+        ancestors = [suite, *self.source.ancestors(suite)]
+        blocks = [node for node in ancestors if isinstance(node, cst.IndentedBlock)]
+        default = self.source.module.default_indent
+        first = next(iter(statements_of(cast(Suite, suite))), None)
+        is_string = isinstance(first, cst.Expr) and isinstance(first.value, (cst.SimpleString, cst.ConcatenatedString))
+        return Layout(
+            [default if block.indent is None else block.indent for block in reversed(blocks)],
+            default,
+            blocks[0].indent if blocks else None,
+            is_string and isinstance(self.source.parents[suite], (cst.FunctionDef, cst.ClassDef)),
+            self._arrive,
+        )
+
+    def _arrive(self, node: StatementNode) -> Statement:
+        """The statement ``node`` as it is put elsewhere: rewritten, on a line of its own, with its comments."""
+        if node in self.on_the_way:
+            raise EditError("two statements are to be moved into each other")
+        if node not in self.moved:
+            self.on_the_way.add(node)
+            self.moved[node] = cast(cst.CSTNode, node.visit(self))
+            self.on_the_way.remove(node)
+        new = self.moved[node]
+        line = self.source.line_of(node)
+        alone = isinstance(node, cst.BaseCompoundStatement) or len(cast(cst.SimpleStatementLine, line).body) == 1
+        above: Lines = ()
+        if alone and not isinstance(line, cst.SimpleStatementSuite):
+            module = self.source.module
+            own = split_header(module)[1] if module.body[0] is line else ()
+            above = split_attached([*own, *leading_lines(line)])[1]
+        if isinstance(new, cst.BaseCompoundStatement):
+            statement: Statement = new
+        else:
+            old = cast("cst.SimpleStatementLine | cst.SimpleStatementSuite", line).trailing_whitespace
+            trailing = old if alone else cst.TrailingWhitespace(newline=old.newline)
+            statement = as_line(cast(cst.BaseSmallStatement, new), trailing)
+        if self.source.suite_of(node) is self.source.module:
+            statement = settled(statement)
+        return with_leading_lines(statement, above)

@@ -1,0 +1,126 @@
+"""Wrap and replace expressions, with parentheses only where the grammar asks for them."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from codemods.edits.model import EditError
+
+_PLACEHOLDER = "codemods_wrapped_expression_"
+
+# What binds tighter than every operator, so that it may stand anywhere in an expression.
+_ATOMS = (
+    cst.Name,
+    cst.Attribute,
+    cst.Call,
+    cst.Subscript,
+    cst.SimpleString,
+    cst.FormattedString,
+    cst.List,
+    cst.Set,
+    cst.Dict,
+    cst.ListComp,
+    cst.SetComp,
+    cst.DictComp,
+    cst.Ellipsis,
+)
+# Where any expression may stand, apart from those below.
+_OPEN_PLACES = (
+    cst.Arg,
+    cst.Element,
+    cst.Assign,
+    cst.AnnAssign,
+    cst.AugAssign,
+    cst.Return,
+    cst.Expr,
+    cst.If,
+    cst.While,
+    cst.For,
+    cst.Assert,
+    cst.Index,
+)
+_NEVER_BARE = (cst.Tuple, cst.GeneratorExp, cst.Yield, cst.NamedExpr)
+
+
+def wrap_expression(node: cst.BaseExpression, prefix: str, suffix: str) -> cst.BaseExpression:
+    """``node`` between ``prefix`` and ``suffix``.
+
+    Parentheses around ``node`` are put to use where some are needed, and stay around the whole where not.
+    Raises EditError if that is no expression.
+    """
+    template = parse_expression(f"{prefix}{_PLACEHOLDER}{suffix}")
+    outer = 0 if isinstance(node, (cst.Tuple, cst.GeneratorExp)) and len(node.lpar) == 1 else len(node.lpar)
+    if outer and isinstance(node, (cst.Tuple, cst.GeneratorExp)):
+        outer -= 1
+    inner = node.with_changes(lpar=node.lpar[outer:], rpar=node.rpar[: len(node.rpar) - outer])
+    code = cst.Module([]).code_for_node(inner)
+    if _same(f"{prefix}{code}{suffix}", f"{prefix}({code}\n){suffix}"):
+        wrapped = _filled(template, inner)
+        return wrapped.with_changes(
+            lpar=(*node.lpar[:outer], *wrapped.lpar), rpar=(*wrapped.rpar, *node.rpar[len(node.rpar) - outer :])
+        )
+    return _filled(template, node if outer else in_parentheses(inner))
+
+
+def replace_expression(node: cst.BaseExpression, code: str) -> cst.BaseExpression:
+    """``code`` as an expression, in the parentheses that stand around ``node``.
+
+    Raises EditError if ``code`` is no expression.
+    """
+    new = parse_expression(code)
+    own = 1 if isinstance(node, (cst.Tuple, cst.GeneratorExp)) else 0
+    lpar, rpar = node.lpar[: len(node.lpar) - own], node.rpar[own:]
+    return new.with_changes(lpar=(*lpar, *new.lpar), rpar=(*new.rpar, *rpar))
+
+
+def fit_expression(new: cst.BaseExpression, old: cst.BaseExpression, parent: cst.CSTNode) -> cst.BaseExpression:
+    """``new`` so that it may take the place that ``old`` has in ``parent``: in parentheses if it needs them there."""
+    if new.lpar or isinstance(new, _ATOMS):
+        return new
+    if isinstance(new, cst.BaseNumber) and not isinstance(parent, cst.Attribute):
+        return new
+    starred = isinstance(parent, cst.Arg) and parent.star
+    if isinstance(parent, _OPEN_PLACES) and not starred and not isinstance(new, _NEVER_BARE):
+        return new
+    if type(new) is type(old) and isinstance(new, _NEVER_BARE) and not old.lpar:
+        return new
+    return in_parentheses(new)
+
+
+def in_parentheses(node: cst.BaseExpression) -> cst.BaseExpression:
+    """``node`` in one pair of parentheses more."""
+    return node.with_changes(lpar=(cst.LeftParen(), *node.lpar), rpar=(*node.rpar, cst.RightParen()))
+
+
+def parse_expression(code: str) -> cst.BaseExpression:
+    """The expression that ``code`` is; raises EditError if it is none."""
+    try:
+        return cst.parse_expression(code)
+    except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
+        raise EditError(f"{code!r} is not an expression") from error
+
+
+class _Fill(cst.CSTTransformer):
+    def __init__(self, node: cst.BaseExpression) -> None:
+        super().__init__()
+        self.node = node
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        return self.node if original_node.value == _PLACEHOLDER else updated_node
+
+
+def _filled(template: cst.BaseExpression, node: cst.BaseExpression) -> cst.BaseExpression:
+    filled = template.visit(_Fill(node))
+    assert isinstance(filled, cst.BaseExpression)
+    return filled
+
+
+def _same(code: str, other: str) -> bool:
+    """Whether two expressions are the same to Python; both may run over several lines, as within parentheses."""
+    try:
+        first, second = (ast.parse(f"({text}\n)", mode="eval") for text in (code, other))
+    except SyntaxError:
+        return False
+    return ast.dump(first) == ast.dump(second)

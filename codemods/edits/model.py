@@ -1,0 +1,113 @@
+"""The vocabulary of changes: what a rule may ask for, by position and without any text surgery.
+
+Every edit names its target by the :class:`~codemods.findings.Span` that :mod:`ast` gave it (converted to characters),
+so a span is the inner node without parentheses around it, and a decorated function starts at its ``def``. Code in an
+edit may write ``{torch}`` for the torch module: it becomes whatever the file calls it, and the import is added if there
+is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from codemods.findings import Span
+
+
+class EditError(Exception):
+    """An edit whose target is not where it should be, or that cannot be made there: a failure of ours."""
+
+
+@dataclass(frozen=True)
+class DropArgument:
+    """Remove one argument of the call at ``call``: a keyword by its name, or a positional one by its index from 0."""
+
+    call: Span
+    argument: str | int
+
+
+@dataclass(frozen=True)
+class WrapExpression:
+    """Put ``prefix`` and ``suffix`` around the expression at ``target``, in parentheses only where they are needed."""
+
+    target: Span
+    prefix: str
+    suffix: str
+
+
+@dataclass(frozen=True)
+class ReplaceExpression:
+    """Put ``code`` in the place of the expression at ``target``."""
+
+    target: Span
+    code: str
+
+
+@dataclass(frozen=True)
+class InsertStatements:
+    """Put the lines of ``code`` before or after the statement at ``anchor``, at its indentation.
+
+    ``first-in`` puts them at the top of the body of the function, loop or block at ``anchor`` (after a docstring),
+    ``last-in`` at its bottom.
+    """
+
+    anchor: Span
+    where: Literal["before", "after", "first-in", "last-in"]
+    code: str
+
+
+@dataclass(frozen=True)
+class RemoveStatement:
+    """Take the statement at ``target`` away; a suite that becomes empty gets ``pass``."""
+
+    target: Span
+
+
+@dataclass(frozen=True)
+class MoveStatement:
+    """Take the statement at ``target``, with its comments, and put it where :class:`InsertStatements` would."""
+
+    target: Span
+    anchor: Span
+    where: Literal["before", "after", "first-in", "last-in"]
+
+
+@dataclass(frozen=True)
+class WrapBlock:
+    """Put the statements from ``first`` to ``last`` (siblings of one suite) under ``header``.
+
+    A header is, for example, ``with {torch}.no_grad():``.
+    """
+
+    first: Span
+    last: Span
+    header: str
+
+
+@dataclass(frozen=True)
+class AddDecorator:
+    """Decorate the function at ``function`` with ``code`` (no ``@``), right above ``def``, below other decorators."""
+
+    function: Span
+    code: str
+
+
+@dataclass(frozen=True)
+class AddHelper:
+    """Put a helper function ``code`` named ``name`` at module level, after the imports, once."""
+
+    name: str
+    code: str
+
+
+Edit = (
+    DropArgument
+    | WrapExpression
+    | ReplaceExpression
+    | InsertStatements
+    | RemoveStatement
+    | MoveStatement
+    | WrapBlock
+    | AddDecorator
+    | AddHelper
+)

@@ -1,0 +1,306 @@
+"""From edits, which name places in a text, to what is to happen to the nodes of its tree."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from codemods.edits.arguments import argument_index
+from codemods.edits.bindings import MODULE, Bindings, Place
+from codemods.edits.imports import TopLevelPlace, place_for_helper, place_for_import
+from codemods.edits.model import (
+    AddDecorator,
+    AddHelper,
+    DropArgument,
+    Edit,
+    EditError,
+    InsertStatements,
+    MoveStatement,
+    RemoveStatement,
+    ReplaceExpression,
+    WrapBlock,
+    WrapExpression,
+)
+from codemods.edits.source import Source, StatementNode, describe
+from codemods.edits.statements import parse_statements
+from codemods.edits.suites import Insertion, SuiteChanges, Where, Wrap, statements_of
+from codemods.findings import Span
+
+_TORCH = f"{{{MODULE}}}"
+_TORCH_ATTRIBUTE = re.compile(re.escape(_TORCH) + r"\s*\.\s*([^\W\d]\w*)")
+
+
+@dataclass(eq=False)
+class Plan:
+    """What is to happen to which node of a tree as parsed; ``touched`` are these nodes and all above them."""
+
+    arguments: dict[cst.Call, set[int]] = field(default_factory=dict)
+    replacements: dict[cst.BaseExpression, str] = field(default_factory=dict)
+    wraps: dict[cst.BaseExpression, list[tuple[str, str]]] = field(default_factory=dict)
+    decorators: dict[cst.FunctionDef, list[str]] = field(default_factory=dict)
+    suites: dict[cst.CSTNode, SuiteChanges] = field(default_factory=dict)
+    imported_names: dict[cst.CSTNode, set[int]] = field(default_factory=dict)
+    moved: set[StatementNode] = field(default_factory=set)
+    removed: set[StatementNode] = field(default_factory=set)
+    touched: set[cst.CSTNode] = field(default_factory=set)
+
+
+def make_plan(source: Source, edits: Iterable[Edit]) -> Plan:
+    """What ``edits``, identical ones counting once, ask for in ``source``.
+
+    Raises EditError if a target is not there or edits contradict each other.
+    """
+    planner = _Planner(source)
+    for edit in dict.fromkeys(edits):
+        planner.add(edit)
+    return planner.finish()
+
+
+def plan_unused(plan: Plan, source: Source, unused: dict[ast.Import | ast.ImportFrom, set[int]]) -> bool:
+    """Add to ``plan`` that ``unused`` names are no longer imported; whether that changed it."""
+    changed = False
+    for statement, indexes in unused.items():
+        node = source.statement_of(statement)
+        if node in plan.removed or node in plan.moved:
+            continue
+        changed = True
+        if len(indexes) == len(statement.names):
+            suite = source.suite_of(node)
+            plan.suites.setdefault(suite, SuiteChanges()).removed.add(node)
+            plan.removed.add(node)
+            _touch(plan, source, suite)
+        else:
+            plan.imported_names[node] = indexes
+            _touch(plan, source, node)
+    return changed
+
+
+def _touch(plan: Plan, source: Source, node: cst.CSTNode) -> None:
+    plan.touched.add(node)
+    plan.touched.update(source.ancestors(node))
+
+
+class _Planner:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.plan = Plan()
+        self.taken_away: list[ast.stmt] = []
+        # Nodes that edits need to find where they are, each with what asks for it.
+        self.inner: list[tuple[cst.CSTNode, str]] = []
+        self.anchors: list[tuple[cst.CSTNode, str]] = []
+        self.codes: list[tuple[str, Place]] = []
+        self.pending: list[Edit] = []
+        self.import_limits: dict[str, int] = {}
+        self.bindings = Bindings(source.tree, source.ast_parents)
+        self.top: list[tuple[TopLevelPlace, Insertion]] = []
+        self.helpers: dict[str, str] = {}
+
+    def add(self, edit: Edit) -> None:
+        """Find the targets of ``edit``; what has code is planned later, when it is known which imports will go."""
+        plan, source = self.plan, self.source
+        if isinstance(edit, DropArgument):
+            call = source.expression(edit.call)
+            if not isinstance(call, cst.Call):
+                raise EditError(f"no call at {describe(edit.call)}")
+            try:
+                plan.arguments.setdefault(call, set()).add(argument_index(call, edit.argument))
+            except EditError as error:
+                raise EditError(f"{error} at {describe(edit.call)}") from None
+            self._target(call, "an argument to drop")
+        elif isinstance(edit, RemoveStatement):
+            node = self._statement_of_suite(edit.target)
+            self._changes(node).removed.add(node)
+            plan.removed.add(node)
+            self.taken_away.append(source.ast_statement(edit.target))
+            self._target(node, "a statement to remove")
+        elif isinstance(edit, MoveStatement):
+            node = self._statement_of_suite(edit.target)
+            if node in plan.moved:
+                raise EditError(f"the statement at {describe(edit.target)} is to be moved to two places")
+            plan.moved.add(node)
+            self._changes(node).moved.add(node)
+            self.taken_away.append(source.ast_statement(edit.target))
+            self._target(node, "a statement to move")
+            anchor = self._insert(edit.anchor, edit.where, Insertion(moved=node))
+            if anchor is node or node in source.ancestors(anchor):
+                raise EditError(f"the statement at {describe(edit.target)} is to be moved into or next to itself")
+        else:
+            self.pending.append(edit)
+
+    def finish(self) -> Plan:
+        self.bindings = Bindings(self.source.tree, self.source.ast_parents, self.taken_away)
+        for edit in self.pending:
+            self._add_code(edit)
+        for name, limit in self.import_limits.items():
+            code = f"import {MODULE}" if name == MODULE else f"import {MODULE} as {name}"
+            self._insert_at_top(place_for_import(self.source.tree, limit), code)
+        # Helpers follow the imports where both are put behind the same statement.
+        for code in self.helpers.values():
+            self._insert_at_top(place_for_helper(self.source.tree), code)
+        self._check()
+        return self.plan
+
+    def _add_code(self, edit: Edit) -> None:
+        plan, source = self.plan, self.source
+        if isinstance(edit, WrapExpression):
+            node = source.expression(edit.target)
+            place = Place(source.ast_expression(edit.target))
+            # Resolved as one, so that both halves take the same name.
+            prefix, suffix = self._resolved(f"{edit.prefix}\0{edit.suffix}", place).split("\0")
+            plan.wraps.setdefault(node, []).append((prefix, suffix))
+            self._target(node, "an expression to wrap")
+        elif isinstance(edit, ReplaceExpression):
+            node = source.expression(edit.target)
+            code = self._resolved(edit.code, Place(source.ast_expression(edit.target)))
+            if plan.replacements.setdefault(node, code) != code:
+                raise EditError(f"two edits replace the expression at {describe(edit.target)}")
+            self._target(node, "an expression to replace")
+        elif isinstance(edit, InsertStatements):
+            wanted = source.ast_statement(edit.anchor)
+            where = {"before": "at", "after": "after", "first-in": "start", "last-in": "end"}[edit.where]
+            statements, below = parse_statements(self._resolved(edit.code, Place(wanted, where)))  # type: ignore[arg-type]
+            self._insert(edit.anchor, edit.where, Insertion(statements, below))
+        elif isinstance(edit, WrapBlock):
+            self._wrap(edit)
+        elif isinstance(edit, AddDecorator):
+            function = source.statement(edit.function)
+            if not isinstance(function, cst.FunctionDef):
+                raise EditError(f"no function at {describe(edit.function)}")
+            code = self._resolved(edit.code, Place(source.ast_statement(edit.function)))
+            codes = plan.decorators.setdefault(function, [])
+            if code not in codes:
+                codes.append(code)
+            self._target(function, "a function to decorate")
+        elif isinstance(edit, AddHelper):
+            self._add_helper(edit)
+        else:
+            raise EditError(f"{type(edit).__name__} is not an edit")
+
+    def _wrap(self, edit: WrapBlock) -> None:
+        first, last = (self._statement_of_suite(span) for span in (edit.first, edit.last))
+        suite = self.source.suite_of(first)
+        if suite is not self.source.suite_of(last):
+            raise EditError(f"{describe(edit.first)} and {describe(edit.last)} are not in one suite")
+        header = self._resolved(edit.header, Place(self.source.ast_statement(edit.first)))
+        self._changes(first).wraps.append(Wrap(first, last, header))
+        self._target(first, "a statement to wrap")
+
+    def _add_helper(self, edit: AddHelper) -> None:
+        place = place_for_helper(self.source.tree)
+        at = self.source.tree if place.anchor is None else place.anchor
+        code = self._resolved(edit.code, Place(at, "after" if place.where == "after" else "at"))
+        if self.helpers.get(edit.name, code) != code:
+            raise EditError(f"two helpers are to be named {edit.name}")
+        try:
+            parsed = ast.parse(code).body
+        except SyntaxError as error:
+            raise EditError(f"the helper {edit.name} does not parse: {error}") from error
+        for statement in self.source.tree.body:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                if statement.name != edit.name:
+                    continue
+                if any(ast.dump(statement) == ast.dump(candidate) for candidate in parsed):
+                    return
+                raise EditError(f"the file has another {edit.name}")
+        if any(isinstance(node, ast.Name) and node.id == edit.name for node in ast.walk(self.source.tree)):
+            raise EditError(f"the file uses the name {edit.name}")
+        self.helpers[edit.name] = code
+
+    def _insert(self, anchor: Span, where: Where, insertion: Insertion) -> StatementNode:
+        node = self.source.statement(anchor)
+        if where in ("before", "after"):
+            changes = self._changes(self._statement_of_suite(anchor))
+            if where == "after" and isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+                # As a formatter would have it.
+                blank = 2 if isinstance(self.source.suite_of(node), cst.Module) else 1
+                insertion = Insertion(insertion.statements, insertion.below, insertion.moved, blank_above=blank)
+            (changes.before if where == "before" else changes.after).setdefault(node, []).append(insertion)
+            self._target(node, "the place of an insertion")
+            return node
+        suite = getattr(node, "body", None)
+        if not isinstance(suite, cst.BaseSuite):
+            raise EditError(f"no statement with a body at {describe(anchor)}")
+        changes = self.plan.suites.setdefault(suite, SuiteChanges())
+        (changes.first if where == "first-in" else changes.last).append(insertion)
+        self.inner.append((suite, "an insertion"))
+        return node
+
+    def _insert_at_top(self, place: TopLevelPlace, code: str) -> None:
+        statements, below = parse_statements(code)
+        insertion = Insertion(statements, below, None, place.blank_above, place.blank_below, place.below_comments)
+        changes = self.plan.suites.setdefault(self.source.module, SuiteChanges())
+        self.plan.touched.add(self.source.module)
+        if place.anchor is None:
+            changes.first.append(insertion)
+            return
+        node = self.source.statement_of(place.anchor)
+        side = changes.before if place.where == "before" else changes.after
+        present = side.setdefault(node, [])
+        # Above what edits put there: they may use it.
+        count = sum(other in (item for _, item in self.top) for other in present)
+        present.insert(count, insertion)
+        self.top.append((place, insertion))
+
+    def _statement_of_suite(self, span: Span) -> StatementNode:
+        node = self.source.statement(span)
+        self.source.suite_of(node)
+        return node
+
+    def _changes(self, statement: StatementNode) -> SuiteChanges:
+        return self.plan.suites.setdefault(self.source.suite_of(statement), SuiteChanges())
+
+    def _target(self, node: cst.CSTNode, what: str) -> None:
+        self.inner.append((node, what))
+
+    def _resolved(self, code: str, place: Place) -> str:
+        """``code`` with names for ``{torch}`` that hold at ``place``."""
+        if _TORCH not in code:
+            return code
+        name = self.bindings.module_at(place)
+        if name is not None:
+            return code.replace(_TORCH, name)
+        attributes = {attribute: self.bindings.attribute_at(place, attribute) for attribute in _attributes(code)}
+        if all(attributes.values()) and _TORCH not in _TORCH_ATTRIBUTE.sub("", code):
+            return _TORCH_ATTRIBUTE.sub(lambda match: attributes[match[1]] or "", code)
+        name = self.bindings.free_name(place)
+        limit = self._top_level_index(place)
+        self.import_limits[name] = min(limit, self.import_limits.get(name, limit))
+        return code.replace(_TORCH, name)
+
+    def _top_level_index(self, place: Place) -> int:
+        node = place.node
+        if isinstance(node, ast.Module):
+            return 0
+        while not isinstance(self.source.ast_parents[node], ast.Module):
+            node = self.source.ast_parents[node]
+        index = next(index for index, other in enumerate(self.source.tree.body) if other is node)
+        return index + 1 if place.where == "after" and node is place.node else index
+
+    def _check(self) -> None:
+        plan = self.plan
+        for suite, changes in plan.suites.items():
+            if plan.removed & plan.moved:
+                raise EditError("a statement is to be both removed and moved")
+            inserted_into = changes.before or changes.after or changes.first or changes.last
+            if inserted_into and any(node in plan.removed for node in self.source.ancestors(suite)):
+                raise EditError("statements are to be put into a statement that is to be removed")
+            assert isinstance(suite, (cst.Module, cst.IndentedBlock, cst.SimpleStatementSuite))
+            assert changes.removed <= set(statements_of(suite))
+        for node, what in self.inner:
+            if any(ancestor in plan.replacements for ancestor in self.source.ancestors(node)):
+                raise EditError(f"{what} is part of an expression that is to be replaced")
+            if node in plan.replacements and node in plan.arguments:
+                raise EditError("a call is to lose an argument and to be replaced")
+            _touch(plan, self.source, node)
+            plan.touched.update(self._suite_if_statement(node))
+
+    def _suite_if_statement(self, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
+        return [node, *self.source.ancestors(node)]
+
+
+def _attributes(code: str) -> set[str]:
+    return set(_TORCH_ATTRIBUTE.findall(code))

@@ -1,0 +1,238 @@
+"""A text parsed twice, by :mod:`ast` and by libcst, and the way from a span to both nodes."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterator
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from codemods.edits.model import EditError
+from codemods.edits.positions import span_of, split_lines
+from codemods.edits.whitespace import Statement
+from codemods.findings import Span
+
+StatementNode = cst.BaseSmallStatement | cst.BaseCompoundStatement
+
+# libcst's parser is native and recursive: what is nested deeper than this might take the process down with it.
+_DEPTH_LIMIT = 1000
+
+
+class Source:
+    """The text of one file, without a byte order mark.
+
+    Raises EditError if it is not Python, or nothing that libcst gives back byte for byte.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = split_lines(text)
+        try:
+            self.tree = ast.parse(text)
+        except (SyntaxError, ValueError) as error:
+            raise EditError(f"not Python: {error}") from error
+        self.ast_parents = _ast_parents(self.tree)
+        self.module = self._parse()
+        self.parents = _parents(self.module)
+        positions = MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
+        self._expressions: dict[Span, cst.BaseExpression] = {}
+        self._statements: dict[tuple[int, int], StatementNode] = {}
+        for node in self.parents:
+            if isinstance(node, cst.BaseExpression):
+                span = _span_as_in_ast(node, positions, self.parents)
+                # Of nodes with the same span the outermost is met first.
+                self._expressions.setdefault(span, node)
+            elif isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+                start = positions[node].start
+                self._statements[start.line, start.column] = node
+
+    def _parse(self) -> cst.Module:
+        try:
+            module = cst.parse_module(self.text)
+        except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
+            raise EditError(f"libcst cannot parse it: {error}") from error
+        if module.code == self.text:
+            return module
+        if self.text.endswith("\r"):
+            module = module.with_changes(has_trailing_newline=True)
+        if "\f" in self.text:
+            module = self._with_form_feeds(module)
+        if module.code != self.text:
+            raise EditError("libcst does not give the text back byte for byte")
+        return module
+
+    def _with_form_feeds(self, module: cst.Module) -> cst.Module:
+        """``module`` with the form feeds at the starts of lines of code, which libcst drops, above the statements."""
+        fed = {number for number, line in enumerate(self.lines, 1) if line.startswith("\f")}
+        positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
+        restored = module.visit(_FormFeeds(fed, positions))
+        assert isinstance(restored, cst.Module)
+        return restored
+
+    def ast_expression(self, span: Span) -> ast.expr:
+        """The expression at ``span``; raises EditError if there is none."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.expr) and node.lineno == span.line and span_of(node, self.lines) == span:
+                return node
+        raise EditError(f"no expression at {describe(span)}")
+
+    def ast_statement(self, span: Span) -> ast.stmt:
+        """The statement at ``span``; raises EditError if there is none."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.stmt) and node.lineno == span.line and span_of(node, self.lines) == span:
+                return node
+        raise EditError(f"no statement at {describe(span)}")
+
+    def expression(self, span: Span) -> cst.BaseExpression:
+        """libcst's node for the expression at ``span``; raises EditError if there is none."""
+        wanted = self.ast_expression(span)
+        if isinstance(wanted, ast.Starred):
+            raise EditError(f"a starred item, not an expression, at {describe(span)}")
+        node = self._expressions.get(span)
+        if node is None or not _means(self.module.code_for_node(node), wanted):
+            raise EditError(f"libcst has no {type(wanted).__name__} of its own at {describe(span)}")
+        return node
+
+    def statement(self, span: Span) -> StatementNode:
+        """libcst's node for the statement at ``span``, without its line; raises EditError if there is none."""
+        return self.statement_of(self.ast_statement(span))
+
+    def statement_of(self, wanted: ast.stmt) -> StatementNode:
+        """libcst's node for the statement ``wanted`` of ``tree``; raises EditError if there is none."""
+        span = span_of(wanted, self.lines)
+        node = self._statements.get((span.line, span.column))
+        if node is None:
+            raise EditError(f"libcst has no {type(wanted).__name__} at {describe(span)}")
+        return node
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The parent of ``node``, its parent, and so on to the module."""
+        while node in self.parents:
+            parent = self.parents[node]
+            if parent is None:
+                return
+            yield parent
+            node = parent
+
+    def suite_of(self, statement: StatementNode) -> cst.CSTNode:
+        """The module, block or one-line suite that has ``statement`` in its body; raises EditError for an ``elif``."""
+        parent = self.parents[statement]
+        if isinstance(parent, cst.SimpleStatementLine):
+            parent = self.parents[parent]
+        if not isinstance(parent, (cst.Module, cst.BaseSuite)):
+            raise EditError("an elif is no statement of its own")
+        return parent
+
+    def line_of(self, statement: StatementNode) -> Statement | cst.SimpleStatementSuite:
+        """What ends where the line of ``statement`` does: its line, itself, or the one-line suite it is in."""
+        parent = self.parents[statement]
+        if isinstance(parent, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+            return parent
+        assert isinstance(statement, cst.BaseCompoundStatement)
+        return statement
+
+
+def describe(span: Span) -> str:
+    """``span`` as people count: lines and columns from 1."""
+    return f"line {span.line}, column {span.column + 1} (to line {span.end_line}, column {span.end_column + 1})"
+
+
+class _FormFeeds(cst.CSTTransformer):
+    def __init__(self, lines: set[int], positions: object) -> None:
+        super().__init__()
+        self.lines = lines
+        self.positions = positions
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        if not isinstance(original_node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            return updated_node
+        first: cst.CSTNode = original_node
+        if isinstance(original_node, (cst.FunctionDef, cst.ClassDef)) and original_node.decorators:
+            first = original_node.decorators[0].decorator
+        line = self.positions[first].start.line  # type: ignore[index]
+        if line not in self.lines:
+            return updated_node
+        # A blank line without a line end is just the form feed.
+        feed = cst.EmptyLine(indent=False, whitespace=cst.SimpleWhitespace("\f"), newline=cst.Newline(""))  # type: ignore[arg-type]
+        return updated_node.with_changes(leading_lines=(*updated_node.leading_lines, feed))  # type: ignore[attr-defined]
+
+
+def _means(code: str, wanted: ast.expr) -> bool:
+    try:
+        parsed = ast.parse(f"({code}\n)", mode="eval").body
+    except SyntaxError:
+        return False
+    return _dump_as_load(parsed) == _dump_as_load(wanted)
+
+
+def _dump_as_load(node: ast.expr) -> str:
+    return ast.dump(node).replace("ctx=Store()", "ctx=Load()").replace("ctx=Del()", "ctx=Load()")
+
+
+def _ast_parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
+    parents: dict[ast.AST, ast.AST] = {}
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEPTH_LIMIT):
+        below: list[ast.AST] = []
+        for node in level:
+            for child in ast.iter_child_nodes(node):
+                # Operators and contexts are shared between nodes.
+                if isinstance(child, (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)):
+                    continue
+                parents[child] = node
+                below.append(child)
+        if not below:
+            return parents
+        level = below
+    raise EditError("nested too deeply")
+
+
+_FIELDS: dict[type[cst.CSTNode], list[str]] = {}
+
+
+def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode | None]:
+    """Every node but whitespace and punctuation with its parent, parents first."""
+    parents: dict[cst.CSTNode, cst.CSTNode | None] = {module: None}
+    stack: list[cst.CSTNode] = [module]
+    skipped = (
+        cst.BaseParenthesizableWhitespace,
+        cst.TrailingWhitespace,
+        cst.EmptyLine,
+        cst.LeftParen,
+        cst.RightParen,
+        cst.Comma,
+        cst.Semicolon,
+    )
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if kind not in _FIELDS:
+            names = [field.name for field in dataclasses.fields(kind)]
+            _FIELDS[kind] = [name for name in names if "whitespace" not in name and name not in ("lpar", "rpar")]
+        for name in _FIELDS[kind]:
+            value = getattr(node, name)
+            for child in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(child, cst.CSTNode) and not isinstance(child, skipped):
+                    parents[child] = node
+                    stack.append(child)
+    return parents
+
+
+def _span_as_in_ast(
+    node: cst.BaseExpression, positions: object, parents: dict[cst.CSTNode, cst.CSTNode | None]
+) -> Span:
+    """The span that ast has for ``node``: tuples and generators have their parentheses, other nodes do not."""
+    at: dict[cst.CSTNode, CodeRange] = positions  # type: ignore[assignment]
+    start, end = at[node].start, at[node].end
+    if isinstance(node, (cst.Tuple, cst.GeneratorExp)):
+        if node.lpar:
+            start, end = at[node.lpar[-1]].start, at[node.rpar[0]].end
+        elif isinstance(node, cst.GeneratorExp):
+            # The only argument of a call borrows the parentheses of the call.
+            argument = parents[node]
+            call = parents[argument] if argument is not None else None
+            if isinstance(call, cst.Call):
+                start, end = at[call.whitespace_after_func].end, at[call].end
+    return Span(start.line, start.column, end.line, end.column)

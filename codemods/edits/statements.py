@@ -1,0 +1,33 @@
+"""Statements made from the code of an edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from codemods.edits.model import EditError
+from codemods.edits.whitespace import Lines, Statement, leading_lines, settled, with_leading_lines
+
+
+def parse_statements(code: str) -> tuple[Sequence[Statement], Lines]:
+    """The statements of ``code``, and the comments after the last of them.
+
+    Raises EditError if ``code`` has no statements or does not parse.
+    """
+    try:
+        module = settled(cst.parse_module(code))
+    except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
+        raise EditError(f"{code!r} does not parse: {error}") from error
+    if not module.body:
+        raise EditError(f"{code!r} has no statements")
+    first, *others = module.body
+    lines = [line for line in (*module.header, *leading_lines(first)) if line.comment is not None]
+    return [with_leading_lines(first, lines), *others], [line for line in module.footer if line.comment is not None]
+
+
+def as_line(statement: cst.BaseSmallStatement, trailing: cst.TrailingWhitespace) -> cst.SimpleStatementLine:
+    """``statement`` alone on a line that ends with ``trailing``."""
+    return cst.SimpleStatementLine(
+        [statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)], trailing_whitespace=trailing
+    )

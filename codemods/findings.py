@@ -1,0 +1,91 @@
+"""What a rule says about code: findings, their promises and the trail of the graph behind them.
+
+Positions are those of the text, not of its bytes: lines count from 1, columns from 0 and in characters, ends are
+exclusive. Reports add one to columns, as editors and compilers do.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from codemods.edits.model import Edit
+
+
+class Span(NamedTuple):
+    """A stretch of text: lines from 1, columns from 0 in characters, the end exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class Promise(enum.Enum):
+    """What a rewritten program does compared with the original, strongest first.
+
+    ``exact`` makes the same parameter updates bit for bit; ``equivalent`` does the same mathematics with other rounding;
+    ``repair`` does what was meant where the original raises or grows without bound; ``behaviour`` learns something else
+    than an original that runs; ``advice`` is never applied.
+    """
+
+    EXACT = "exact"
+    EQUIVALENT = "equivalent"
+    REPAIR = "repair"
+    BEHAVIOUR = "behaviour"
+    ADVICE = "advice"
+
+    @property
+    def rank(self) -> int:
+        """0 for the strongest promise; a pair of findings has the larger rank of the two."""
+        return list(Promise).index(self)
+
+
+class TrailStep(NamedTuple):
+    """One station of a graph's life: where it was produced, carried, freed or used again."""
+
+    path: str
+    line: int
+    note: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake, at the statement that changes.
+
+    ``edits`` are the changes that mend it, each with the path of the file that it changes (most often ``path`` itself);
+    they are made together or not at all, and together with those of ``partners``, the findings (rule, path, line)
+    that make sense only in company of this one. An ``advice`` has none.
+    """
+
+    rule: str
+    path: str
+    span: Span
+    promise: Promise
+    message: str
+    remedy: str = ""
+    trail: tuple[TrailStep, ...] = ()
+    edits: tuple[tuple[str, Edit], ...] = ()
+    partners: tuple[tuple[str, str, int], ...] = ()
+    opt_in: bool = field(default=False)
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What partners name: rule, path, line."""
+        return (self.rule, self.path, self.span.line)
+
+    def fixable(self, *, unsafe: bool) -> bool:
+        """Whether ``apply`` would change it: never an advice, a ``behaviour`` only where ``unsafe`` is given."""
+        if self.promise is Promise.ADVICE or not self.edits:
+            return False
+        return unsafe or self.promise is not Promise.BEHAVIOUR
+
+
+class Skipped(NamedTuple):
+    """A file that could not be read or understood; ``line`` is 0 where no line is to blame."""
+
+    path: str
+    line: int
+    reason: str

@@ -1,0 +1,488 @@
+"""The ground the simulated engine stands on: identities, nodes, joins, backward."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.graph.arguments import Arguments
+from codemods.graph.program import ClassInfo, ParsedFile
+from codemods.graph.state import State, merge
+from codemods.graph.trace import Forward, Frame, Mark, Place, Step, Trace, Walk
+from codemods.graph.values import (
+    NONE,
+    NUMBER,
+    Carrier,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Mapping,
+    Method,
+    Module,
+    Node,
+    Optimizer,
+    Parameters,
+    Partial,
+    Plain,
+    Sequence,
+    Shadow,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+)
+
+MAX_OPTIONS = 6
+MAX_DEPTH = 24
+MAX_RECURSION = 2
+ITEMS = "items"
+REST = "rest"
+
+
+class BudgetEnded(Exception):
+    """A root took more steps than it may; what it would have shown is unknown."""
+
+
+class Core:
+    """State, trace and identities of one simulated run.
+
+    ``budget`` is the number of evaluated syntax nodes that a run may take. From two thirds of it on, calls are no longer
+    entered; at its end the run stops and its trace is marked incomplete.
+    """
+
+    def __init__(self, budget: int = 150_000) -> None:
+        self.s: State = State.empty()
+        self.dead = False
+        self.trace = Trace("")
+        self.clock = 0
+        self.oids = 0
+        self.budget = budget
+        self.spent = 0
+        self.frame: Frame = None  # type: ignore[assignment]
+        self.attributes: dict[int, set[str]] = {}
+        self.entered: set[ast.AST] = set()
+        self.called: set[ast.AST] = set()
+        """Functions that were entered because code of the tree calls them."""
+        self.active: list[ast.AST] = []
+        self.entering_root = False
+        """Whether the next function entered is a root: nobody in the tree calls it."""
+
+    # identities and places
+
+    def new_oid(self) -> int:
+        """A fresh identity."""
+        self.oids += 1
+        return self.oids
+
+    def tick(self) -> int:
+        """The next moment of the run."""
+        self.clock += 1
+        return self.clock
+
+    def spend(self) -> None:
+        """Count one evaluated syntax node against the budget."""
+        self.spent += 1
+        if self.spent > self.budget:
+            raise BudgetEnded
+
+    @property
+    def tired(self) -> bool:
+        """Whether so much of the budget is gone that calls are no longer entered."""
+        return self.spent * 3 > self.budget * 2
+
+    def place(self, node: ast.AST) -> Place:
+        """Here and now, at ``node``."""
+        frame = self.frame
+        return Place(node, frame.statement, frame, tuple(frame.loops), self.clock)
+
+    def mark(self, kind: str, node: ast.AST) -> None:
+        """Record that gradients are needed or tampered with here."""
+        self.tick()
+        self.trace.marks.append(Mark(kind, self.place(node)))
+
+    def unknown(self, origin: str = "", node: Node | None = None, *, data: bool = False) -> Unknown:
+        """A fresh thing that cannot be seen."""
+        return Unknown(self.new_oid(), origin, node, data=data)
+
+    # graph
+
+    def node(
+        self,
+        at: ast.AST,
+        kind: str,
+        parents: Iterable[Node],
+        *,
+        saves: bool = True,
+        certain: bool | None = None,
+        scalar: bool = False,
+        label: str = "",
+    ) -> Node | None:
+        """Record an operation; None if recording is off or nothing that it is computed from has a history."""
+        unique = tuple(dict.fromkeys(parents))
+        if not unique or self.s.grad is False:
+            return None
+        sure = any(p.certain for p in unique) if certain is None else certain
+        if self.s.grad is None:
+            sure = False
+        made = Node(self.tick(), kind, unique, self.place(at), saves=saves, certain=sure, scalar=scalar, label=label)
+        self.trace.nodes.append(made)
+        return made
+
+    def leaf(self, at: ast.AST, label: str = "") -> Node:
+        """A leaf: a parameter or an input that asks for gradients."""
+        made = Node(self.tick(), "leaf", (), self.place(at), saves=False, certain=True, label=label)
+        self.trace.nodes.append(made)
+        return made
+
+    def tensor_op(
+        self, at: ast.AST, label: str, inputs: Iterable[Value], *, saves: bool = True, scalar: bool = False
+    ) -> Tensor:
+        """The tensor that an operation makes of ``inputs``."""
+        given = list(inputs)
+        parents = [n for value in given for n in self.nodes_of(value)]
+        made = self.node(at, "op", parents, saves=saves, scalar=scalar, label=label)
+        shadow = self.shadow_of(given)
+        if made is not None:
+            made.shadow = shadow
+        return Tensor(made, scalar, shadow=shadow)
+
+    @staticmethod
+    def shadow_of(values: Iterable[Value]) -> Shadow:
+        """What values without history were detached from."""
+        found: dict[int, Node | Place] = {}
+        for value in values:
+            for option in value.options if isinstance(value, Join) else (value,):
+                if isinstance(option, Tensor):
+                    for origin in option.shadow[:8]:
+                        found[id(origin)] = origin
+        return tuple(found.values())
+
+    def detached(self, value: Value, *, scalar: bool = False, index: bool = False) -> Tensor:
+        """The same data without history."""
+        shadow = (*self.nodes_of(value), *self.shadow_of([value]))
+        return Tensor(None, scalar, index, shadow)
+
+    def opaque(self, at: ast.AST, label: str, inputs: Iterable[Value]) -> Unknown:
+        """What a call that cannot be seen makes of ``inputs``: perhaps attached, if one of them is."""
+        parents = [n for value in inputs for n in self.nodes_of(value)]
+        return self.unknown(label, self.node(at, "call", parents, certain=False, label=label))
+
+    def part(self, at: ast.AST, value: Value, label: str) -> Node | None:
+        """The node of an element or attribute of something opaque that is attached."""
+        if value.node is None:
+            return None
+        return Node(
+            self.tick(), "part", (value.node,), self.place(at), saves=False,
+            certain=isinstance(value, Tensor) and value.node.certain, label=label,
+        )  # fmt: skip
+
+    def nodes_of(self, value: Value | None, depth: int = 0) -> list[Node]:
+        """The graph nodes in a value, through containers."""
+        if value is None or depth > 4:
+            return []
+        if isinstance(value, (Const, Plain)):
+            return []
+        if isinstance(value, (Tensor, Unknown)):
+            return [value.node] if value.node is not None else []
+        if isinstance(value, Join):
+            return [n for option in value.options for n in self.nodes_of(option, depth + 1)]
+        if isinstance(value, (Tuple, Sequence, Mapping)):
+            return [n for item in self.elements(value) for n in self.nodes_of(item, depth + 1)]
+        if isinstance(value, Parameters):
+            return self.parameter_leaves(value.owner)
+        return []
+
+    def elements(self, value: Value) -> list[Value]:
+        """What is known to be in a container."""
+        if isinstance(value, Tuple):
+            return list(value.items)
+        if isinstance(value, Sequence):
+            items = self.s.get((value.oid, ITEMS)) or ()
+            rest = self.s.get((value.oid, REST))
+            return [*items, rest] if rest is not None else list(items)
+        if isinstance(value, Mapping):
+            found = [self.s.get((value.oid, key)) for key in self.mapping_keys(value)]
+            return [v for v in found if v is not None]
+        if isinstance(value, Join):
+            return [item for option in value.options for item in self.elements(option)]
+        return []
+
+    def mapping_keys(self, value: Mapping) -> list[object]:
+        """The cells of a dict: (``key``, constant) each, and the rest."""
+        return [*self.attributes.get(value.oid, ()), REST]
+
+    def parameter_leaves(self, owner: Value, seen: set[int] | None = None) -> list[Node]:
+        """The leaves of all trainable parameters of a module, through its children."""
+        seen = set() if seen is None else seen
+        leaves: list[Node] = []
+        if isinstance(owner, Join):
+            return [leaf for option in owner.options for leaf in self.parameter_leaves(option, seen)]
+        if isinstance(owner, Tensor):
+            return [owner.node] if owner.node is not None and owner.node.leaf and not self.frozen(owner.node) else []
+        if isinstance(owner, Unknown):
+            return self.parameter_leaves(owner.module, seen) if owner.module is not None else []
+        if isinstance(owner, (Sequence, Mapping, Tuple)):
+            return [leaf for item in self.elements(owner) for leaf in self.parameter_leaves(item, seen)]
+        if not isinstance(owner, (Module, Instance)) or owner.oid in seen:
+            return leaves
+        seen.add(owner.oid)
+        if isinstance(owner, Instance) and not owner.cls.is_module:
+            return leaves
+        if owner.leaf is not None and not self.frozen(owner.leaf):
+            leaves.append(owner.leaf)
+        for child in self.children_of(owner):
+            leaves += self.parameter_leaves(child, seen)
+        return leaves
+
+    def children_of(self, owner: Value) -> Iterator[Value]:
+        """The values in the attributes and elements of an object."""
+        if isinstance(owner, Unknown):
+            if owner.module is not None:
+                yield owner.module
+            return
+        if not isinstance(owner, (Module, Instance)):
+            return
+        for name in list(self.attributes.get(owner.oid, ())):
+            value = self.s.get((owner.oid, name))
+            if isinstance(value, Value):
+                yield value
+        for item in self.s.get((owner.oid, ITEMS)) or ():
+            yield item
+        rest = self.s.get((owner.oid, REST))
+        if isinstance(rest, Value):
+            yield rest
+
+    def frozen(self, leaf: Node) -> bool:
+        """Whether ``requires_grad = False`` was set on what the leaf stands for."""
+        return self.s.get((-leaf.birth, "frozen")) is True
+
+    def freeze(self, owner: Value, frozen: bool | None) -> None:
+        """Set ``requires_grad`` of all parameters of ``owner``; None where it cannot be seen which way."""
+        value = {True: True, False: False, None: "maybe"}[frozen]
+        for leaf in self._all_leaves(owner, set()):
+            self.s.set((-leaf.birth, "frozen"), value)
+
+    def _all_leaves(self, owner: Value, seen: set[int]) -> Iterator[Node]:
+        if isinstance(owner, Join):
+            for option in owner.options:
+                yield from self._all_leaves(option, seen)
+        elif isinstance(owner, Tensor):
+            if owner.node is not None and owner.node.leaf:
+                yield owner.node
+        elif isinstance(owner, (Sequence, Mapping, Tuple)):
+            for item in self.elements(owner):
+                yield from self._all_leaves(item, seen)
+        elif isinstance(owner, Unknown):
+            if owner.module is not None:
+                yield from self._all_leaves(owner.module, seen)
+        elif isinstance(owner, (Module, Instance)) and owner.oid not in seen:
+            seen.add(owner.oid)
+            if owner.leaf is not None:
+                yield owner.leaf
+            for child in self.children_of(owner):
+                yield from self._all_leaves(child, seen)
+
+    def has_parameters(self, owner: Value) -> bool:
+        """Whether a module has any trainable parameter that we know of."""
+        return bool(self.parameter_leaves(owner))
+
+    def walk(
+        self,
+        call: ast.Call,
+        values: Iterable[Value],
+        kind: str,
+        *,
+        retains: bool | None,
+        creates: bool | None,
+        argument: str | int | None = None,
+        with_gradient: bool = False,
+    ) -> Walk:
+        """Run backward through the graphs of ``values``: what it walks is freed unless it is retained."""
+        self.tick()
+        roots: list[Node] = []
+        for value in values:
+            for option in value.options if isinstance(value, Join) else (value,):
+                if isinstance(option, Unknown) and option.node is None:
+                    # backward proves that it is attached, whatever it is
+                    option.node = Node(
+                        self.tick(), "call", (), self.place(call), saves=True, certain=True, label=option.origin
+                    )
+                    self.trace.nodes.append(option.node)
+            roots += self.nodes_of(value)
+        place = self.place(call)
+        walk = Walk(place, call, tuple(dict.fromkeys(roots)), kind, retains, creates, argument)
+        walk.grad = self.s.grad
+        walk.with_gradient = with_gradient
+        seen: set[int] = set()
+        for root in walk.roots:
+            root.certain = True
+            if not with_gradient and kind == "backward":
+                root.scalar = True
+            for node in root.ancestors():
+                if id(node) in seen:
+                    continue
+                seen.add(id(node))
+                walk.seen.append(node)
+                if node.walks and not node.leaf:
+                    walk.again.append((node, node.walks[-1]))
+        for node in walk.seen:
+            node.walks.append(walk)
+        self.trace.walks.append(walk)
+        return walk
+
+    # uses
+
+    def use(self, value: Value | None, kind: str, at: ast.AST) -> None:
+        """Record that a value was read by something that makes no node of it."""
+        for node in self.nodes_of(value):
+            node.uses.append((kind, self.place(at)))
+
+    def escape(self, value: Value | None, how: str) -> None:
+        """Record that a value goes where code that cannot be seen may back-propagate it."""
+        for node in self.nodes_of(value):
+            node.escapes.append(how)
+
+    def stored(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
+        """Record that a carrier now holds a value."""
+        for node in self.nodes_of(value):
+            node.stores.append((carrier, self.place(at)))
+
+    def read(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
+        """Record that a carrier was read that holds nodes which a backward has been through."""
+        for node in self.nodes_of(value):
+            if node.walks and not node.leaf:
+                node.stale_reads.append((carrier, self.place(at)))
+
+    # joins
+
+    def join(self, a: Value, b: Value) -> Value:
+        """Either of two values."""
+        if a is b:
+            return a
+        if isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and a.value == b.value:
+            return a
+        options: list[Value] = []
+        for value in (a, b):
+            for option in value.options if isinstance(value, Join) else (value,):
+                self._add_option(options, option)
+        if len(options) == 1:
+            return options[0]
+        if len(options) > MAX_OPTIONS:
+            nodes = [n for option in options for n in self.nodes_of(option)]
+            return self.unknown("several", self.phi(nodes, certain=False))
+        return Join(tuple(options))
+
+    def phi(self, nodes: list[Node], *, certain: bool) -> Node | None:
+        """One of several nodes."""
+        unique = list(dict.fromkeys(nodes))
+        if not unique:
+            return None
+        if len(unique) == 1 and certain:
+            return unique[0]
+        made = Node(
+            self.tick(), "phi", tuple(unique), self.place(self.frame.statement or ast.Pass()), saves=False,
+            certain=certain and all(n.certain for n in unique), scalar=all(n.scalar for n in unique),
+        )  # fmt: skip
+        self.trace.nodes.append(made)
+        return made
+
+    def _add_option(self, options: list[Value], value: Value) -> None:
+        for i, other in enumerate(options):
+            if other is value:
+                return
+            if isinstance(value, Const) and isinstance(other, Const):
+                if type(value.value) is type(other.value) and value.value == other.value:
+                    return
+                if value.value is not None and other.value is not None:
+                    options[i] = NUMBER if not isinstance(value.value, str) else Plain("text")
+                    return
+            elif isinstance(value, Plain) and isinstance(other, Plain):
+                return
+            elif isinstance(value, Plain) and isinstance(other, Const) and other.value is not None:
+                options[i] = value
+                return
+            elif isinstance(value, Const) and isinstance(other, Plain) and value.value is not None:
+                return
+            elif isinstance(value, Tensor) and isinstance(other, Tensor):
+                options[i] = self._join_tensors(other, value)
+                return
+            elif isinstance(value, Tuple) and isinstance(other, Tuple) and len(value.items) == len(other.items):
+                options[i] = Tuple(tuple(self.join(x, y) for x, y in zip(other.items, value.items, strict=True)))
+                return
+            elif isinstance(value, Parameters) and isinstance(other, Parameters) and value.owner is other.owner:
+                return
+            elif isinstance(value, Unknown) and isinstance(other, Unknown):
+                if value.data and other.data and value.node is None and other.node is None:
+                    return
+                if value.node is not None and other.node is not None:
+                    options[i] = self.unknown(other.origin, self.phi([other.node, value.node], certain=True))
+                    return
+        options.append(value)
+
+    def _join_tensors(self, a: Tensor, b: Tensor) -> Tensor:
+        nodes = [n for n in (a.node, b.node) if n is not None]
+        node = self.phi(nodes, certain=len(nodes) == 2) if nodes else None
+        return Tensor(node, a.scalar and b.scalar, a.index and b.index, self.shadow_of([a, b]))
+
+    def meet(self, states: list[State], base_state: State) -> None:
+        """Go on with the join of ``states``, which forked off from ``base_state``."""
+        joined = merge(states, base_state.log, self.join)
+        if joined is None:
+            self.dead = True
+            self.s = base_state
+        else:
+            self.dead = False
+            self.s = joined
+
+    # helpers for other layers
+
+    @staticmethod
+    def options(value: Value) -> tuple[Value, ...]:
+        """The possibilities of a value."""
+        return value.options if isinstance(value, Join) else (value,)
+
+    def truth(self, value: Value) -> bool | None:
+        """What ``bool(value)`` gives, None if it cannot be seen."""
+        if isinstance(value, Const):
+            return bool(value.value)
+        if isinstance(value, (Module, Optimizer, Function, Method, Partial)):
+            return True
+        if isinstance(value, Instance):
+            return True if value.cls.find("__len__") is None and value.cls.find("__bool__") is None else None
+        if isinstance(value, Tuple):
+            return bool(value.items)
+        if isinstance(value, Join):
+            truths = {self.truth(option) for option in value.options}
+            return truths.pop() if len(truths) == 1 else None
+        return None
+
+    def is_module(self, value: Value) -> bool:
+        """Whether calling it is a forward of an ``nn.Module``."""
+        if isinstance(value, Instance):
+            return value.cls.is_module
+        if isinstance(value, Unknown):
+            return value.module is not None
+        return isinstance(value, Module)
+
+    def forwarded(
+        self, at: ast.AST, module: Value, first: int, grad: bool | None, method: str, args: Arguments
+    ) -> None:
+        """Record a forward, unless it is part of another one."""
+        if not self.frame.inside_module:
+            while self.trace.forwards and self.trace.forwards[-1].first >= first:
+                self.trace.forwards.pop()
+            seen = module.module if isinstance(module, Unknown) and module.module is not None else module
+            mode = self.s.get((getattr(seen, "oid", 0), "mode"))
+            volatile = tuple(o for o in self.shadow_of(args.all()) if isinstance(o, Place))
+            self.trace.forwards.append(
+                Forward(self.place(at), module, first, self.clock + 1, grad, method, args, volatile, mode or "")
+            )
+
+    def stepped(self, at: ast.AST, optimizer: Value | None) -> None:
+        """Record an optimizer step."""
+        self.tick()
+        self.trace.steps.append(Step(self.place(at), optimizer))
+
+
+__all__ = ["ITEMS", "NONE", "REST", "BudgetEnded", "ClassInfo", "Core", "ParsedFile"]

@@ -1,0 +1,215 @@
+"""Facts about torch, as data: what its calls do to the autograd graph.
+
+Each table names its source. "docs" are the PyTorch 2.x API pages (``torch``, ``torch.Tensor``, ``torch.nn``,
+``torch.autograd``); "derivatives" is ``tools/autograd/derivatives.yaml`` of PyTorch, which says what each operation
+saves; "ran" was tried on torch 2.13 (CPU).
+"""
+
+from __future__ import annotations
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MODULES_WITH_PARAMETERS = _words(
+    """
+    Linear Bilinear LazyLinear Conv1d Conv2d Conv3d LazyConv1d LazyConv2d LazyConv3d ConvTranspose1d ConvTranspose2d
+    ConvTranspose3d BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm LazyBatchNorm1d LazyBatchNorm2d LayerNorm
+    GroupNorm RMSNorm RNN LSTM GRU RNNCell LSTMCell GRUCell Embedding EmbeddingBag MultiheadAttention Transformer
+    TransformerEncoder TransformerDecoder TransformerEncoderLayer TransformerDecoderLayer PReLU
+    AdaptiveLogSoftmaxWithLoss
+    """
+)
+"""Classes of ``torch.nn`` that own parameters (docs: torch.nn)."""
+
+MODULES_WITHOUT_PARAMETERS = _words(
+    """
+    ReLU ReLU6 LeakyReLU ELU SELU CELU GELU SiLU Mish Sigmoid Tanh Softmax LogSoftmax Softmax2d Softplus Softsign Softmin
+    Hardtanh Hardsigmoid Hardswish Hardshrink Softshrink Tanhshrink LogSigmoid Threshold GLU Identity Dropout Dropout1d
+    Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d
+    AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d
+    MaxUnpool1d MaxUnpool2d MaxUnpool3d LPPool1d LPPool2d FractionalMaxPool2d Upsample UpsamplingNearest2d
+    UpsamplingBilinear2d PixelShuffle PixelUnshuffle ChannelShuffle Flatten Unflatten Fold Unfold ZeroPad1d ZeroPad2d
+    ZeroPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d
+    ReplicationPad2d ReplicationPad3d CosineSimilarity PairwiseDistance InstanceNorm1d InstanceNorm2d InstanceNorm3d
+    LocalResponseNorm
+    """
+)
+"""Classes of ``torch.nn`` without parameters in their default form (docs: torch.nn)."""
+
+LOSS_MODULES = _words(
+    """
+    L1Loss MSELoss CrossEntropyLoss CTCLoss NLLLoss NLLLoss2d PoissonNLLLoss GaussianNLLLoss KLDivLoss BCELoss
+    BCEWithLogitsLoss MarginRankingLoss HingeEmbeddingLoss MultiLabelMarginLoss HuberLoss SmoothL1Loss SoftMarginLoss
+    MultiLabelSoftMarginLoss CosineEmbeddingLoss MultiMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss
+    """
+)
+"""Loss classes of ``torch.nn``; 0-dimensional output unless ``reduction="none"`` (docs: torch.nn)."""
+
+MODULE_CONTAINERS = _words("Sequential ModuleList ModuleDict ParameterList ParameterDict")
+
+TUPLE_OUTPUT = {"LSTM": 2, "GRU": 2, "RNN": 2, "LSTMCell": 2, "MultiheadAttention": 2}
+"""Modules that return (output, second) (docs)."""
+
+PAIR_STATE = _words("LSTM LSTMCell")
+"""Recurrent modules whose state is a tuple (h, c) (docs)."""
+
+RECURRENT = _words("LSTM GRU RNN LSTMCell GRUCell RNNCell")
+
+SCALAR_FUNCTIONS = _words(
+    """
+    l1_loss mse_loss cross_entropy ctc_loss nll_loss poisson_nll_loss gaussian_nll_loss kl_div binary_cross_entropy
+    binary_cross_entropy_with_logits margin_ranking_loss hinge_embedding_loss multilabel_margin_loss huber_loss
+    smooth_l1_loss soft_margin_loss multilabel_soft_margin_loss cosine_embedding_loss multi_margin_loss
+    triplet_margin_loss
+    """
+)
+"""Functions of ``torch.nn.functional`` that reduce to 0 dimensions unless ``reduction="none"`` (docs)."""
+
+REDUCTIONS = _words("sum mean norm prod std var logsumexp nansum nanmean amax amin dist trace")
+"""Reduce to 0 dimensions when called without a dimension (docs: torch.Tensor)."""
+
+WITHOUT_GRADIENT = _words(
+    """
+    argmax argmin argsort eq ne gt lt ge le equal isnan isinf isfinite isclose allclose nonzero multinomial bernoulli
+    sign sgn round floor ceil trunc searchsorted bincount histc unique unique_consecutive count_nonzero any all
+    logical_and logical_or logical_not logical_xor randperm randint long int short byte bool is_nonzero numel
+    floor_divide signbit heaviside isin bucketize
+    """
+)
+"""Results never carry gradients: integers, booleans, step functions (derivatives: non-differentiable or zero)."""
+
+WITH_INDICES = _words("max min median mode sort topk kthvalue cummax cummin")
+"""Return (values, indices) when given a dimension; indices carry no gradients (docs)."""
+
+PLAIN_METHODS = _words(
+    """
+    item tolist numpy size dim ndimension numel nelement stride storage data_ptr element_size type_as_string
+    get_device is_contiguous is_floating_point is_complex storage_offset __len__ nbytes
+    """
+)
+"""Tensor methods that leave the world of tensors (docs: torch.Tensor)."""
+
+PLAIN_ATTRIBUTES = _words("shape dtype device ndim is_cuda requires_grad is_leaf layout names itemsize nbytes")
+
+FACTORIES = _words(
+    """
+    tensor zeros ones rand randn randint randperm arange range linspace logspace eye empty full zeros_like ones_like
+    rand_like randn_like randint_like empty_like full_like from_numpy normal Tensor FloatTensor DoubleTensor LongTensor
+    IntTensor ByteTensor BoolTensor HalfTensor ShortTensor CharTensor new_zeros new_ones new_tensor new_full new_empty
+    new load multinomial bernoulli poisson cartesian_prod combinations tril_indices triu_indices hann_window
+    frombuffer empty_strided complex64 from_file
+    """
+)
+"""Make fresh tensors without history (docs); ``requires_grad=True`` makes a leaf."""
+
+RANDOM_FACTORIES = _words("rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson")
+
+SAVES_NOTHING = _words(
+    """
+    add sub rsub neg sum mean cat concat concatenate stack hstack vstack view view_as reshape reshape_as transpose permute
+    t mT T squeeze unsqueeze expand expand_as repeat contiguous flatten unflatten clone to cpu cuda float double half
+    bfloat16 type type_as split chunk unbind narrow select movedim swapaxes flip roll real imag unfold diagonal tile
+    broadcast_to index_select add_ sub_ squeeze_ unsqueeze_ unbind tensor_split ravel view_as_real view_as_complex
+    """
+)
+"""Operations whose backward needs no saved tensor (derivatives; "add, sum, cat, view, stack save nothing": ran)."""
+
+DETACHING = _words("detach detach_ detach_copy")
+
+TRANSPARENT_MODULE_METHODS = _words(
+    """
+    to cuda cpu float double half bfloat16 train eval type xpu share_memory apply compile requires_grad_ module
+    to_empty ipu hpu mps
+    """
+)
+"""Methods of ``nn.Module`` that return the module itself (docs: torch.nn.Module)."""
+
+MODULE_EVIDENCE = _words(
+    """
+    eval train parameters named_parameters zero_grad state_dict load_state_dict named_modules modules children
+    named_children requires_grad_ register_forward_hook register_parameter register_buffer
+    """
+)
+"""Calls that only an ``nn.Module`` (or something that behaves like one) has together with being called itself (docs)."""
+
+TRANSPARENT_WRAPPERS = _words(
+    """
+    torch.nn.DataParallel torch.nn.parallel.DataParallel torch.nn.parallel.DistributedDataParallel torch.compile
+    torch.jit.script torch.nn.SyncBatchNorm.convert_sync_batchnorm torch.nn.utils.spectral_norm
+    torch.nn.utils.weight_norm torch.nn.utils.parametrizations.spectral_norm
+    torch.nn.utils.parametrizations.weight_norm torch.quantization.prepare torch.quantization.convert
+    torch.distributed.fsdp.FullyShardedDataParallel copy.deepcopy copy.copy torchvision.models.feature_extraction
+    apex.parallel.DistributedDataParallel apex.parallel.convert_syncbn_model
+    """
+)
+"""Calls that return their module, possibly wrapped; its forward builds the same graph."""
+
+GRAD_OFF = _words("torch.no_grad torch.inference_mode torch.autograd.no_grad torch.autograd.grad_mode.no_grad torch.autograd.inference_mode")
+GRAD_ON = _words("torch.enable_grad torch.autograd.enable_grad torch.autograd.grad_mode.enable_grad")
+GRAD_SWITCH = _words(
+    "torch.set_grad_enabled torch.autograd.set_grad_enabled torch.autograd.grad_mode.set_grad_enabled torch._C._set_grad_enabled"
+)
+"""What switches recording off and on (docs: torch.autograd.grad_mode)."""
+
+BACKWARD_FUNCTIONS = _words("torch.autograd.backward torch.autograd.variable.backward")
+GRAD_FUNCTIONS = _words("torch.autograd.grad torch.autograd.functional.jacobian torch.autograd.functional.hessian")
+FUNCTIONAL_GRADIENTS = (
+    "torch.autograd.functional.",
+    "torch.func.",
+    "functorch.",
+    "higher.",
+    "torch.autograd.gradcheck",
+)
+
+BACKWARD_METHODS = _words("backward manual_backward backward_step optimize_step backward_and_step")
+"""Methods of wrappers (GradScaler, accelerate, DeepSpeed, Lightning, Fabric) that back-propagate their argument (docs)."""
+
+NUMERIC_LIBRARIES = _words(
+    """
+    numpy math random os sys time json pickle cv2 PIL scipy sklearn pandas logging argparse matplotlib pathlib glob shutil
+    csv re string datetime copyreg skimage nltk h5py yaml tensorboard tensorboardX wandb visdom tqdm gym gymnasium
+    itertools collections functools subprocess warnings platform io gc heapq bisect operator seaborn imageio lmdb
+    librosa soundfile networkx psutil gzip zipfile tarfile tempfile inspect types dataclasses typing statistics
+    configparser hashlib uuid socket struct decimal fractions numbers enum abc signal threading multiprocessing queue
+    sacred hydra omegaconf mlflow comet_ml neptune boto3 requests tensorflow
+    """
+)
+"""Libraries whose results carry no history (they know nothing of autograd)."""
+
+MODEL_LIBRARIES = _words(
+    "torchvision.models timm.create_model pretrainedmodels segmentation_models_pytorch efficientnet_pytorch torch.hub.load"
+)
+"""Calls below these names return modules (their docs)."""
+
+FRAMEWORK_BASES = {
+    "pytorch_lightning.LightningModule": "lightning",
+    "lightning.LightningModule": "lightning",
+    "lightning.pytorch.LightningModule": "lightning",
+    "torch.nn.Module": "module",
+    "torch.autograd.Function": "function",
+    "torch.optim.Optimizer": "optimizer",
+    "torch.utils.data.Dataset": "dataset",
+    "torch.utils.data.IterableDataset": "dataset",
+    "torch.utils.data.DataLoader": "dataset",
+}
+"""What a class is by its base."""
+
+FRAMEWORK_EVALUATION = _words(
+    """
+    validation_step test_step predict_step validation_epoch_end test_epoch_end on_validation_epoch_end on_test_epoch_end
+    on_validation_epoch_start on_test_epoch_start validation_step_end test_step_end on_validation_batch_end
+    """
+)
+"""Hooks that Lightning calls without gradients (docs: LightningModule)."""
+
+IN_PLACE_SUFFIX = "_"
+
+LOGGING_METHODS = _words(
+    """
+    add_scalar add_scalars add_histogram add_image add_images add_text log info debug warning error write set_postfix
+    set_description update_scalar scalar_summary log_metrics log_metric line plot print writerow
+    """
+)
+"""Methods of writers, loggers and bars that only look at what they get."""

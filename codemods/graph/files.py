@@ -1,0 +1,52 @@
+"""The files of a tree, parsed when they are needed, and imports resolved among them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+from codemods.graph.program import ParsedFile, Tree
+
+
+class Files:
+    """Parsed files by their path below the tree's root; ``read`` gives the text and syntax tree of one, or
+    None if it cannot be read or parsed."""
+
+    def __init__(self, tree: Tree, read: Callable[[str], tuple[str, ast.Module] | None]) -> None:
+        self.tree = tree
+        self.read = read
+        self.parsed: dict[str, ParsedFile | None] = {}
+        self.imported: set[str] = set()
+
+    def file(self, relative: str) -> ParsedFile | None:
+        """The parsed file at ``relative``, None if it does not parse."""
+        if relative not in self.parsed:
+            found = self.read(relative)
+            self.parsed[relative] = (
+                None
+                if found is None
+                else ParsedFile(self.tree.display.get(relative, relative), PurePosixPath(relative), *found)
+            )
+        return self.parsed[relative]
+
+    def _found(self, resolved: str | None) -> ParsedFile | str | None:
+        if resolved is None:
+            return None
+        if resolved.endswith("/"):
+            return resolved
+        file = self.file(resolved)
+        self.imported.add(resolved)
+        return file
+
+    def import_module(self, module: str, importer: ParsedFile) -> ParsedFile | str | None:
+        """What ``import module`` means in ``importer``: a file, the folder of a package, or None outside the tree."""
+        return self._found(self.tree.resolve(module, importer.relative))
+
+    def import_relative(self, module: str | None, level: int, importer: ParsedFile) -> ParsedFile | str | None:
+        """The same for relative imports."""
+        return self._found(self.tree.resolve_relative(module, level, importer.relative))
+
+    def member_file(self, package: str, name: str) -> ParsedFile | str | None:
+        """The file or folder ``name`` in a package's folder."""
+        return self._found(self.tree.at(f"{package}/{name}" if package else name))

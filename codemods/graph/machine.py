@@ -1,0 +1,988 @@
+"""Statements, modules and roots: the simulated engine as a whole.
+
+A :class:`Machine` runs one root (a script, or a function that nothing in the tree calls) over symbols and leaves a
+:class:`~codemods.graph.trace.Trace` behind. Branches are run both ways and joined, loops for two turns, so that what one
+turn leaves for the next shows by itself. Nothing of the code is executed or imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from codemods.graph import facts
+from codemods.graph.arguments import Arguments
+from codemods.graph.core import BudgetEnded
+from codemods.graph.expressions import Expressions
+from codemods.graph.program import ClassInfo, ParsedFile
+from codemods.graph.state import State
+from codemods.graph.torch_model import canonical
+from codemods.graph.trace import Accumulation, Frame, Mark, Place, Ran, Trace
+from codemods.graph.values import (
+    NONE,
+    NUMBER,
+    Carrier,
+    Class,
+    Const,
+    Function,
+    GradMode,
+    Instance,
+    Join,
+    Library,
+    Mapping,
+    Method,
+    Module,
+    Node,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    TreeModule,
+    Tuple,
+    Unknown,
+    Value,
+)
+
+_BUILTINS = frozenset(dir(builtins))
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Importer(Protocol):
+    """Where the machine gets files from."""
+
+    def import_module(self, module: str, importer: ParsedFile) -> ParsedFile | str | None:
+        """The file of ``import module``, the folder of a package without ``__init__``, or None outside the tree."""
+        ...
+
+    def import_relative(self, module: str | None, level: int, importer: ParsedFile) -> ParsedFile | str | None:
+        """The same for relative imports."""
+        ...
+
+    def member_file(self, package: str, name: str) -> ParsedFile | str | None:
+        """The file or folder ``name`` in a package's folder."""
+        ...
+
+
+class Machine(Expressions):
+    """One simulated run."""
+
+    def __init__(self, importer: Importer, budget: int = 150_000) -> None:
+        super().__init__(budget)
+        self.importer = importer
+        self.returns: list[tuple[State, Value]] = []
+        self.breaks: list[State] = []
+        self.continues: list[State] = []
+        self.raises: list[State] = []
+        self.raises_here = False
+        self.loaded: dict[str, int] = {}
+        self.closures: dict[int, int] = {}
+        """The enclosing frame of each frame that a function closes over."""
+        self.stars: dict[int, list[str]] = {}
+        """Libraries that a module star-imports."""
+        self.operands: dict[ast.AST, tuple[Value, Value]] = {}
+        """The operands of the additions evaluated last."""
+
+    # roots
+
+    def run_script(self, file: ParsedFile) -> Trace:
+        """Run a file's top level as ``python file`` would."""
+        self.trace = Trace(file.path)
+        self._guard(lambda: self._run_module(file, "__main__"))
+        return self.trace
+
+    def run_functions(self, file: ParsedFile, wanted: set[ast.AST]) -> Trace:
+        """Run functions of a file that nothing in the tree calls, with arguments that cannot be seen, twice each."""
+        self.trace = Trace(f"{file.path} (functions)")
+
+        def run() -> None:
+            frame = self._run_module(file, file.relative.stem)
+            self.frame = frame
+            self._run_wanted(frame, file, wanted)
+
+        self._guard(run)
+        return self.trace
+
+    def _guard(self, run: Callable[[], object]) -> None:
+        try:
+            run()
+        except BudgetEnded:
+            self.trace.complete = False
+            where = self.frame.statement if self.frame is not None else None
+            path = self.frame.file.path if self.frame is not None else self.trace.root
+            self.trace.notes.append(f"{path}:{getattr(where, 'lineno', 0)}: the budget of this run ended here")
+        except RecursionError:
+            self.trace.complete = False
+            self.trace.notes.append(f"{self.trace.root}: nested too deeply to be followed")
+
+    def _run_module(self, file: ParsedFile, name: str) -> Frame:
+        frame = self._module_frame(file)
+        self.s.set((frame.fid, "__name__"), Const(name))
+        self.s.set((frame.fid, "__file__"), Plain("text"))
+        self.frame = frame
+        self.execute(file.tree.body)
+        frame.end = self.tick()
+        return frame
+
+    def _module_frame(self, file: ParsedFile) -> Frame:
+        fid = self.new_oid()
+        file.globals_id = fid
+        self.loaded[file.path] = fid
+        frame = Frame(fid, file, None, None, 0)
+        frame.module_globals = fid
+        frame.birth = self.tick()
+        self.trace.frames.append(frame)
+        return frame
+
+    def _run_wanted(self, frame: Frame, file: ParsedFile, wanted: set[ast.AST]) -> None:
+        self.dead = False
+        for statement in file.tree.body:
+            if isinstance(statement, _FUNCTIONS) and statement in wanted:
+                value = self.s.get((frame.fid, statement.name))
+                if isinstance(value, Function) and value.definition is statement:
+                    self._run_root(value, None, statement)
+            elif isinstance(statement, ast.ClassDef):
+                self._run_class(frame, statement, wanted)
+
+    def _run_class(self, frame: Frame, statement: ast.ClassDef, wanted: set[ast.AST]) -> None:
+        value = self.s.get((frame.fid, statement.name))
+        methods = [m for m in statement.body if isinstance(m, _FUNCTIONS) and m in wanted]
+        if not isinstance(value, Class) or not methods:
+            return
+        receiver = self.instantiate(value.info, Arguments(), statement)
+        if isinstance(receiver, Instance):
+            self._evidence(statement, receiver)
+        for _ in range(2):
+            for method in methods:
+                member = value.info.members.get(method.name)
+                if isinstance(member, Function) and member.definition is method and method.name != "__init__":
+                    self._run_root(member, None if member.kind == "staticmethod" else receiver, method, turns=1)
+
+    def _evidence(self, scope: ast.AST, receiver: Instance) -> None:
+        """``self.net.eval()`` anywhere in a class shows what ``self.net`` is, wherever it comes from."""
+        for node in ast.walk(scope):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in ("eval", "train", "parameters", "state_dict", "load_state_dict", "zero_grad")
+                and isinstance(node.func.value, ast.Attribute)
+                and isinstance(node.func.value.value, ast.Name)
+                and node.func.value.value.id == "self"
+            ):
+                name = node.func.value.attr
+                value = self.s.get((receiver.oid, name))
+                if isinstance(value, Unknown) and value.module is None and node.func.attr in ("eval", "train", "parameters"):
+                    value.module = Module(self.new_oid(), "", self.leaf(node, name))
+
+    def _run_root(self, function: Function, receiver: Value | None, at: ast.AST, turns: int = 2) -> None:
+        definition = function.definition
+        evidence = _module_names(definition)
+        spec = definition.args
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        skip = 1 if receiver is not None and function.kind != "staticmethod" else 0
+        if function.kind == "classmethod" and function.cls is not None:
+            receiver = Class(function.cls)
+        assert self.frame is not None
+        outer = self.frame
+        for turn in range(turns):
+            args = Arguments()
+            for name in names[skip:]:
+                value = self.unknown(name)
+                if name in evidence:
+                    value.module = Module(self.new_oid(), "", self.leaf(definition, name))
+                args.keywords[name] = value
+            for arg in spec.kwonlyargs:
+                args.keywords[arg.arg] = self.unknown(arg.arg)
+            self.frame = outer
+            # arguments are unknown, but an argument with a default is most often not given
+            outer.loops.append((at, turn))
+            try:
+                self.entering_root = True
+                result = self.call_function(function, args, definition, receiver=receiver)
+            finally:
+                outer.loops.pop()
+            self.escape(result, "returned to a caller that cannot be seen")
+            for item in self.elements(result):
+                self.escape(item, "returned to a caller that cannot be seen")
+            self.dead = False
+
+    # names
+
+    def load_name(self, name: str, at: ast.AST) -> Value:
+        frame: Frame | None = self.frame
+        assert frame is not None
+        if name not in frame.globals and name in frame.names:
+            value = self.s.get((frame.fid, name))
+            if isinstance(value, Value):
+                self.read(value, Carrier("local", frame.fid, name), at)
+                return value
+        fid = frame.function.closure if frame.function is not None else 0
+        while fid:
+            value = self.s.get((fid, name))
+            if isinstance(value, Value):
+                self.read(value, Carrier("local", fid, name), at)
+                return value
+            fid = self.closures.get(fid, 0)
+        value = self.s.get((frame.module_globals, name))
+        if isinstance(value, Value):
+            self.read(value, Carrier("global", frame.module_globals, name), at)
+            return value
+        if name in _BUILTINS:
+            return Library(f"builtins.{name}")
+        star = self.stars.get(frame.module_globals)
+        if star:
+            return Library(f"{star[-1]}.{name}")
+        return self.unknown(name)
+
+    def store_name(self, name: str, value: Value, at: ast.AST) -> None:
+        """Bind a variable of the running frame."""
+        frame = self.frame
+        if frame.function is None or name in frame.globals:
+            key = (frame.module_globals, name)
+            kind = "global"
+        elif name in frame.nonlocals:
+            fid = frame.function.closure
+            while fid and (fid, name) not in self.s.cells:
+                fid = self.closures.get(fid, 0)
+            key = (fid or frame.fid, name)
+            kind = "local"
+        else:
+            key = (frame.fid, name)
+            kind = "local"
+            frame.names.add(name)
+        self.s.set(key, value)
+        self.stored(value, Carrier(kind, key[0], name), at)
+
+    # statements
+
+    def execute(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            if self.dead:
+                return
+            self.spend()
+            frame = self.frame
+            outer_statement = frame.statement
+            frame.statement = statement
+            first = self.clock + 1
+            method = getattr(self, f"_do_{type(statement).__name__}", None)
+            if method is not None:
+                method(statement)
+            if self.raises_here:
+                self.raises_here = False
+                self.dead = True
+                self.raises.append(self.s)
+            if not frame.inside_module:
+                self.trace.ran.append(Ran(statement, frame, tuple(frame.loops), first, self.clock + 1))
+            frame.statement = outer_statement
+
+    def _do_Expr(self, s: ast.Stmt) -> None:  # type: ignore[name-defined]
+        self.evaluate(s.value)
+
+    def _do_Assign(self, s: ast.Assign) -> None:
+        value = self.evaluate(s.value)
+        for target in s.targets:
+            self._note_sum(target, s.value, value)
+            self.assign(target, value, s.value)
+
+    def _do_AnnAssign(self, s: ast.AnnAssign) -> None:
+        if s.value is not None:
+            self.assign(s.target, self.evaluate(s.value), s.value)
+
+    def _note_sum(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
+        """``total = total + loss`` is an accumulation too."""
+        if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.Add):
+            return
+        text = ast.unparse(target)
+        for mine, other in ((expression.left, expression.right), (expression.right, expression.left)):
+            if ast.unparse(mine) == text:
+                values = self.operands.get(expression)
+                if values is not None:
+                    old, added = values if mine is expression.left else (values[1], values[0])
+                    self.trace.accumulations.append(
+                        Accumulation(
+                            self.place(expression), target, other, old, added, value, self.carrier(target), self.s.grad
+                        )
+                    )
+                return
+
+    def binary(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
+        if name == "Add":
+            self.operands[at] = (left, right)
+        return super().binary(name, left, right, at)
+
+    def carrier(self, target: ast.expr) -> Carrier | None:
+        """What a target names, for blame."""
+        if isinstance(target, ast.Name):
+            frame = self.frame
+            if frame.function is None or target.id in frame.globals:
+                return Carrier("global", frame.module_globals, target.id)
+            return Carrier("local", frame.fid, target.id)
+        if isinstance(target, ast.Attribute):
+            owner = self.evaluate(target.value)
+            oid = getattr(owner, "oid", 0)
+            return Carrier("attribute", oid, target.attr)
+        if isinstance(target, ast.Subscript):
+            owner = self.evaluate(target.value)
+            return Carrier("element", getattr(owner, "oid", 0), "")
+        return None
+
+    def _do_AugAssign(self, s: ast.AugAssign) -> None:
+        old = self.evaluate(s.target)
+        added = self.evaluate(s.value)
+        name = type(s.op).__name__
+        value: Value
+        if name == "Add" and isinstance(old, Sequence):
+            self.container_method(old, "extend", Arguments(None, [added]), s)
+            value = old
+        else:
+            value = super().binary(name, old, added, s)
+            if isinstance(value, (Plain, Const)):
+                value = NUMBER if not (isinstance(value, Plain) and value.kind != "number") else value
+        if name == "Add":
+            self.trace.accumulations.append(
+                Accumulation(self.place(s), s.target, s.value, old, added, value, self.carrier(s.target), self.s.grad)
+            )
+        self.assign(s.target, value, None)
+
+    def assign(self, target: ast.expr, value: Value, value_expr: ast.expr | None) -> None:
+        if isinstance(target, ast.Name):
+            self.store_name(target.id, value, target)
+        elif isinstance(target, ast.Attribute):
+            owner = self.evaluate(target.value)
+            self.set_attribute(owner, target.attr, value, target)
+        elif isinstance(target, ast.Subscript):
+            container = self.evaluate(target.value)
+            key = self.evaluate(target.slice)
+            if isinstance(container, Tensor) and isinstance(target.value, ast.Name | ast.Attribute):
+                # an element written in place: the tensor now depends on the value as well
+                if self.nodes_of(value) or container.node is not None:
+                    self.assign(target.value, self.tensor_op(target, "setitem", [container, value], saves=False), None)
+                return
+            self.set_item(container, key, value, target, value_expr)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target, value, value_expr)
+        elif isinstance(target, ast.Starred):
+            self.assign(target.value, self.new_sequence(self.elements(value)), None)
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Value, value_expr: ast.expr | None) -> None:
+        count = len(target.elts)
+        starred = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), None)
+        exprs: list[ast.expr | None] = [None] * count
+        if isinstance(value_expr, (ast.Tuple, ast.List)) and len(value_expr.elts) == count and starred is None:
+            exprs = list(value_expr.elts)
+        columns = self._columns(value, count, starred, target)
+        for element, part, expr in zip(target.elts, columns, exprs, strict=True):
+            self.assign(element, part, expr)
+
+    def _columns(self, value: Value, count: int, starred: int | None, at: ast.AST) -> list[Value]:
+        items: list[Value] | None = None
+        if isinstance(value, Tuple):
+            items = list(value.items)
+        elif isinstance(value, Sequence) and self.s.get((value.oid, "rest")) is None and value.kind not in ("turns", "generator"):
+            items = list(self.s.get((value.oid, "items")) or ())
+        elif isinstance(value, Join):
+            per_option = [
+                self._columns(o, count, starred, at)
+                for o in value.options
+                if not (isinstance(o, Const) and o.value is None)
+            ]
+            if per_option:
+                joined = per_option[0]
+                for other in per_option[1:]:
+                    joined = [self.join(a, b) for a, b in zip(joined, other, strict=True)]
+                return joined
+        if items is not None:
+            if starred is None and len(items) == count:
+                return items
+            if starred is not None and len(items) >= count - 1:
+                tail = count - starred - 1
+                middle = items[starred : len(items) - tail]
+                return [*items[:starred], self.new_sequence(middle), *items[len(items) - tail :]]
+            if items:
+                one = self._one_of(items)
+                assert one is not None
+                return [one] * count
+        if isinstance(value, Tensor):
+            if value.node is None:
+                return [Tensor(None, index=value.index)] * count
+            return [self.tensor_op(at, "getitem", [value], saves=False) for _ in range(count)]
+        if isinstance(value, Unknown):
+            if value.node is not None:
+                return [self.unknown("item", self.part(at, value, f"item {i}")) for i in range(count)]
+            if not value.data and value.origin not in ("item",):
+                return [self._unknown_attribute(value, f"[{i}]", at) for i in range(count)]
+            return [self.unknown("item", data=True) for _ in range(count)]
+        if isinstance(value, (Plain, Const)):
+            return [value if isinstance(value, Plain) else NUMBER] * count
+        turns = self.iterate(value, at)
+        if turns:
+            return [turns[min(i, len(turns) - 1)] for i in range(count)]
+        return [self.unknown("item") for _ in range(count)]
+
+    def _do_Delete(self, s: ast.Delete) -> None:
+        for target in s.targets:
+            if isinstance(target, ast.Name):
+                self.s.delete((self.frame.fid if self.frame.function else self.frame.module_globals, target.id))
+            elif isinstance(target, ast.Subscript):
+                container = self.evaluate(target.value)
+                self.evaluate(target.slice)
+                if isinstance(container, Sequence) and isinstance(target.slice, ast.Slice):
+                    # del rewards[:] empties the list, as clear() does
+                    self.container_method(container, "clear", Arguments(), s)
+            elif isinstance(target, ast.Attribute):
+                owner = self.evaluate(target.value)
+                oid = getattr(owner, "oid", None)
+                if isinstance(oid, int):
+                    self.s.delete((oid, target.attr))
+
+    def _do_Return(self, s: ast.Return) -> None:
+        value = self.evaluate(s.value) if s.value is not None else NONE
+        self.returns.append((self.s, value))
+        self.dead = True
+
+    def _do_Raise(self, s: ast.Raise) -> None:
+        for part in (s.exc, s.cause):
+            if part is not None:
+                self.evaluate(part)
+        self.raises.append(self.s)
+        self.dead = True
+
+    def _do_Assert(self, s: ast.Assert) -> None:
+        self.use(self.evaluate(s.test), "truth", s)
+        if s.msg is not None:
+            self.evaluate(s.msg)
+
+    def _do_Global(self, s: ast.Global) -> None:
+        self.frame.globals.update(s.names)
+
+    def _do_Nonlocal(self, s: ast.Nonlocal) -> None:
+        self.frame.nonlocals.update(s.names)
+
+    def _do_Break(self, s: ast.Break) -> None:
+        self.breaks.append(self.s)
+        self.dead = True
+
+    def _do_Continue(self, s: ast.Continue) -> None:
+        self.continues.append(self.s)
+        self.dead = True
+
+    def _do_If(self, s: ast.If) -> None:
+        test = self.evaluate(s.test)
+        self.use(test, "truth", s)
+        truth = self.truth(test)
+        if truth is True:
+            self.execute(s.body)
+            return
+        if truth is False:
+            self.execute(s.orelse)
+            return
+        base = self.s
+        ends: list[State] = []
+        for branch, holds in ((s.body, True), (s.orelse, False)):
+            self.s = base.fork()
+            self.dead = False
+            self._refine(s.test, holds)
+            self.execute(branch)
+            if not self.dead:
+                ends.append(self.s)
+        self.meet(ends, base)
+
+    def _refine(self, test: ast.expr, holds: bool) -> None:
+        """What a branch knows: ``x is None`` in it, or not."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            self._refine(test.operand, not holds)
+            return
+        if isinstance(test, ast.BoolOp):
+            if isinstance(test.op, ast.And) == holds:
+                for part in test.values:
+                    self._refine(part, holds)
+            return
+        negated = False
+        subject: ast.expr = test
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+            comparator = test.comparators[0]
+            if not (isinstance(comparator, ast.Constant) and comparator.value is None):
+                return
+            negated = isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
+            subject = test.left
+            is_none = holds is not negated
+        elif isinstance(test, (ast.Name, ast.Attribute)):
+            if not holds:
+                return
+            is_none = False
+        else:
+            return
+        if not isinstance(subject, (ast.Name, ast.Attribute)):
+            return
+        value = self.evaluate(subject)
+        if isinstance(value, Join):
+            kept = tuple(o for o in value.options if (isinstance(o, Const) and o.value is None) is is_none)
+            if not kept:
+                return
+            narrowed: Value = kept[0] if len(kept) == 1 else Join(kept)
+            self._rebind(subject, narrowed)
+        elif is_none and isinstance(value, Unknown) and value.module is None and value.node is None:
+            self._rebind(subject, NONE)
+
+    def _rebind(self, subject: ast.expr, value: Value) -> None:
+        if isinstance(subject, ast.Name):
+            for fid in (self.frame.fid, self.frame.module_globals):
+                if (fid, subject.id) in self.s.cells:
+                    self.s.set((fid, subject.id), value)
+                    return
+        elif isinstance(subject, ast.Attribute):
+            owner = self.evaluate(subject.value)
+            oid = getattr(owner, "oid", None)
+            if isinstance(oid, int):
+                self.s.set((oid, subject.attr), value)
+
+    # loops
+
+    def _do_For(self, s: ast.For) -> None:
+        values = self.iterate(self.evaluate(s.iter), s.iter)
+        self._loop(s, values, lambda value: self.assign(s.target, value, None))
+
+    _do_AsyncFor = _do_For
+
+    def _do_While(self, s: ast.While) -> None:
+        test = self.evaluate(s.test)
+        if self.truth(test) is False:
+            self.execute(s.orelse)
+            return
+
+        def again(turn: Value) -> None:
+            if turn is not NONE:
+                self.evaluate(s.test)
+
+        self._loop(s, [NONE, NUMBER], again, forever=isinstance(s.test, ast.Constant))
+
+    def _loop(
+        self,
+        s: ast.For | ast.AsyncFor | ast.While,
+        values: list[Value],
+        begin: Callable[[Value], None],
+        *,
+        forever: bool = False,
+    ) -> None:
+        base = self.s
+        outer_breaks, outer_continues = self.breaks, self.continues
+        self.breaks = []
+        self.s = base.fork()
+        finished: list[State] = []
+        for turn, value in enumerate(values):
+            self.frame.loops.append((s, turn))
+            self.continues = []
+            start = self.s
+            self.s = start.fork()
+            begin(value)
+            self.execute(s.body)
+            ends = ([] if self.dead else [self.s]) + self.continues
+            self.frame.loops.pop()
+            if not ends:
+                self.dead = True
+                break
+            self.meet(ends, start)
+        if not self.dead:
+            self.execute(s.orelse)
+            if not self.dead:
+                finished.append(self.s)
+        ends = finished + self.breaks
+        self.breaks, self.continues = outer_breaks, outer_continues
+        if not ends:
+            # every turn left the function; the loop may also run no turn at all
+            if forever:
+                self.dead = True
+                return
+            self.dead = False
+            self.s = base
+            return
+        self.meet(ends, base)
+
+    def run_turns(self, loop: ast.AST, values: list[Value], body: Callable[[Value], None]) -> None:
+        for turn, value in enumerate(values):
+            self.frame.loops.append((loop, turn))
+            try:
+                body(value)
+            finally:
+                self.frame.loops.pop()
+
+    # with, try, match
+
+    def _do_With(self, s: ast.With) -> None:
+        saved = self.s.grad
+        exits: list[Callable[[], None]] = []
+        for item in s.items:
+            self._enter(item, exits)
+        returned = len(self.returns)
+        self.execute(s.body)
+        for leave in reversed(exits):
+            leave()
+        # what left through return, break or raise has left the context as well
+        if exits and self.s.grad is not saved:
+            self.s.grad = saved
+        for state, _ in self.returns[returned:]:
+            state.grad = saved
+
+    _do_AsyncWith = _do_With
+
+    def _enter(self, item: ast.withitem, exits: list[Callable[[], None]]) -> None:
+        value = self.evaluate(item.context_expr)
+        result: Value = value
+        if isinstance(value, Join):
+            modes = {o.enabled for o in value.options if isinstance(o, GradMode)}
+            if modes:
+                before = self.s.grad
+                others = [o for o in value.options if not isinstance(o, GradMode)]
+                if others:
+                    modes.add(before)
+                self.s.grad = modes.pop() if len(modes) == 1 else None
+                exits.append(lambda: setattr(self.s, "grad", before))
+        elif isinstance(value, GradMode):
+            before = value.previous if value.switched else self.s.grad
+            self.s.grad = value.enabled
+            exits.append(lambda: setattr(self.s, "grad", before))
+        elif isinstance(value, Instance):
+            enter = value.cls.find("__enter__")
+            leave = value.cls.find("__exit__")
+            before = self.s.grad
+            if isinstance(enter, Function):
+                result = self.call_function(enter, Arguments(), item.context_expr, receiver=value)
+            if isinstance(leave, Function):
+                exits.append(
+                    lambda: (
+                        self.call_function(leave, Arguments(None, [NONE] * 3), item.context_expr, receiver=value),
+                        None,
+                    )[1]
+                )
+        elif isinstance(item.context_expr, ast.Call):
+            function = self.evaluate(item.context_expr.func) if isinstance(item.context_expr.func, ast.Name) else None
+            if isinstance(function, Function) and _touches_grad_mode(function.definition):
+                before = self.s.grad
+                self.s.grad = None
+                exits.append(lambda: setattr(self.s, "grad", before))
+            elif isinstance(value, Unknown) and "scale_loss" in value.origin:
+                # apex.amp.scale_loss(loss, optimizer) as scaled_loss
+                result = value
+        if item.optional_vars is not None:
+            if isinstance(result, Sequence) and result.kind == "generator":
+                result = self._one_of(self.elements(result)) or self.unknown("entered")
+            self.assign(item.optional_vars, result, None)
+
+    def _do_Try(self, s: ast.Try) -> None:
+        base = self.s
+        self.s = base.fork()
+        outer_raises = self.raises
+        self.raises = []
+        before = self.s.fork()
+        self.execute(s.body)
+        ends: list[State] = []
+        if not self.dead:
+            self.execute(s.orelse)
+        after = self.s
+        completed = not self.dead
+        if completed:
+            ends.append(self.s)
+        thrown = self.raises
+        self.raises = outer_raises
+        for handler in s.handlers:
+            # an exception may come at any point of the body: at its begin, or with all its effects
+            candidates = [before.fork(), *(state.fork() for state in thrown[:2])]
+            if completed:
+                candidates.append(after.fork())
+            self.meet(candidates, base) if len(candidates) > 1 else None
+            self.s = candidates[0]
+            self.s.log = type(self.s.log)(base.log)
+            self.s.log.keys |= base.log.keys
+            self.dead = False
+            if handler.name:
+                self.store_name(handler.name, self.unknown("exception"), handler)
+            self.execute(handler.body)
+            if not self.dead:
+                ends.append(self.s)
+        if not s.handlers:
+            self.raises.extend(thrown)
+        self.meet(ends, base)
+        if s.finalbody:
+            was_dead = self.dead
+            self.dead = False
+            self.execute(s.finalbody)
+            self.dead = self.dead or was_dead
+
+    _do_TryStar = _do_Try
+
+    def _do_Match(self, s: ast.Match) -> None:
+        subject = self.evaluate(s.subject)
+        base = self.s
+        ends: list[State] = []
+        exhaustive = False
+        for case in s.cases:
+            self.s = base.fork()
+            self.dead = False
+            self._bind_pattern(case.pattern, subject)
+            if case.guard is not None:
+                self.evaluate(case.guard)
+            self.execute(case.body)
+            if not self.dead:
+                ends.append(self.s)
+            if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
+                exhaustive = True
+                break
+        if not exhaustive:
+            ends.append(base.fork())
+        self.meet(ends, base)
+
+    def _bind_pattern(self, pattern: ast.pattern, subject: Value) -> None:
+        for node in ast.walk(pattern):
+            name = getattr(node, "name", None) or getattr(node, "rest", None)
+            if isinstance(name, str):
+                whole = node is pattern or (isinstance(pattern, ast.MatchAs) and node is pattern)
+                value = subject if whole else self.unknown("matched", self.part(node, subject, "matched"))
+                self.store_name(name, value, node)
+
+    # definitions
+
+    def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Value:
+        frame = self.frame
+        closure = 0
+        if frame.function is not None:
+            closure = frame.fid
+            frame.captured = True
+            self.closures[frame.fid] = frame.function.closure
+        defaults = tuple(self.evaluate(d) for d in node.args.defaults)
+        kw_defaults = tuple(
+            (arg.arg, self.evaluate(d))
+            for arg, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+            if d is not None
+        )
+        return Function(node, frame.file, closure, defaults=defaults, kw_defaults=kw_defaults)
+
+    def _do_FunctionDef(self, s: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.store_name(s.name, self._decorate(s, self.define_function(s)), s)
+
+    _do_AsyncFunctionDef = _do_FunctionDef
+
+    def _decorate(self, s: ast.FunctionDef | ast.AsyncFunctionDef, value: Value) -> Value:
+        for expression in reversed(s.decorator_list):
+            if not isinstance(value, Function):
+                break
+            decorator = self.evaluate(expression)
+            if isinstance(decorator, GradMode):
+                if decorator.switched:
+                    self.s.grad = decorator.previous
+                value = replace(value, grad_mode=decorator.enabled)
+            elif isinstance(decorator, Library):
+                path = canonical(decorator.path)
+                if path in facts.GRAD_OFF:
+                    value = replace(value, grad_mode=False)
+                elif path in facts.GRAD_ON:
+                    value = replace(value, grad_mode=True)
+                elif path.rpartition(".")[2] in ("staticmethod", "classmethod", "property", "cached_property"):
+                    kind = path.rpartition(".")[2].replace("cached_property", "property")
+                    value = replace(value, kind=kind)
+            elif isinstance(decorator, Method) and decorator.name == "setter":
+                value = replace(value, kind="setter")
+            elif isinstance(decorator, (Function, Method)):
+                inner = decorator if isinstance(decorator, Function) else decorator.function
+                if inner is not None and _touches_grad_mode(inner.definition):
+                    value = replace(value, grad_mode=None)
+            elif isinstance(decorator, Unknown) and "grad" in decorator.origin:
+                value = replace(value, grad_mode=None)
+        return value
+
+    def _do_ClassDef(self, s: ast.ClassDef) -> None:
+        bases = tuple(self.evaluate(b) for b in s.bases if not isinstance(b, ast.Starred))
+        info = ClassInfo(s.name, s, self.frame.file, bases)
+        info.family = _family(s, bases)
+        for expression in s.decorator_list:
+            self.evaluate(expression)
+        for statement in s.body:
+            if isinstance(statement, _FUNCTIONS):
+                value = self._decorate(statement, self.define_function(statement))
+                if isinstance(value, Function):
+                    if value.kind == "setter":
+                        continue
+                    value = replace(value, cls=info)
+                info.members[statement.name] = value
+            elif isinstance(statement, ast.Assign):
+                value = self.evaluate(statement.value)
+                for target in statement.targets:
+                    if isinstance(target, ast.Name):
+                        info.members[target.id] = value
+            elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+                if isinstance(statement.target, ast.Name):
+                    info.members[statement.target.id] = self.evaluate(statement.value)
+            elif isinstance(statement, (ast.If, ast.Try, ast.With)):
+                for inner in ast.walk(statement):
+                    if isinstance(inner, _FUNCTIONS):
+                        made = self._decorate(inner, self.define_function(inner))
+                        info.members[inner.name] = replace(made, cls=info) if isinstance(made, Function) else made
+        self.store_name(s.name, Class(info), s)
+
+    # imports
+
+    def _do_Import(self, s: ast.Import) -> None:
+        for alias in s.names:
+            top = alias.name.partition(".")[0]
+            if alias.asname:
+                self.store_name(alias.asname, self._module_value(alias.name), s)
+                continue
+            self._module_value(alias.name)
+            self.store_name(top, self._module_value(top), s)
+
+    def _module_value(self, name: str) -> Value:
+        found = self.importer.import_module(name, self.frame.file)
+        if found is None:
+            return Library(name)
+        return self._tree_module(found)
+
+    def _tree_module(self, found: ParsedFile | str) -> Value:
+        if isinstance(found, str):
+            return TreeModule(None, found)
+        self._load(found)
+        return TreeModule(found)
+
+    def _load(self, file: ParsedFile) -> int:
+        """Run a module's top level as an import does, once in a run."""
+        known = self.loaded.get(file.path)
+        if known is not None:
+            return known
+        outer, was_dead = self.frame, self.dead
+        saved = (self.returns, self.breaks, self.continues, self.raises, self.raises_here)
+        self.returns, self.breaks, self.continues, self.raises = [], [], [], []
+        grad = self.s.grad
+        frame = self._module_frame(file)
+        frame.depth = outer.depth + 1
+        frame.call = self.place(outer.statement or file.tree)
+        self.frame = frame
+        self.s.set((frame.fid, "__name__"), Const(file.relative.stem))
+        try:
+            self.dead = False
+            if frame.depth < 40:
+                self.execute(file.tree.body)
+        finally:
+            self.frame, self.dead = outer, was_dead
+            self.returns, self.breaks, self.continues, self.raises, self.raises_here = saved
+            frame.end = self.tick()
+        self.s.grad = grad
+        return frame.fid
+
+    def _do_ImportFrom(self, s: ast.ImportFrom) -> None:
+        if s.level:
+            found = self.importer.import_relative(s.module, s.level, self.frame.file)
+        elif s.module and s.module.partition(".")[0] in ("torch", "numpy", "__future__"):
+            found = self.importer.import_module(s.module, self.frame.file) if s.module.startswith("torch") else None
+        else:
+            found = self.importer.import_module(s.module or "", self.frame.file)
+        if found is None:
+            prefix = s.module or ""
+            for alias in s.names:
+                if alias.name == "*":
+                    self.stars.setdefault(self.frame.module_globals, []).append(prefix)
+                    self._star_library(prefix)
+                else:
+                    value: Value = Library(f"{prefix}.{alias.name}") if prefix else self.unknown(alias.name)
+                    self.store_name(alias.asname or alias.name, value, s)
+            return
+        module = self._tree_module(found)
+        assert isinstance(module, TreeModule)
+        for alias in s.names:
+            if alias.name == "*":
+                self._import_star(module, s)
+            else:
+                self.store_name(alias.asname or alias.name, self.module_member(module, alias.name), s)
+
+    def _star_library(self, prefix: str) -> None:
+        """``from torch.nn import *`` and the like: the names that matter are known."""
+        known: dict[str, frozenset[str]] = {
+            "torch.nn": facts.MODULES_WITH_PARAMETERS
+            | facts.MODULES_WITHOUT_PARAMETERS
+            | facts.LOSS_MODULES
+            | facts.MODULE_CONTAINERS
+            | {"Module", "Parameter"},
+            "torch.autograd": frozenset({"Variable", "Function", "grad", "no_grad", "backward"}),
+            "torch": frozenset({"nn", "optim", "Tensor", "no_grad", "autograd", "cuda"}),
+            "torch.optim": frozenset({"Adam", "SGD", "RMSprop", "AdamW", "Adagrad", "lr_scheduler"}),
+        }
+        for name in known.get(prefix, ()):
+            self.store_name(name, Library(f"{prefix}.{name}"), self.frame.statement or ast.Pass())
+
+    def _import_star(self, module: TreeModule, at: ast.stmt) -> None:
+        if module.file is None:
+            return
+        fid = self._load(module.file)
+        for (owner, name), value in list(self.s.cells.items()):
+            if owner == fid and isinstance(name, str) and not name.startswith("_") and isinstance(value, Value):
+                self.store_name(name, value, at)
+        for prefix in self.stars.get(fid, ()):
+            self.stars.setdefault(self.frame.module_globals, []).append(prefix)
+
+    def module_member(self, module: TreeModule, name: str) -> Value:
+        if module.file is not None:
+            fid = self._load(module.file)
+            value = self.s.get((fid, name))
+            if isinstance(value, Value):
+                self.read(value, Carrier("global", fid, name), self.frame.statement or ast.Pass())
+                return value
+            package = str(module.file.relative.parent) if module.file.relative.name == "__init__.py" else None
+        else:
+            package = module.package.rstrip("/")
+        if package is not None:
+            found = self.importer.member_file("" if package == "." else package, name)
+            if found is not None:
+                return self._tree_module(found)
+        return self.unknown(name)
+
+
+def _module_names(definition: ast.AST) -> set[str]:
+    """Arguments on which a function calls what only a module has, ``eval`` or ``train`` without more."""
+    found = set()
+    for node in ast.walk(definition):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("eval", "train", "parameters", "named_parameters", "load_state_dict")
+            and isinstance(node.func.value, ast.Name)
+        ):
+            found.add(node.func.value.id)
+    return found
+
+
+def _touches_grad_mode(definition: ast.AST) -> bool:
+    names = ("no_grad", "set_grad_enabled", "inference_mode", "enable_grad", "requires_grad", "requires_grad_")
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr in names) or (isinstance(node, ast.Name) and node.id in names)
+        for node in ast.walk(definition)
+    )
+
+
+def _family(s: ast.ClassDef, bases: tuple[Value, ...]) -> str:
+    family = "plain"
+    for base in bases:
+        if isinstance(base, Class):
+            if base.info.family != "plain":
+                return base.info.family
+        elif isinstance(base, Library):
+            path = canonical(base.path)
+            if path in facts.FRAMEWORK_BASES:
+                return facts.FRAMEWORK_BASES[path]
+            if path.startswith("torch.nn."):
+                return "module"
+            if path.startswith("torch.optim."):
+                return "optimizer"
+            if path.endswith("LightningModule"):
+                return "lightning"
+            if path.split(".")[0] in ("builtins", "abc", "typing", "enum", "collections", "threading", "unittest", "argparse"):
+                continue
+            family = "external"
+        elif isinstance(base, Unknown):
+            family = "external"
+    if family == "external":
+        names = {m.name for m in s.body if isinstance(m, _FUNCTIONS)}
+        if "forward" in names:
+            return "module"
+    return family
+
+
+__all__ = ["Importer", "Machine", "Mark", "Node", "Parameters", "Place"]

@@ -1,0 +1,166 @@
+"""The tree as Python sees it: parsed files, what their imports mean, the classes that stand in them.
+
+Nothing is ever imported or run.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from codemods.findings import Span
+from codemods.graph.values import Value
+
+
+@dataclass(eq=False)
+class ParsedFile:
+    """One file of the tree: its display ``path``, its place below the tree's root and its syntax tree."""
+
+    path: str
+    relative: PurePosixPath
+    text: str
+    tree: ast.Module
+    globals_id: int = field(default=0, init=False)
+    _parents: dict[ast.AST, ast.AST] | None = field(default=None, init=False)
+    _lines: list[str] | None = field(default=None, init=False)
+
+    def span(self, node: ast.AST) -> Span:
+        """Where a node stands, in characters (``ast`` counts bytes of UTF-8)."""
+        first, last = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+        start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+        if not self.text.isascii():
+            if self._lines is None:
+                # ast ends lines at \n, \r\n and \r, and nowhere else
+                self._lines = self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            start = len(self._lines[first - 1].encode()[:start].decode(errors="replace"))
+            end = len(self._lines[last - 1].encode()[:end].decode(errors="replace"))
+        return Span(first, start, last, end)
+
+    def find(self, span: Span, *kinds: type[ast.AST]) -> ast.AST | None:
+        """The outermost node of one of ``kinds`` that stands exactly at ``span``."""
+        if self._by_span is None:
+            self._by_span = {}
+            for node in ast.walk(self.tree):
+                if hasattr(node, "lineno"):
+                    self._by_span.setdefault(self.span(node), []).append(node)
+        for node in self._by_span.get(span, ()):
+            if isinstance(node, kinds):
+                return node
+        return None
+
+    _by_span: dict[Span, list[ast.AST]] | None = field(default=None, init=False)
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The syntax node around ``node``."""
+        if self._parents is None:
+            self._parents = {child: outer for outer in ast.walk(self.tree) for child in ast.iter_child_nodes(outer)}
+        return self._parents.get(node)
+
+    def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
+        """The innermost node of one of ``kinds`` around ``node``."""
+        outer = self.parent(node)
+        while outer is not None and not isinstance(outer, kinds):
+            outer = self.parent(outer)
+        return outer
+
+
+@dataclass(eq=False)
+class ClassInfo:
+    """A class of the tree: its statement, its bases as values, and the functions and constants of its body."""
+
+    name: str
+    node: ast.ClassDef
+    file: ParsedFile
+    bases: tuple[Value, ...]
+    members: dict[str, Value] = field(default_factory=dict)
+    family: str = "plain"
+    """plain, module, lightning, function (autograd.Function), optimizer, dataset, or external: a base that cannot be seen"""
+
+    def mro(self) -> list[ClassInfo]:
+        """The classes of the tree that attributes are looked up in, in order (depth first, each once)."""
+        from codemods.graph.values import Class
+
+        order: list[ClassInfo] = []
+        stack: list[ClassInfo] = [self]
+        while stack and len(order) < 64:
+            info = stack.pop(0)
+            if info in order:
+                continue
+            order.append(info)
+            stack[:0] = [base.info for base in info.bases if isinstance(base, Class)]
+        return order
+
+    def find(self, name: str, after: ClassInfo | None = None) -> Value | None:
+        """The member ``name``, looked up as Python does; ``after`` a class for ``super()``."""
+        order = self.mro()
+        if after is not None and after in order:
+            order = order[order.index(after) + 1 :]
+        for info in order:
+            if name in info.members:
+                return info.members[name]
+        return None
+
+    @property
+    def is_module(self) -> bool:
+        """Whether its objects are ``nn.Module``s."""
+        return self.family in ("module", "lightning")
+
+
+class Tree:
+    """All files that can be looked at, and how their imports resolve.
+
+    ``sources`` maps the path below the root (with ``/``) to (display path, text loader).
+    """
+
+    def __init__(self, relative_paths: dict[str, Path], display: dict[str, str]) -> None:
+        self.relative_paths = relative_paths
+        self.display = display
+        self.folders: set[str] = {""}
+        for relative in relative_paths:
+            parent = PurePosixPath(relative).parent
+            while str(parent) != ".":
+                self.folders.add(str(parent))
+                parent = parent.parent
+
+    def resolve(self, module: str, importer: PurePosixPath) -> str | None:
+        """The path below the root of what ``import module`` means in ``importer``: a file, or a folder with ``/`` behind it.
+
+        Folders are tried from the importer's own up to the root, as a script's folder, a package's root or
+        ``PYTHONPATH`` would make them; the nearest wins.
+        """
+        tail = module.replace(".", "/")
+        folder = importer.parent
+        while True:
+            prefix = "" if str(folder) == "." else f"{folder}/"
+            found = self.at(prefix + tail)
+            # a module never imports itself under its own name
+            if found is not None and found != str(importer):
+                return found
+            if str(folder) == ".":
+                break
+            folder = folder.parent
+        for top in ("src/", "lib/"):
+            found = self.at(top + tail)
+            if found is not None:
+                return found
+        return None
+
+    def resolve_relative(self, module: str | None, level: int, importer: PurePosixPath) -> str | None:
+        """The same for ``from ..module import``: ``level`` dots."""
+        folder = importer.parent
+        for _ in range(level - 1):
+            folder = folder.parent
+        prefix = "" if str(folder) == "." else f"{folder}/"
+        if not module:
+            init = f"{prefix}__init__.py"
+            return init if init in self.relative_paths else prefix or None
+        return self.at(prefix + module.replace(".", "/"))
+
+    def at(self, stem: str) -> str | None:
+        """The file or folder (with ``/`` behind it) of a module path below the root."""
+        if f"{stem}.py" in self.relative_paths:
+            return f"{stem}.py"
+        if f"{stem}/__init__.py" in self.relative_paths:
+            return f"{stem}/__init__.py"
+        return f"{stem}/" if stem in self.folders else None

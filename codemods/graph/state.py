@@ -1,0 +1,111 @@
+"""The memory of the simulated program: copied where paths part, joined where they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from codemods.graph.values import Value
+
+Key = tuple[int, Hashable]
+
+
+class Log:
+    """The keys written since a point; ``parent`` is the log of the point before."""
+
+    __slots__ = ("keys", "parent")
+
+    def __init__(self, parent: Log | None) -> None:
+        self.keys: set[Key] = set()
+        self.parent = parent
+
+
+class State:
+    """What every variable, attribute and element holds at one point of one path.
+
+    ``grad`` tells whether operations are recorded: True, False, or None where paths disagree.
+    """
+
+    __slots__ = ("cells", "grad", "log")
+
+    def __init__(self, cells: dict[Key, Any], log: Log, grad: bool | None) -> None:
+        self.cells = cells
+        self.log = log
+        self.grad = grad
+
+    @staticmethod
+    def empty() -> State:
+        """A state in which nothing has a value and gradients are recorded."""
+        return State({}, Log(None), True)
+
+    def get(self, key: Key) -> Any:
+        """The content of a cell, None if it was never written."""
+        return self.cells.get(key)
+
+    def set(self, key: Key, value: Any) -> None:
+        """Write a cell."""
+        self.cells[key] = value
+        self.log.keys.add(key)
+
+    def delete(self, key: Key) -> None:
+        """Forget a cell."""
+        if key in self.cells:
+            del self.cells[key]
+            self.log.keys.add(key)
+
+    def fork(self) -> State:
+        """A copy that remembers what is written from here on."""
+        return State(self.cells.copy(), Log(self.log), self.grad)
+
+
+def written_since(state: State, point: Log) -> set[Key]:
+    """The keys that ``state`` has written since it forked off at ``point``."""
+    keys: set[Key] = set()
+    log: Log | None = state.log
+    while log is not None and log is not point:
+        keys |= log.keys
+        log = log.parent
+    return keys
+
+
+def merge(states: list[State], base: Log, join: Callable[[Value, Value], Value]) -> State | None:
+    """The state after paths that forked off at ``base`` have met; None if no path gets here.
+
+    A cell that only some of the paths wrote keeps what they wrote.
+    """
+    if not states:
+        return None
+    first = states[0]
+    written = written_since(first, base)
+    grad = first.grad
+    for other in states[1:]:
+        fresh = written_since(other, base)
+        for key in written | fresh:
+            mine = first.cells.get(key)
+            theirs = other.cells.get(key)
+            if mine is theirs:
+                continue
+            if mine is None:
+                first.cells[key] = theirs
+            elif theirs is not None:
+                first.cells[key] = _join_cells(mine, theirs, join)
+        written |= fresh
+        if other.grad is not grad:
+            grad = None
+    base.keys |= written
+    first.log = base
+    first.grad = grad
+    return first
+
+
+def _join_cells(mine: Any, theirs: Any, join: Callable[[Value, Value], Value]) -> Any:
+    if isinstance(mine, Value) and isinstance(theirs, Value):
+        return join(mine, theirs)
+    if isinstance(mine, tuple) and isinstance(theirs, tuple):
+        # contents of a sequence: the longer path wins where it extends the other, else element by element
+        longer, shorter = (mine, theirs) if len(mine) >= len(theirs) else (theirs, mine)
+        return tuple(
+            join(value, shorter[i]) if i < len(shorter) and shorter[i] is not value else value
+            for i, value in enumerate(longer)
+        )
+    return mine if mine == theirs else None

@@ -1,0 +1,199 @@
+"""What a simulated run leaves behind: the events that rules read."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from codemods.graph.values import Carrier, Node, Value
+
+if TYPE_CHECKING:
+    from codemods.graph.arguments import Arguments
+    from codemods.graph.program import ParsedFile
+    from codemods.graph.values import Function
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One entry of a function (or of a module's top level, where ``function`` is None).
+
+    ``call`` is the place that called it, None for a root. ``inside_module`` tells whether this or an outer frame is a
+    method of an ``nn.Module`` that was called as part of a forward.
+    """
+
+    fid: int
+    file: ParsedFile
+    function: Function | None
+    call: Place | None
+    depth: int
+    inside_module: bool = False
+    receiver: Value | None = None
+    loops: list[tuple[ast.AST, int]] = field(default_factory=list)
+    statement: ast.stmt | None = None
+    names: set[str] = field(default_factory=set)
+    globals: set[str] = field(default_factory=set)
+    nonlocals: set[str] = field(default_factory=set)
+    captured: bool = False
+    birth: int = 0
+    end: int = -1
+    grad: bool | None = True
+    """Whether gradients were recorded when it was entered."""
+    yields: list[Value] = field(default_factory=list)
+    module_globals: int = 0
+    root: bool = False
+    """Whether nothing in the tree called it: its arguments are unknown."""
+
+    @property
+    def definition(self) -> ast.AST | None:
+        """The ``def`` or lambda that runs, None for a module's top level."""
+        return self.function.definition if self.function is not None else None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """A point of the simulated run: the node of the syntax tree, its statement, the frame and the turns of its loops."""
+
+    node: ast.AST
+    statement: ast.stmt | None
+    frame: Frame
+    loops: tuple[tuple[ast.AST, int], ...]
+    clock: int
+
+    @property
+    def path(self) -> str:
+        """The display path of the file."""
+        return self.frame.file.path
+
+    @property
+    def line(self) -> int:
+        """The line of the node, from 1."""
+        return getattr(self.node, "lineno", 0)
+
+    def turns(self) -> list[tuple[ast.AST, int]]:
+        """The loops around this point and their turns, outermost first, through all calling frames."""
+        turns: list[tuple[ast.AST, int]] = []
+        place: Place | None = self
+        while place is not None:
+            turns[:0] = place.loops
+            place = place.frame.call
+        return turns
+
+    def chain(self) -> list[Place]:
+        """This place and the places of the calls that led here, innermost first."""
+        places = [self]
+        while (call := places[-1].frame.call) is not None:
+            places.append(call)
+        return places
+
+
+@dataclass(eq=False, slots=True)
+class Walk:
+    """A ``backward`` or ``autograd.grad`` that walked a graph.
+
+    ``retains`` is True, False, or None where the argument is no literal; ``seen`` are the nodes that it walked,
+    ``again`` those among them that an earlier walk had been through, with that walk.
+    """
+
+    place: Place
+    call: ast.Call | None
+    roots: tuple[Node, ...]
+    kind: str
+    retains: bool | None
+    creates: bool | None
+    retain_argument: str | int | None
+    seen: list[Node] = field(default_factory=list)
+    again: list[tuple[Node, Walk]] = field(default_factory=list)
+    grad: bool | None = True
+    with_gradient: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """A call of an optimizer's ``step``."""
+
+    place: Place
+    optimizer: Value | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Mark:
+    """Something that needs gradients or tampers with them: ``kind`` says what."""
+
+    kind: str
+    place: Place
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ran:
+    """One execution of a statement: all that was created and marked while ``first <= clock < last``."""
+
+    statement: ast.stmt
+    frame: Frame
+    loops: tuple[tuple[ast.AST, int], ...]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Forward:
+    """A call of a module, or of a method of one, that is not itself part of another forward.
+
+    ``first <= clock < last`` spans what it recorded; ``grad`` tells whether gradients were on.
+    """
+
+    place: Place
+    module: Value
+    first: int
+    last: int
+    grad: bool | None
+    method: str
+    args: Arguments
+    volatile: tuple[Place, ...] = ()
+    """Where the ``Variable(..., volatile=True)`` stand that its inputs come from."""
+    mode: str = ""
+    """eval or train where that was called on the module, loaded where a state dict was loaded into it, or empty."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Accumulation:
+    """``total += value`` and its relatives: ``old`` is what the target held, ``added`` what came to it, ``new`` the sum."""
+
+    place: Place
+    target: ast.expr
+    added_expr: ast.expr
+    old: Value
+    added: Value
+    new: Value
+    carrier: Carrier | None
+    grad: bool | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Storing:
+    """A value put into a container that holds more than one: ``append``, ``extend``, ``d[k] = v``."""
+
+    place: Place
+    container: Value
+    value_expr: ast.expr
+    value: Value
+    method: str
+    grad: bool | None
+
+
+class Trace:
+    """The record of one simulated run of one root: a script, or a function that nothing in the tree calls."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.nodes: list[Node] = []
+        self.walks: list[Walk] = []
+        self.steps: list[Step] = []
+        self.marks: list[Mark] = []
+        self.ran: list[Ran] = []
+        self.frames: list[Frame] = []
+        self.forwards: list[Forward] = []
+        self.accumulations: list[Accumulation] = []
+        self.storings: list[Storing] = []
+        self.complete = True
+        self.notes: list[str] = []

@@ -1,0 +1,332 @@
+"""What a name can hold while a program is simulated: symbols instead of tensors.
+
+Values are immutable or are identities (``oid``) whose contents live in the :class:`~codemods.graph.state.State`, so that
+branches can be run both ways and joined. Only :class:`Node`, the simulated ``grad_fn``, keeps a history of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from codemods.graph.program import ClassInfo, ParsedFile
+    from codemods.graph.trace import Place, Walk
+
+
+class Node:
+    """One node of the simulated autograd graph.
+
+    ``parents`` are the nodes it was computed from. ``saves`` tells whether the operation keeps tensors for its backward:
+    only such a node can raise when it is walked a second time. ``certain`` is proof that a real run has this node:
+    a parameter takes part, or ``backward`` was called on it. ``kind`` is ``leaf`` (a parameter or an input that asks for
+    gradients), ``module`` (output of a module), ``op``, ``phi`` (either of its parents), ``part`` (an element or attribute
+    of something opaque), ``call`` (a call that cannot be seen) or ``argument`` (an argument that nobody in the tree
+    passes: it may be attached outside).
+    """
+
+    __slots__ = (
+        "birth",
+        "certain",
+        "children",
+        "escapes",
+        "kind",
+        "label",
+        "parents",
+        "place",
+        "saves",
+        "scalar",
+        "shadow",
+        "stale_reads",
+        "stores",
+        "uses",
+        "walks",
+    )
+
+    def __init__(
+        self,
+        birth: int,
+        kind: str,
+        parents: tuple[Node, ...],
+        place: Place,
+        *,
+        saves: bool,
+        certain: bool,
+        scalar: bool = False,
+        label: str = "",
+    ) -> None:
+        self.birth = birth
+        self.kind = kind
+        self.parents = parents
+        self.place = place
+        self.saves = saves
+        self.certain = certain
+        self.scalar = scalar
+        self.label = label
+        self.walks: list[Walk] = []
+        self.uses: list[tuple[str, Place]] = []
+        self.stores: list[tuple[Carrier, Place]] = []
+        self.stale_reads: list[tuple[Carrier, Place]] = []
+        self.escapes: list[str] = []
+        self.children: list[Node] = []
+        self.shadow: Shadow = ()
+        for parent in parents:
+            parent.children.append(self)
+
+    @property
+    def leaf(self) -> bool:
+        """Whether it is a leaf: leaves gather gradients, they are not freed and shared by all steps."""
+        return self.kind == "leaf"
+
+    def ancestors(self) -> Iterator[Node]:
+        """This node and everything it was computed from, each once."""
+        seen = {id(self)}
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            for parent in node.parents:
+                if id(parent) not in seen:
+                    seen.add(id(parent))
+                    stack.append(parent)
+
+    def descendants(self) -> Iterator[Node]:
+        """This node and everything computed from it, each once."""
+        seen = {id(self)}
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            for child in node.children:
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    stack.append(child)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.label} #{self.birth} line {getattr(self.place.node, 'lineno', 0)}>"
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """What holds a value: ``name`` of a ``kind`` (local, global, attribute, element), owned by frame or object ``owner``."""
+
+    kind: str
+    owner: int
+    name: str
+
+
+Shadow = tuple["Node | Place", ...]
+"""Where a value without history comes from: nodes it was detached from, and places of ``Variable(..., volatile=True)``."""
+
+
+class Value:
+    """Base of all symbols; ``node`` is the graph node that the value carries, if it is known to carry one."""
+
+    __slots__ = ()
+    node: Node | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Const(Value):
+    """A Python constant: None, a bool, a number, a string."""
+
+    value: Any
+
+    @property
+    def node(self) -> None:  # type: ignore[override]
+        return None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Plain(Value):
+    """Certainly no tensor and never attached: a number, a string, a numpy array, a shape."""
+
+    kind: str = "number"
+
+    @property
+    def node(self) -> None:  # type: ignore[override]
+        return None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tensor(Value):
+    """A tensor; ``node`` None means that it certainly has no history. ``scalar`` means proven to have one element."""
+
+    node: Node | None = None  # type: ignore[misc]
+    scalar: bool = False
+    index: bool = False
+    """Whether it holds integers or booleans, which never carry gradients."""
+    shadow: Shadow = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tuple(Value):
+    """An immutable sequence of known values."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Join(Value):
+    """One of several: what branches left in one place, at most one of each sort."""
+
+    options: tuple[Value, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Unknown(Value):
+    """Something that cannot be seen, with an identity: what is learned about it later stays with it.
+
+    ``module`` is set when it behaves like an ``nn.Module`` (``eval``, ``parameters`` and the like were called on it).
+    """
+
+    oid: int
+    origin: str = ""
+    node: Node | None = None  # type: ignore[misc]
+    module: Module | None = None
+    members: dict[str, Unknown] = field(default_factory=dict)
+    data: bool = False
+    """Whether it came out of a data loader, a file or an array: plain data that carries no history."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sequence(Value):
+    """A mutable list, deque or set; contents in the state under (oid, "items") as a tuple and (oid, "rest")."""
+
+    oid: int
+    kind: str = "list"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Mapping(Value):
+    """A dict; contents in the state under (oid, ("key", constant)) and (oid, "rest")."""
+
+    oid: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Module(Value):
+    """An ``nn.Module`` of the library or of an unknown class; ``name`` is its class in ``torch.nn`` or empty.
+
+    ``leaf`` stands for its parameters, None if it has none.
+    """
+
+    oid: int
+    name: str
+    leaf: Node | None = None
+    scalar_output: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Instance(Value):
+    """An object of a class that stands in the tree; attributes in the state under (oid, name)."""
+
+    oid: int
+    cls: ClassInfo
+    leaf: Node | None = None
+    """For modules: what stands for parameters of bases that cannot be seen."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Optimizer(Value):
+    """An optimizer; ``params`` are the modules, instances or leaves whose parameters it owns."""
+
+    oid: int
+    params: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Parameters(Value):
+    """What ``module.parameters()`` gives, or one element of it."""
+
+    owner: Value
+    named: bool = False
+    element: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Function(Value):
+    """A function or lambda of the tree with the frame it closes over."""
+
+    definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    file: ParsedFile
+    closure: int
+    grad_mode: bool | None | str = ""
+    """What a decorator sets: False for ``no_grad``, True for ``enable_grad``, None for unknown, "" for nothing."""
+    cls: ClassInfo | None = None
+    kind: str = "function"
+    """function, staticmethod, classmethod or property"""
+    defaults: tuple[Value, ...] = ()
+    kw_defaults: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Method(Value):
+    """A function bound to an object, or a method (``name``) of something that is not in the tree."""
+
+    receiver: Value
+    function: Function | None
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Class(Value):
+    """A class of the tree."""
+
+    info: ClassInfo
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Library(Value):
+    """Something outside the tree, by its full dotted name."""
+
+    path: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TreeModule(Value):
+    """A Python module (file) of the tree, or a package folder."""
+
+    file: ParsedFile | None
+    package: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Super(Value):
+    """``super()`` in a method of ``cls`` on ``receiver``."""
+
+    cls: ClassInfo
+    receiver: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GradMode(Value):
+    """A context manager that sets gradient recording: True, False, or None where that cannot be seen.
+
+    ``switched`` means that making it set the mode already (``set_grad_enabled``); ``previous`` is the mode before that.
+    """
+
+    enabled: bool | None
+    previous: bool | None = None
+    switched: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Partial(Value):
+    """``functools.partial``: a callable with arguments already given."""
+
+    function: Value
+    args: tuple[Value, ...]
+    kwargs: tuple[tuple[str, Value], ...]
+
+
+NONE = Const(None)
+TRUE = Const(True)
+FALSE = Const(False)
+NUMBER = Plain("number")
+TEXT = Plain("text")
+ARRAY = Plain("array")
+DATA = Tensor(None)
+INDEX = Tensor(None, index=True)

@@ -1,0 +1,21 @@
+"""What a user can choose, for every command alike; the command line and ``[tool.codemod]`` fill it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices that change what is found or how it is mended.
+
+    ``select`` and ``ignore`` are rule names (an empty ``select`` means every rule that is not opt-in). ``hidden_state`` is
+    auto, reinit or detach; ``total_style`` auto, float, item or detach; ``no_grad_style`` auto, decorator or with.
+    """
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    unsafe: bool = False
+    hidden_state: str = "auto"
+    total_style: str = "auto"
+    no_grad_style: str = "auto"

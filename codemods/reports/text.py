@@ -1,0 +1,106 @@
+"""Lines for people: a finding each, then what could not be done, then the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from codemods.check import Reported
+from codemods.diffs import printable
+from codemods.findings import Finding, Skipped
+from codemods.reports import Detail, Report
+
+_BOLD, _RED, _YELLOW, _DIM, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
+
+
+def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
+    """Return the report as text: without summary and notes if quiet, with trails and notes if verbose."""
+    lines = list(_lines(report, detail, _Paint(colour)))
+    return "".join(f"{line}\n" for line in lines)
+
+
+class _Paint:
+    def __init__(self, colour: bool) -> None:
+        self._colour = colour
+
+    def __call__(self, style: str, text: str) -> str:
+        text = printable(text)
+        return f"{style}{text}{_RESET}" if self._colour else text
+
+
+def _lines(report: Report, detail: Detail, paint: _Paint) -> Iterator[str]:
+    if report.applied and detail >= Detail.NORMAL:
+        verb = "would fix" if report.dry_run else "fixed"
+        for finding in report.fixed:
+            yield _head(finding, paint) + f" {verb}: " + printable(finding.message)
+            if detail >= Detail.VERBOSE:
+                yield from _trail(finding, paint)
+    if not report.applied or detail >= Detail.VERBOSE:
+        for reported in report.findings:
+            yield from _finding(reported, detail, paint)
+    for entry in report.skipped:
+        yield paint(_YELLOW, f"{_place(entry)}: skipped: {entry.reason}")
+    for failure in report.failures:
+        place = f"{failure.path}:{failure.line}"
+        yield paint(_RED, f"{place}: {failure.rule}: our edit was taken back: {failure.reason}")
+    for entry in report.unwritten:
+        yield paint(_RED, f"{_place(entry)}: not saved: {entry.reason}")
+    if detail >= Detail.VERBOSE:
+        for note in report.notes:
+            yield paint(_DIM, f"note: {note}")
+    if detail >= Detail.NORMAL:
+        yield from _summary(report)
+
+
+def _finding(reported: Reported, detail: Detail, paint: _Paint) -> Iterator[str]:
+    finding = reported.finding
+    yield _head(finding, paint) + " " + printable(finding.message)
+    if detail >= Detail.VERBOSE:
+        yield from _trail(finding, paint)
+        if finding.remedy:
+            yield f"    remedy: {printable(finding.remedy)}"
+        if reported.obstacle is not None:
+            yield f"    apply leaves it: {printable(reported.obstacle)}"
+
+
+def _head(finding: Finding, paint: _Paint) -> str:
+    place = f"{finding.path}:{finding.span.line}:{finding.span.column + 1}:"
+    return f"{paint(_BOLD, place)} {finding.rule} [{finding.promise.value}]"
+
+
+def _trail(finding: Finding, paint: _Paint) -> Iterator[str]:
+    for step in finding.trail:
+        yield "    " + paint(_DIM, f"{step.path}:{step.line}: {step.note}")
+
+
+def _place(entry: Skipped) -> str:
+    return f"{entry.path}:{entry.line}" if entry.line else entry.path
+
+
+def _summary(report: Report) -> Iterator[str]:
+    parts = [_count(report.files, "file")]
+    if report.applied:
+        verb = "would be fixed" if report.dry_run else "fixed"
+        parts.append(f"{_count(len(report.fixed), 'finding')} {verb} in {_count(len(report.changed), 'file')}")
+        parts.append(f"{len(report.findings)} left")
+    else:
+        parts.append(_count(len(report.findings), "finding"))
+        parts.append(f"{report.fixable} fixable")
+    if report.skipped:
+        parts.append(f"{len(report.skipped)} skipped")
+    if report.failures:
+        parts.append(f"{_count(len(report.failures), 'edit')} taken back")
+    if report.unwritten:
+        parts.append(f"{len(report.unwritten)} not saved")
+    yield ", ".join(parts)
+    yield from _table(report.fixed_by_rule, " fixed" if report.applied else "")
+    yield from _table(report.by_rule, " left" if report.applied else "")
+
+
+def _table(counts: Mapping[str, int], suffix: str) -> Iterator[str]:
+    width = max(map(len, counts), default=0)
+    for rule, count in counts.items():
+        yield f"  {rule:<{width}}  {count}{suffix}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

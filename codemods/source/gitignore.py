@@ -1,0 +1,291 @@
+"""Which files git would leave out: ignore files, their order, and the files that git tracks all the same.
+
+The facts are those of https://git-scm.com/docs/gitignore, read as git does while it walks: an entry is held against
+each pattern by itself, the folders above it having passed before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+_WILD = re.compile(r"[*?\[\\]")
+_CLASS = re.compile(r"\[:(\w+):\]")
+_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "digit": "0-9",
+    "lower": "a-z",
+    "space": " \t",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}
+# Set behind a name and behind the pattern held against it: only the last part of a path can then fit, never a folder
+# above it, which `pathspec` would count as well.
+_END = "\x01"
+
+
+class _Pattern(NamedTuple):
+    """One line of an ignore file. ``by_name`` ones look at the last part of a path, the others at the whole path."""
+
+    text: str
+    negated: bool
+    folders_only: bool
+    by_name: bool
+    matches: Callable[[str], bool]
+
+    @property
+    def literal(self) -> bool:
+        return not _WILD.search(self.text)
+
+    @property
+    def suffix(self) -> str | None:
+        """``.log`` for ``*.log``: what names end with, where that is all the pattern says."""
+        tail = self.text[1:]
+        return tail if self.by_name and self.text.startswith("*") and tail and not _WILD.search(tail) else None
+
+
+class _Gate:
+    """A quick answer to whether any of many patterns fits; most of them are plain names and suffixes."""
+
+    def __init__(self, patterns: Iterable[_Pattern]) -> None:
+        self.patterns = tuple(patterns)
+        simple = [p for p in self.patterns if p.literal]
+        self.names = frozenset(p.text for p in simple if p.by_name)
+        self.paths = frozenset(p.text for p in simple if not p.by_name)
+        self.suffixes = tuple({p.suffix for p in self.patterns if p.suffix is not None})
+        self.others = tuple((p.by_name, p.matches) for p in self.patterns if not p.literal and p.suffix is None)
+
+    def verdict(self, path: str, name: str) -> bool | None:
+        if (
+            name in self.names
+            or path in self.paths
+            or name.endswith(self.suffixes)
+            or any(matches(name if by_name else path) for by_name, matches in self.others)
+        ):
+            for pattern in reversed(self.patterns):
+                if pattern.matches(name if pattern.by_name else path):
+                    return not pattern.negated
+        return None
+
+
+class IgnoreRules:
+    """The patterns of one ignore file, for paths below one folder.
+
+    ``base`` is that folder; ``lines`` are in the syntax of .gitignore.
+    """
+
+    def __init__(self, base: str, lines: Iterable[str]) -> None:
+        self._start = len(base if base.endswith("/") else base + "/")
+        patterns = [pattern for line in lines if (pattern := _pattern(line)) is not None]
+        self._folders = _Gate(patterns)
+        self._files = _Gate(pattern for pattern in patterns if not pattern.folders_only)
+
+    def __bool__(self) -> bool:
+        return bool(self._folders.patterns)
+
+    def verdict(self, path: str, name: str, is_folder: bool) -> bool | None:
+        """True where the last pattern that fits ignores the entry, False where it takes it back, None where none fits.
+
+        ``path`` begins with ``base``; ``name`` is its last part.
+        """
+        return (self._folders if is_folder else self._files).verdict(path[self._start :], name)
+
+
+Chain = tuple[IgnoreRules, ...]
+
+
+def ignored(chain: Chain, path: str, name: str, is_folder: bool) -> bool:
+    """Whether the first of ``chain`` that has a word on the entry ignores it; the nearest folder's rules come first."""
+    for rules in chain:
+        verdict = rules.verdict(path, name, is_folder)
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def read_rules(base: str, file: str) -> Chain:
+    """The rules of one ignore file below ``base``, as a chain of one, or of none where there is nothing to read.
+
+    As with git a .gitignore that is a link counts for nothing, nor does one that we may not read.
+    """
+    try:
+        if os.path.islink(file) or not os.path.isfile(file):
+            return ()
+        with open(file, "rb") as stream:
+            data = stream.read()
+    except OSError:
+        return ()
+    rules = IgnoreRules(base, os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n"))
+    return (rules,) if rules else ()
+
+
+class Repository:
+    """A git working tree: its own ignore rules, and what it tracks."""
+
+    def __init__(self, root: str, git_dir: str) -> None:
+        self.root = root
+        self._git_dir = git_dir
+        self._tracked: tuple[frozenset[str], frozenset[str]] | None = None
+
+    @classmethod
+    def at(cls, folder: str) -> Repository | None:
+        """The repository whose working tree begins at ``folder``, or None."""
+        git = os.path.join(folder, ".git")
+        if os.path.isfile(git):
+            try:
+                with open(git, encoding="utf-8", errors="surrogateescape") as file:
+                    target = file.read(4096).strip()
+            except OSError:
+                return None
+            if not target.startswith("gitdir:"):
+                return None
+            git = os.path.join(folder, target.removeprefix("gitdir:").strip())
+        return cls(folder, git) if os.path.isfile(os.path.join(git, "HEAD")) else None
+
+    @classmethod
+    def around(cls, folder: str) -> Repository | None:
+        """The repository whose working tree holds ``folder``, or None."""
+        while True:
+            found = cls.at(folder)
+            parent = os.path.dirname(folder)
+            if found or parent == folder:
+                return found
+            folder = parent
+
+    def chain_above(self, folder: str) -> Chain:
+        """The rules that hold in ``folder`` of this tree before its own .gitignore is read."""
+        common = self._git_dir
+        try:
+            with open(os.path.join(self._git_dir, "commondir"), encoding="utf-8") as file:
+                common = os.path.join(self._git_dir, file.read().strip())
+        except (OSError, UnicodeDecodeError):
+            pass  # Only a linked work tree has its settings elsewhere.
+        chain = read_rules(self.root, os.path.join(common, "info", "exclude"))
+        chain += read_rules(self.root, _users_ignore_file(os.path.join(common, "config")))
+        inner = folder[len(self.root) :].strip("/")
+        above = self.root
+        for part in inner.split("/") if inner else []:
+            chain = read_rules(above, os.path.join(above, ".gitignore")) + chain
+            above = os.path.join(above, part)
+        return chain
+
+    def tracks(self, path: str, is_folder: bool) -> bool:
+        """Whether git has the file, or anything in the folder, in its index: such files are never ignored."""
+        if self._tracked is None:
+            try:
+                with open(os.path.join(self._git_dir, "index"), "rb") as file:
+                    files = frozenset(_index_names(file.read()))
+            except (OSError, ValueError, IndexError, struct.error):
+                files = frozenset()  # No index yet, or of a kind that we do not know: only patterns count.
+            folders = set()
+            for name in files:
+                while (name := name.rpartition("/")[0]) and name not in folders:
+                    folders.add(name)
+            # A submodule stands in the index of its parent like a file.
+            self._tracked = files, frozenset(folders) | files
+        return path[len(self.root) :].lstrip("/") in self._tracked[is_folder]
+
+
+def _pattern(line: str) -> _Pattern | None:
+    text = line.removesuffix("\r")
+    if text.startswith("#"):
+        return None
+    # Git takes blanks off the end, and only blanks, up to one that a backslash protects.
+    text = re.sub(r"(?<!\\)((?:\\\\)*) +$", r"\1", text)
+    negated = text.startswith("!")
+    text = text[negated:]
+    folders_only = text.endswith("/")
+    text = text.removesuffix("/")
+    by_name = "/" not in text
+    text = text.removeprefix("/")
+    if not text or re.search(r"(?<!\\)(?:\\\\)*\\$", text):
+        return None
+    return _Pattern(text, negated, folders_only, by_name, _matcher(text, by_name))
+
+
+def _matcher(text: str, by_name: bool) -> Callable[[str], bool]:
+    if not _WILD.search(text):
+        return text.__eq__
+    tail = text[1:]
+    if by_name and text.startswith("*") and not _WILD.search(tail):
+        return lambda name: name.endswith(tail)
+
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    everything_below = not by_name and (text == "**" or text.endswith("/**"))
+    text = _CLASS.sub(lambda match: _CLASSES.get(match[1], match[0]), text)
+    try:
+        with warnings.catch_warnings():
+            # A bracket within brackets is fine with git, but `re` warns of plans for it.
+            warnings.simplefilter("ignore")
+            # The slash anchors the pattern, and keeps a first `#` or `!` from meaning something a second time.
+            compiled = GitIgnoreSpecPattern("/" + text + ("/*" if everything_below else "") + _END)
+    except (ValueError, re.error):
+        return lambda path: False
+    return lambda path: compiled.match_file(path + _END) is not None
+
+
+_CONFIG_LINE = re.compile(r'\s*excludesfile\s*=\s*"?([^"#;\n]*?)"?\s*(?:[#;].*)?$', re.IGNORECASE)
+
+
+def _users_ignore_file(repository_config: str) -> str:
+    """The file that core.excludesFile names, the repository's own settings before the user's, or git's default."""
+    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    users = os.environ.get("GIT_CONFIG_GLOBAL")
+    places = (
+        [users] if users is not None else [os.path.expanduser("~/.gitconfig"), os.path.join(settings, "git/config")]
+    )
+    for place in (repository_config, *places, "/etc/gitconfig"):
+        found = _core_excludes_file(place)
+        if found is not None:
+            return os.path.expanduser(found)
+    return os.path.join(settings, "git", "ignore")
+
+
+def _core_excludes_file(config: str) -> str | None:
+    found = None
+    try:
+        with open(config, encoding="utf-8", errors="surrogateescape") as file:
+            section = ""
+            for line in file:
+                if line.lstrip().startswith("["):
+                    section = line.strip().strip("[]").lower()
+                elif section == "core" and (match := _CONFIG_LINE.match(line)):
+                    found = match[1].replace("\\\\", "\\")
+    except OSError:
+        return None
+    return found
+
+
+def _index_names(data: bytes) -> Iterator[str]:
+    """The names in a git index, by https://git-scm.com/docs/index-format (versions 2, 3 and 4).
+
+    Raises ValueError, IndexError or struct.error for other data.
+    """
+    signature, version, count = struct.unpack_from(">4sLL", data)
+    if signature != b"DIRC" or version not in (2, 3, 4):
+        raise ValueError("not a git index")
+    position = 12
+    name = b""
+    for _ in range(count):
+        (flags,) = struct.unpack_from(">H", data, position + 60)
+        start = position + (64 if flags & 0x4000 else 62)
+        kept = 0
+        if version == 4:
+            byte = data[start]
+            cut = byte & 127
+            while byte & 128:
+                start += 1
+                byte = data[start]
+                cut = (cut + 1 << 7) + (byte & 127)
+            start += 1
+            kept = len(name) - cut
+        end = data.index(b"\0", start)
+        name = name[:kept] + data[start:end]
+        position = end + 1 if version == 4 else position + (end - position + 8) // 8 * 8
+        yield os.fsdecode(name)

@@ -1,0 +1,130 @@
+"""Text to syntax tree, and why not: in words that name the old Python or the other language that stands there."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING
+
+from codemods.source.errors import Unparsable
+
+if TYPE_CHECKING:
+    import ast
+
+_TOO_DEEP = "nested too deeply for Python's own parser"
+_LOOK = 2000  # characters of a line; generated lines of a megabyte would keep the patterns below busy for minutes
+_LINE_END = re.compile(r"\r\n?|\n")
+
+# What the parser's own message gives away, on every version from 3.10 on.
+_BY_MESSAGE = (
+    ("Missing parentheses in call to 'print'", "Python 2 print statement"),
+    ("Missing parentheses in call to 'exec'", "Python 2 exec statement"),
+    ("multiple exception types must be parenthesized", "Python 2 except clause (`except X, name`)"),
+    ("leading zeros in decimal integer literals", "Python 2 octal number (`0777`)"),
+    ("Function parameters cannot be parenthesized", "Python 2 tuple parameter"),
+    ("Lambda expression parameters cannot be parenthesized", "Python 2 tuple parameter"),
+    ("too many nested parentheses", _TOO_DEEP),
+    ("too many levels of indentation", _TOO_DEEP),
+)
+
+# What the text from the place of the error on gives away.
+_AT_ERROR = (
+    (re.compile("`"), "Python 2 backticks"),
+    (re.compile("<>"), "Python 2 inequality (`<>`)"),
+    (re.compile(r"[lL]\b"), "Python 2 long number (`10L`)"),
+)
+
+# What the line of the error gives away; the first that fits. Files that are no Python at all come first, because any
+# of the others may fit a line of theirs by accident.
+_ON_LINE = (
+    (re.compile(r"(?:<{7}|={7}|>{7}|\|{7})(?: |$)"), "merge conflict marker"),
+    (re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)\b", re.IGNORECASE), "HTML or XML, not Python"),
+    (re.compile(r"version https://git-lfs"), "Git LFS pointer, not the file itself"),
+    (re.compile(r"\s*(?:%%?[A-Za-z]|![\w./~]|\?\w)"), "IPython magic or shell command"),
+    (re.compile(r"[^\"'#]*(?:\{%|\{\{)"), "template placeholder"),
+    (re.compile(r"(?:.*[;:])?\s*print\s+[^\s(=.,:)\]]"), "Python 2 print statement"),
+    (re.compile(r"(?:.*[;:])?\s*print\s*>>"), "Python 2 print statement"),
+    (re.compile(r"(?:.*[;:])?\s*exec\s+[^\s(=.,:)\]]"), "Python 2 exec statement"),
+    (re.compile(r"\s*except\s[^:]*,\s*\w+\s*:"), "Python 2 except clause (`except X, name`)"),
+    (re.compile(r".*\b[uU][rR][\"']"), "Python 2 string prefix (`ur''`)"),
+    (re.compile(r"(?:.*[;:])?\s*raise\b[^,]*,"), "Python 2 raise statement (`raise E, value`)"),
+    (re.compile(r"\s*def\s+\w+\s*\((?:.*,)?\s*\([\w, ]+\)"), "Python 2 tuple parameter"),
+    (re.compile(r".*\blambda\s*(?:[^:]*,)?\s*\([\w, ]+\)"), "Python 2 tuple parameter"),
+    (
+        re.compile(r"(?!\s*def\b).*[(,]\s*async\s*=(?!=)"),
+        "`async` used as a keyword argument, reserved since Python 3.7 (PyTorch now says `non_blocking`)",
+    ),
+)
+_ARGUMENT_LINE = re.compile(r"\s*async\s*=(?!=)")
+_OPEN_ARGUMENTS = re.compile(r".*[(,]\s*(?:#.*)?$")
+_RESERVED = re.compile(r"\b(async|await)\b")
+
+
+def parse(text: str, path: str) -> ast.Module:
+    """The syntax tree of ``text``, without the parser's warnings about the user's code.
+
+    Raises `Unparsable` with ``path``, line and reason for whatever Python itself cannot read.
+    """
+    import ast
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        line, reason = explain_syntax_error(text, error)
+    raise Unparsable(path, line, reason)
+
+
+def explain_syntax_error(text: str, error: Exception) -> tuple[int, str]:
+    """The line (0 where unknown) and the reason, in words for people, why ``text`` could not be parsed.
+
+    ``error`` is what `ast.parse` raised: a SyntaxError or, for null bytes and for nesting beyond its stack, a
+    ValueError, RecursionError, MemoryError or OverflowError.
+    """
+    if isinstance(error, (RecursionError, MemoryError)):
+        return 0, _TOO_DEEP
+    null = text.find("\0")
+    if null >= 0:
+        return _line_of(text, null), "null byte: not a text file"
+    if isinstance(error, UnicodeEncodeError):
+        return _line_of(text, error.start), f"character {text[error.start]!a} cannot stand in Python source"
+    if not isinstance(error, SyntaxError):
+        return 0, str(error) or type(error).__name__
+    line = error.lineno or 0
+    return line, _reason(_LINE_END.split(text), line, error)
+
+
+def _reason(lines: list[str], number: int, error: SyntaxError) -> str:
+    message = error.msg or "invalid syntax"
+    if isinstance(error, TabError):
+        return "tabs and spaces mixed in the indentation, as only Python 2 allows"
+    for start, reason in _BY_MESSAGE:
+        if message.startswith(start):
+            return reason
+    if isinstance(error, IndentationError) or not 0 < number <= len(lines):
+        return message
+    line = lines[number - 1][:_LOOK]
+    before = lines[number - 2] if number > 1 else ""
+    return _reason_on_line(line, before, max((error.offset or 1) - 1, 0), message) or message.partition(";")[0]
+
+
+def _reason_on_line(line: str, before: str, column: int, message: str) -> str | None:
+    for pattern, reason in _AT_ERROR:
+        # A literal that ends badly is blamed on its last good character, or on the one after it.
+        if pattern.match(line, column) or ("literal" in message and pattern.match(line, column + 1)):
+            return reason
+    for pattern, reason in _ON_LINE:
+        if pattern.match(line):
+            return reason
+    if _ARGUMENT_LINE.match(line) and _OPEN_ARGUMENTS.match(before):
+        return _ON_LINE[-1][1]
+    if message != "invalid syntax":
+        return None
+    # The parser blames a reserved word, or what follows where the word could still have begun something.
+    reserved = next((word for word in _RESERVED.finditer(line) if word.start() <= column <= word.end() + 1), None)
+    return f"`{reserved[1]}` used as a name, reserved since Python 3.7" if reserved else None
+
+
+def _line_of(text: str, offset: int) -> int:
+    return 1 + len(_LINE_END.findall(text, 0, offset))

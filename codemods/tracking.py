@@ -1,0 +1,106 @@
+"""Which finding after an edit is which before it: lines and findings followed from one text to the next."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from codemods.diffs import Block, blocks
+from codemods.findings import Finding
+
+_LINE_END = re.compile(r"\r\n?|\n")
+
+
+class LineMap:
+    """Where the lines of ``new`` come from in ``old``; both count from 1, in the lines that Python sees.
+
+    Indentation does not count, so that a block which moved under a ``with`` is still the block it was.
+    """
+
+    def __init__(self, old: str, new: str) -> None:
+        self.old = [line.strip() for line in _LINE_END.split(old)]
+        self.new = [line.strip() for line in _LINE_END.split(new)]
+        self._blocks = blocks(self.old, self.new)
+        self._starts = [block.new_start for block in self._blocks]
+
+    def origins(self, line: int) -> range:
+        """Return the old lines that the new ``line`` may stand for: one, several, or none if it was added."""
+        block, shift = self._block(line)
+        if block.old_end - block.old_start == block.new_end - block.new_start:
+            return range(block.old_start + shift + 1, block.old_start + shift + 2)
+        return range(block.old_start + 1, block.old_end + 1)
+
+    def origin(self, line: int) -> int:
+        """Return the one old line to show for the new ``line``: its own, or the nearest for an added one."""
+        found = self.origins(line)
+        if not found:
+            return max(1, min(found.start, len(self.old)))
+        return found[min(self._block(line)[1], len(found) - 1)]
+
+    def _block(self, line: int) -> tuple[Block, int]:
+        # Of blocks that begin at one line, only the last has lines of its own there.
+        block = self._blocks[max(0, bisect.bisect_right(self._starts, line - 1) - 1)]
+        return block, line - 1 - block.new_start
+
+
+def continuations(
+    before: Sequence[Finding],
+    after: Sequence[Finding],
+    *,
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    mended: Collection[int],
+) -> list[int | None]:
+    """Return, for each finding of ``after``, the index of that in ``before`` which it continues, or None if it is new.
+
+    ``old`` and ``new`` are the texts by path; ``mended`` are the indices of those that an edit should have removed,
+    which are taken for continued only where no other could be.
+    """
+    maps: dict[str, LineMap] = {}
+    pools: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, finding in enumerate(before):
+        pools[finding.rule, finding.path].append(index)
+    found: list[int | None] = [None] * len(after)
+
+    def text_before(finding: Finding) -> str:
+        return _line_of(maps[finding.path].old, finding)
+
+    def text_after(finding: Finding) -> str:
+        return _line_of(maps[finding.path].new, finding)
+
+    for position, finding in enumerate(after):
+        path = finding.path
+        if path not in maps:
+            maps[path] = LineMap(old[path], new[path])
+        origins = maps[path].origins(finding.span.line)
+        pool = pools[finding.rule, path]
+        fitting = [index for index in pool if before[index].span.line in origins]
+        if fitting:
+            same_text = text_after(finding)
+            best = min(
+                fitting,
+                key=lambda index: (
+                    index in mended,
+                    text_before(before[index]) != same_text,
+                    before[index].message != finding.message,
+                    abs(before[index].span.column - finding.span.column),
+                ),
+            )
+            found[position] = best
+            pool.remove(best)
+    for position, finding in enumerate(after):
+        if found[position] is None:
+            # A statement that an edit moved elsewhere took its finding with it.
+            pool = pools[finding.rule, finding.path]
+            moved = [i for i in pool if i not in mended and text_before(before[i]) == text_after(finding)]
+            if moved:
+                found[position] = moved[0]
+                pool.remove(moved[0])
+    return found
+
+
+def _line_of(lines: Sequence[str], finding: Finding) -> str:
+    index = finding.span.line - 1
+    return lines[index] if 0 <= index < len(lines) else ""
