@@ -23,7 +23,7 @@ from codemods.source.project import project_root
 from codemods.source.syntax import parse
 
 SCRIPT_BUDGET = 400_000
-FUNCTIONS_BUDGET = 60_000
+FUNCTIONS_BUDGET = 100_000
 TORCH = b"torch"
 
 
@@ -186,18 +186,18 @@ class _Runs:
                         }
                         if wanted:
                             machine = Machine(files, FUNCTIONS_BUDGET)
-                            trace = machine.run_functions(file, wanted)
+                            traces = machine.run_functions(file, wanted)
                             called |= {id(d) for d in machine.called}
-                            first_pass.append((file, wanted, trace))
+                            first_pass.append((file, wanted, traces))
                     done += 1
                     if progress is not None:
                         progress(done, total)
-                for file, wanted, trace in first_pass:
+                for file, wanted, traces in first_pass:
                     # what another function calls is no root: it runs as its caller runs it
                     roots = {node for node in wanted if id(node) not in called}
                     if roots and roots != wanted:
-                        trace = Machine(files, FUNCTIONS_BUDGET).run_functions(file, roots)
-                    if roots or wanted == roots:
+                        traces = Machine(files, FUNCTIONS_BUDGET).run_functions(file, roots)
+                    for trace in traces if roots else []:
                         self._collect(trace, observations, notes)
         finally:
             sys.setrecursionlimit(previous)

@@ -8,10 +8,11 @@ very end, so that whatever goes wrong before leaves the tree as it was.
 
 from __future__ import annotations
 
+import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from codemods.analysis import Analysis, analyse
 from codemods.check import Analyser, Group, Progress, Reported, group_findings, judge, visible
@@ -29,6 +30,7 @@ from codemods.edits.model import (
     WrapBlock,
     WrapExpression,
 )
+from codemods.exports import Exports
 from codemods.findings import Finding, Promise, Skipped, Span
 from codemods.options import Options
 from codemods.source.errors import SourceError
@@ -39,10 +41,17 @@ from codemods.tracking import LineMap, continuations
 
 MAX_ROUNDS = 10
 # An attempt is an analysis of everything; this many corner a few bad edits among thousands.
-MAX_ATTEMPTS = 60
+MAX_ATTEMPTS = 40
+# Of more than these, each with its finding still there, nobody need ask whether they only failed together.
+FEW = 8
 
-EditApplier = Callable[[str, Sequence[Edit]], str]
 Position = tuple[int, int]
+
+
+class Editor(Protocol):
+    """The call of :func:`codemods.edits.apply_edits`, for which tests put a fake."""
+
+    def __call__(self, text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str: ...
 
 
 class Failure(NamedTuple):
@@ -105,7 +114,7 @@ def apply(
     skipped: Sequence[Skipped] = (),
     progress: Progress | None = None,
     analyse: Analyser = analyse,
-    editor: EditApplier | None = None,
+    editor: Editor | None = None,
 ) -> ApplyResult:
     """Mend what can be mended in ``targets`` and write the files, unless ``dry_run``.
 
@@ -117,11 +126,11 @@ def apply(
     return work.finish(tuple(skipped), dry_run)
 
 
-def _apply_edits(text: str, edits: Sequence[Edit]) -> str:
+def _apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str:
     # libcst takes a moment to load, and most trees have nothing to edit.
     from codemods.edits import apply_edits
 
-    return apply_edits(text, edits)
+    return apply_edits(text, edits, exported=exported)
 
 
 class _Attempt(NamedTuple):
@@ -144,12 +153,13 @@ class _Work:
         jobs: int | None,
         progress: Progress | None,
         analyser: Analyser,
-        editor: EditApplier,
+        editor: Editor,
     ) -> None:
         self.targets = list(targets)
         self.sources = {source.path: source for source in targets}
         self.options = options
         self.edit = editor
+        self.exports = Exports(targets)
         self.texts = {path: source.text for path, source in self.sources.items()}
         self._analyser = analyser
         self._jobs = jobs
@@ -282,6 +292,9 @@ class _Trial:
                 self.refused.update({index: attempt.blame[index] for index in suspects})
                 return good
             return good + self.solve(suspects, context + good)
+        if len(candidates) > FEW and attempt.proven.issuperset(candidates):
+            self.refused.update({index: attempt.blame[index] for index in candidates})
+            return ()
         middle = len(candidates) // 2
         good = self.solve(candidates[:middle], context)
         return good + self.solve(candidates[middle:], context + good)
@@ -335,7 +348,7 @@ class _Trial:
         edits = list(dict.fromkeys(edit for index in group for edit in self._groups[index].edits[path]))
         source, text = self._work.sources[path], self._work.texts[path]
         try:
-            new = self._work.edit(text, edits)
+            new = self._work.edit(text, edits, exported=self._work.exports.of(source))
             parse(new, path)
             if digest_of(source.encode(source.text)) != source.digest:
                 return _Refusal(f"{source.encoding} does not give back the bytes that were read")
@@ -387,26 +400,40 @@ def _compatible(groups: Iterable[Group]) -> list[Group]:
 
     The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round.
     """
-    zones = {
-        group: [(path, *zone) for path, edits in group.edits.items() for e in edits for zone in _zones(e)]
-        for group in groups
-    }
+    zones = {group: _claims(group) for group in groups}
 
     def order(group: Group) -> tuple[str, Position, Position]:
-        path, start, end = min(zones[group], key=lambda zone: (zone[0], zone[1]), default=("", (0, 0), (0, 0)))
+        path, start, end = zones[group][0] if zones[group] else ("", (0, 0), (0, 0))
         return path, start, (-end[0], -end[1])
 
     taken: dict[str, list[tuple[Position, Position]]] = defaultdict(list)
     chosen = []
     for group in sorted(zones, key=order):
-        if any(
-            start < other_end and other < end for path, start, end in zones[group] for other, other_end in taken[path]
-        ):
+        if any(_overlaps(taken[path], start, end) for path, start, end in zones[group]):
             continue
         chosen.append(group)
         for path, start, end in zones[group]:
-            taken[path].append((start, end))
+            bisect.insort(taken[path], (start, end))
     return chosen
+
+
+def _claims(group: Group) -> list[tuple[str, Position, Position]]:
+    """Return the stretches of text that the edits of ``group`` claim, in order, those that overlap as one."""
+    claims: list[tuple[str, Position, Position]] = []
+    for path, start, end in sorted(
+        (path, *zone) for path, edits in group.edits.items() for e in edits for zone in _zones(e)
+    ):
+        if claims and claims[-1][0] == path and start < claims[-1][2]:
+            claims[-1] = (path, claims[-1][1], max(end, claims[-1][2]))
+        else:
+            claims.append((path, start, end))
+    return claims
+
+
+def _overlaps(taken: Sequence[tuple[Position, Position]], start: Position, end: Position) -> bool:
+    """Tell whether a stretch overlaps one of ``taken``, which are in order and apart from each other."""
+    place = bisect.bisect_left(taken, (end, end))
+    return place > 0 and taken[place - 1][1] > start
 
 
 def _zones(edit: Edit) -> list[tuple[Position, Position]]:

@@ -7,15 +7,17 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from codemods.analysis import Analysis, analyse
-from codemods.edits.model import Edit
 from codemods.findings import Finding, Promise, Skipped
 from codemods.options import Options
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, display_path, read_source, source_from_bytes
 from codemods.source.suppressions import Suppressions
+
+if TYPE_CHECKING:
+    from codemods.edits.model import Edit
 
 Progress = Callable[[int, int], None]
 

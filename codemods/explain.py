@@ -91,7 +91,7 @@ def as_text(told: Explanation) -> str:
     """Return all there is to know of a rule, for people."""
     parts = [
         f"{told.name}: {told.summary}{_BY_NAME if told.opt_in else ''}",
-        f"Promise: {told.promise.value}. The rewritten program {PROMISES[told.promise]}.",
+        textwrap.fill(f"Promise: {told.promise.value}. The rewritten program {PROMISES[told.promise]}.", width=100),
         told.documentation,
     ]
     if told.before is not None and told.after is not None:

@@ -59,9 +59,9 @@ def continuations(
     which are taken for continued only where no other could be.
     """
     maps: dict[str, LineMap] = {}
-    pools: dict[tuple[str, str], list[int]] = defaultdict(list)
+    at_line: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for index, finding in enumerate(before):
-        pools[finding.rule, finding.path].append(index)
+        at_line[finding.key].append(index)
     found: list[int | None] = [None] * len(after)
 
     def text_before(finding: Finding) -> str:
@@ -75,8 +75,7 @@ def continuations(
         if path not in maps:
             maps[path] = LineMap(old[path], new[path])
         origins = maps[path].origins(finding.span.line)
-        pool = pools[finding.rule, path]
-        fitting = [index for index in pool if before[index].span.line in origins]
+        fitting = [index for line in origins for index in at_line.get((finding.rule, path, line), ())]
         if fitting:
             same_text = text_after(finding)
             best = min(
@@ -89,12 +88,15 @@ def continuations(
                 ),
             )
             found[position] = best
-            pool.remove(best)
+            at_line[before[best].key].remove(best)
+    left: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index in sorted(set(range(len(before))).difference(mended, found)):
+        left[before[index].rule, before[index].path].append(index)
     for position, finding in enumerate(after):
         if found[position] is None:
             # A statement that an edit moved elsewhere took its finding with it.
-            pool = pools[finding.rule, finding.path]
-            moved = [i for i in pool if i not in mended and text_before(before[i]) == text_after(finding)]
+            pool = left[finding.rule, finding.path]
+            moved = [index for index in pool if text_before(before[index]) == text_after(finding)]
             if moved:
                 found[position] = moved[0]
                 pool.remove(moved[0])

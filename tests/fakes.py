@@ -8,7 +8,7 @@ that name; its edit puts another word there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from codemods.analysis import Analysis
@@ -114,7 +114,7 @@ def _without_moot(found: list[Finding], texts: Mapping[str, str]) -> list[Findin
     return [finding for finding in found if finding.rule != "link" or "CHAIN" not in texts[finding.path]]
 
 
-def edit(text: str, edits: Sequence[Edit]) -> str:
+def edit(text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str:
     """The fake of ``apply_edits``: replaces on one line, inserts before; raises EditError for overlaps and REFUSED."""
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
     taken: set[tuple[int, int]] = set()

@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codemods.apply import MAX_ROUNDS, ApplyResult, apply
 from codemods.options import Options
 from codemods.source.files import SourceFile
 from tests.fakes import REMEDIES, Analyser, edit, source
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working directory without a project around it."""
+    monkeypatch.chdir(tmp_path)
 
 
 def run(*files: SourceFile, dry_run: bool = True, **options: Any) -> ApplyResult:
@@ -228,7 +234,7 @@ def test_good_edits_cost_two_analyses() -> None:
 LINES = st.lists(st.sampled_from([*REMEDIES, "NEST(WRONG)", "NEST(STUBBORN) + WRONG", "LINK", "1"]), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=LINES, second=LINES, unsafe=st.booleans())
 def test_any_mixture_ends_where_a_second_apply_changes_nothing(
     first: list[str], second: list[str], unsafe: bool

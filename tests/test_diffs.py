@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,10 @@ def test_a_file_cannot_drive_the_terminal() -> None:
     shown = coloured("\x1b]0;title\x07.py", "x = '\x1b[2J'\n", "y = '\x9b2J'\n")
     assert not re.search(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]", shown)
     assert plain(shown).count("\x1b") == 0
+
+
+def test_a_file_of_twenty_thousand_lines_changed_everywhere_takes_a_moment() -> None:
+    old = b"".join(b"x = wrong\ny%d = 1\n" % number for number in range(10_000))
+    started = time.process_time()
+    assert take(old, unified("a.py", old, old.replace(b"wrong", b"right"))) == old.replace(b"wrong", b"right")
+    assert time.process_time() - started < 5

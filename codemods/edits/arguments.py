@@ -53,7 +53,7 @@ def _drop_argument(call: cst.Call, index: int) -> cst.Call:
         args[index - 1] = previous.with_changes(comma=comma)
     else:
         gap = gap_to_end(before, after)
-        if has_comments(previous.whitespace_after_arg):
-            gap = gap_to_end(previous.whitespace_after_arg, gap)
+        if has_comments(previous.comma.whitespace_before):
+            gap = gap_to_end(previous.comma.whitespace_before, gap)
         args[index - 1] = previous.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=gap)
     return call.with_changes(args=args)

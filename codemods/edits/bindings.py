@@ -53,8 +53,8 @@ class Bindings:
         if not taken and not _binds(outer, MODULE, _module_name) and not self._declared_global(MODULE):
             return MODULE
         name = f"_{MODULE}"
-        identifiers = set(_identifiers(self.tree))
-        while name in identifiers:
+        taken_names = identifiers(self.tree)
+        while name in taken_names:
             name = f"_{name}"
         return name
 
@@ -181,10 +181,15 @@ def _bindings(scope: ast.AST) -> Iterator[tuple[str, ast.AST, ast.alias | None]]
             stack.extend(ast.iter_child_nodes(node))
 
 
-def _identifiers(tree: ast.Module) -> Iterator[str]:
+def identifiers(tree: ast.Module) -> set[str]:
+    """Every name in ``tree``, but for those of attributes."""
+    found: set[str] = set()
     for node in ast.walk(tree):
-        for name in (getattr(node, field, None) for field in ("id", "name", "arg", "asname", "rest")):
-            if isinstance(name, str):
-                yield name
+        found.update(
+            name
+            for name in (getattr(node, field, None) for field in ("id", "name", "arg", "asname", "rest"))
+            if isinstance(name, str)
+        )
         if isinstance(node, (ast.Global, ast.Nonlocal)):
-            yield from node.names
+            found.update(node.names)
+    return found

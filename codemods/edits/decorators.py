@@ -14,10 +14,10 @@ def add_decorator(function: cst.FunctionDef, code: str) -> cst.FunctionDef:
     Raises EditError if ``code`` cannot follow an ``@``.
     """
     try:
-        parsed = cst.parse_module(f"@{code}\ndef function(): pass\n").body[0]
+        (parsed, *others) = cst.parse_module(f"@{code}\ndef function(): pass\n").body
     except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
         raise EditError(f"{code!r} cannot be a decorator") from error
-    if not isinstance(parsed, cst.FunctionDef) or len(parsed.decorators) != 1:
+    if others or not isinstance(parsed, cst.FunctionDef) or len(parsed.decorators) != 1:
         raise EditError(f"{code!r} is not one decorator")
     decorator = with_newline(parsed.decorators[0], line_end(function))
     # Comments between the other decorators and the def stay where they are, above the new one.

@@ -6,11 +6,12 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import libcst as cst
 
 from codemods.edits.arguments import argument_index
-from codemods.edits.bindings import MODULE, Bindings, Place
+from codemods.edits.bindings import MODULE, Bindings, Place, identifiers
 from codemods.edits.imports import TopLevelPlace, place_for_helper, place_for_import
 from codemods.edits.model import (
     AddDecorator,
@@ -28,10 +29,18 @@ from codemods.edits.model import (
 from codemods.edits.source import Source, StatementNode, describe
 from codemods.edits.statements import parse_statements
 from codemods.edits.suites import Insertion, SuiteChanges, Where, Wrap, statements_of
+from codemods.edits.whitespace import Lines, Statement
 from codemods.findings import Span
 
 _TORCH = f"{{{MODULE}}}"
 _TORCH_ATTRIBUTE = re.compile(re.escape(_TORCH) + r"\s*\.\s*([^\W\d]\w*)")
+
+_PLACES: dict[Where, Literal["at", "after", "start", "end"]] = {
+    "before": "at",
+    "after": "after",
+    "first-in": "start",
+    "last-in": "end",
+}
 
 
 @dataclass(eq=False)
@@ -161,8 +170,8 @@ class _Planner:
             self._target(node, "an expression to replace")
         elif isinstance(edit, InsertStatements):
             wanted = source.ast_statement(edit.anchor)
-            where = {"before": "at", "after": "after", "first-in": "start", "last-in": "end"}[edit.where]
-            statements, below = parse_statements(self._resolved(edit.code, Place(wanted, where)))  # type: ignore[arg-type]
+            where = _PLACES[edit.where]
+            statements, below = self._parsed(self._resolved(edit.code, Place(wanted, where)))
             self._insert(edit.anchor, edit.where, Insertion(statements, below))
         elif isinstance(edit, WrapBlock):
             self._wrap(edit)
@@ -206,7 +215,7 @@ class _Planner:
                 if any(ast.dump(statement) == ast.dump(candidate) for candidate in parsed):
                     return
                 raise EditError(f"the file has another {edit.name}")
-        if any(isinstance(node, ast.Name) and node.id == edit.name for node in ast.walk(self.source.tree)):
+        if edit.name in identifiers(self.source.tree):
             raise EditError(f"the file uses the name {edit.name}")
         self.helpers[edit.name] = code
 
@@ -230,7 +239,7 @@ class _Planner:
         return node
 
     def _insert_at_top(self, place: TopLevelPlace, code: str) -> None:
-        statements, below = parse_statements(code)
+        statements, below = self._parsed(code)
         insertion = Insertion(statements, below, None, place.blank_above, place.blank_below, place.below_comments)
         changes = self.plan.suites.setdefault(self.source.module, SuiteChanges())
         self.plan.touched.add(self.source.module)
@@ -244,6 +253,9 @@ class _Planner:
         count = sum(other in (item for _, item in self.top) for other in present)
         present.insert(count, insertion)
         self.top.append((place, insertion))
+
+    def _parsed(self, code: str) -> tuple[Sequence[Statement], Lines]:
+        return parse_statements(code, self.source.module.default_newline)
 
     def _statement_of_suite(self, span: Span) -> StatementNode:
         node = self.source.statement(span)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
@@ -34,6 +34,10 @@ class Source:
         except (SyntaxError, ValueError) as error:
             raise EditError(f"not Python: {error}") from error
         self.ast_parents = _ast_parents(self.tree)
+        self._nodes_by_line: dict[int, list[ast.AST]] = {}
+        for located in self.ast_parents:
+            if isinstance(located, (ast.expr, ast.stmt)):
+                self._nodes_by_line.setdefault(located.lineno, []).append(located)
         self.module = self._parse()
         self.parents = _parents(self.module)
         positions = MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
@@ -73,15 +77,15 @@ class Source:
 
     def ast_expression(self, span: Span) -> ast.expr:
         """The expression at ``span``; raises EditError if there is none."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.expr) and node.lineno == span.line and span_of(node, self.lines) == span:
+        for node in self._nodes_by_line.get(span.line, ()):
+            if isinstance(node, ast.expr) and span_of(node, self.lines) == span:
                 return node
         raise EditError(f"no expression at {describe(span)}")
 
     def ast_statement(self, span: Span) -> ast.stmt:
         """The statement at ``span``; raises EditError if there is none."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.stmt) and node.lineno == span.line and span_of(node, self.lines) == span:
+        for node in self._nodes_by_line.get(span.line, ()):
+            if isinstance(node, ast.stmt) and span_of(node, self.lines) == span:
                 return node
         raise EditError(f"no statement at {describe(span)}")
 
@@ -140,7 +144,7 @@ def describe(span: Span) -> str:
 
 
 class _FormFeeds(cst.CSTTransformer):
-    def __init__(self, lines: set[int], positions: object) -> None:
+    def __init__(self, lines: set[int], positions: Mapping[cst.CSTNode, CodeRange]) -> None:
         super().__init__()
         self.lines = lines
         self.positions = positions
@@ -151,11 +155,10 @@ class _FormFeeds(cst.CSTTransformer):
         first: cst.CSTNode = original_node
         if isinstance(original_node, (cst.FunctionDef, cst.ClassDef)) and original_node.decorators:
             first = original_node.decorators[0].decorator
-        line = self.positions[first].start.line  # type: ignore[index]
-        if line not in self.lines:
+        if self.positions[first].start.line not in self.lines:
             return updated_node
         # A blank line without a line end is just the form feed.
-        feed = cst.EmptyLine(indent=False, whitespace=cst.SimpleWhitespace("\f"), newline=cst.Newline(""))  # type: ignore[arg-type]
+        feed = cst.EmptyLine(indent=False, whitespace=cst.SimpleWhitespace("\f"), newline=cst.Newline(""))
         return updated_node.with_changes(leading_lines=(*updated_node.leading_lines, feed))  # type: ignore[attr-defined]
 
 
@@ -172,6 +175,7 @@ def _dump_as_load(node: ast.expr) -> str:
 
 
 def _ast_parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
+    """Every node of ``tree`` with its parent, outer ones first; raises EditError if they are nested too deeply."""
     parents: dict[ast.AST, ast.AST] = {}
     level: list[ast.AST] = [tree]
     for _ in range(_DEPTH_LIMIT):
@@ -221,10 +225,9 @@ def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode | None]:
 
 
 def _span_as_in_ast(
-    node: cst.BaseExpression, positions: object, parents: dict[cst.CSTNode, cst.CSTNode | None]
+    node: cst.BaseExpression, at: Mapping[cst.CSTNode, CodeRange], parents: dict[cst.CSTNode, cst.CSTNode | None]
 ) -> Span:
     """The span that ast has for ``node``: tuples and generators have their parentheses, other nodes do not."""
-    at: dict[cst.CSTNode, CodeRange] = positions  # type: ignore[assignment]
     start, end = at[node].start, at[node].end
     if isinstance(node, (cst.Tuple, cst.GeneratorExp)):
         if node.lpar:

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 import libcst as cst
 
 from codemods.edits.model import EditError
+from codemods.edits.positions import split_lines
 from codemods.edits.whitespace import Lines, Statement, leading_lines, settled, with_leading_lines
 
 
-def parse_statements(code: str) -> tuple[Sequence[Statement], Lines]:
-    """The statements of ``code``, and the comments after the last of them.
+def parse_statements(code: str, newline: str) -> tuple[Sequence[Statement], Lines]:
+    """The statements of ``code``, for a file whose lines end in ``newline``, and the comments after the last of them.
 
     Raises EditError if ``code`` has no statements or does not parse.
     """
+    # Within strings too, where libcst would leave them: the file should not get a second kind of line end.
+    lines_of_file = newline.join(split_lines(code))
     try:
-        module = settled(cst.parse_module(code))
+        module = settled(cst.parse_module(lines_of_file))
     except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
         raise EditError(f"{code!r} does not parse: {error}") from error
     if not module.body:

@@ -169,7 +169,12 @@ def change_suite(original: Suite, updated: Suite, changes: SuiteChanges, layout:
     body = builder.build(at_start=not above, footer=footer)
     footer = () if changes.last else footer
     changed = updated.with_changes(body=body, footer=(*builder.pending_comments(), *footer))
-    return changed.with_changes(header=above) if isinstance(updated, cst.Module) else changed
+    if isinstance(updated, cst.Module):
+        # Nothing has no line end to go by, and with a line end it would be a blank line.
+        had_any, has_any = bool(lines or updated.header), bool(above or body or changed.footer)
+        ended = has_any and (updated.has_trailing_newline or not had_any)
+        return changed.with_changes(header=above, has_trailing_newline=ended)
+    return changed
 
 
 def _lines_of_block(original: cst.Module | cst.IndentedBlock, updated: cst.Module | cst.IndentedBlock) -> list[_Line]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import Any
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.core import ITEMS, MAX_DEPTH, MAX_RECURSION, REST
 from codemods.graph.program import ClassInfo
-from codemods.graph.state import State
+from codemods.graph.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
+from codemods.graph.state import Key, State, written_since
 from codemods.graph.torch_model import TorchModel
 from codemods.graph.trace import Frame, Storing
 from codemods.graph.values import (
@@ -28,6 +30,7 @@ from codemods.graph.values import (
     Mapping,
     Method,
     Module,
+    Node,
     Optimizer,
     Parameters,
     Partial,
@@ -38,8 +41,12 @@ from codemods.graph.values import (
     TreeModule,
     Tuple,
     Unknown,
+    Unseen,
     Value,
 )
+
+
+KERNELS = frozenset({"LSTM", "GRU", "MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "Transformer"})
 
 
 class Calls(TorchModel):
@@ -95,10 +102,10 @@ class Calls(TorchModel):
         if isinstance(function, Unknown):
             if function.module is not None:
                 return self.call_module(function.module, args, at, owner=function)
-            self._poison(args)
+            self._poison(args, at)
             self.run_callbacks(args, at)
             made = self.opaque(at, function.origin, [*args.all(), function])
-            return made
+            return made if function.data else self.unseen_call(made, function.origin)
         self.run_callbacks(args, at)
         return self.opaque(at, "call", args.all())
 
@@ -106,22 +113,17 @@ class Calls(TorchModel):
         callable_options = [o for o in function.options if not isinstance(o, (Const, Plain))]
         if not callable_options:
             return self.opaque(at, "call", args.all())
-        result: Value | None = None
-        base = self.s
-        ends: list[State] = []
-        for option in callable_options[:4]:
-            self.s = base.fork()
-            value = self.call_value(option, args, at)
-            result = value if result is None else self.join(result, value)
-            ends.append(self.s)
-        self.meet(ends, base)
+        # one after the other, not on paths of their own: what one does to itself does not touch the others, and a path on
+        # which it did not run would keep what it held before
+        results = [self.call_value(option, args, at) for option in callable_options]
+        result = self._one_of(results)
         assert result is not None
         return result
 
-    def _poison(self, args: Arguments) -> None:
+    def _poison(self, args: Arguments, at: ast.AST) -> None:
         for value in args.all():
             for node in self.nodes_of(value):
-                node.uses.append(("call:unseen", node.place))
+                node.uses.append(("call:unseen", self.place(at)))
 
     def call_instance(self, instance: Instance, args: Arguments, at: ast.AST) -> Value:
         """``obj(...)``: ``forward`` of a module, else ``__call__``."""
@@ -157,6 +159,12 @@ class Calls(TorchModel):
                 self.escape(value, "a call that was not entered")
             return self.opaque(at, "unentered", args.all())
         self.entered.add(definition)
+        key = self._memo_key(function, args, receiver) if caller.inside_module else None
+        if key is not None:
+            remembered = self._recall(key, args, receiver, at)
+            if remembered is not None:
+                self.called.add(definition)
+                return remembered
         place = self.place(at)
         frame = Frame(self.new_oid(), function.file, function, place, caller.depth + 1)
         frame.inside_module = caller.inside_module or (
@@ -182,10 +190,92 @@ class Calls(TorchModel):
             ):
                 self.s.grad = False
         frame.grad = self.s.grad
-        result = self._run(frame, definition)
+        if key is None:
+            result = self._run(frame, definition)
+        else:
+            result = self._run_and_remember(key, args, receiver, frame, definition)
         frame.end = self.tick()
         if function.grad_mode != "" or self.s.grad is not saved_grad:
             self._leave_grad(function, saved_grad)
+        return result
+
+    # remembered calls
+
+    def _memo_key(self, function: Function, args: Arguments, receiver: Value | None) -> Any:
+        if args.more or function.closure or function.grad_mode != "":
+            return None
+        parts = [signature(v) for v in args.positional] + [(k, signature(v)) for k, v in sorted(args.keywords.items())]
+        if None in parts or any(isinstance(p, tuple) and p[-1] is None for p in parts):
+            return None
+        return (id(function.definition), getattr(receiver, "oid", None), self.s.grad, tuple(parts))
+
+    def _recall(self, key: Any, args: Arguments, receiver: Value | None, at: ast.AST) -> Value | None:
+        memo = self.memos.get(key)
+        if memo is None:
+            return None
+        cells = self.s.cells
+        if any(cells.get(cell) is not value for cell, value in memo.reads.items()):
+            return None
+        if self.s.reads is not None:
+            for cell, value in memo.reads.items():
+                self.s.reads.setdefault(cell, value)
+        arguments = [n for v in args.all() for n in nodes_in(v)]
+        fresh: dict[Node, Node] = {}
+        for node, came_from in memo.origins.items():
+            if node in fresh:
+                continue
+            parents = [arguments[i] for i in came_from.arguments if i < len(arguments)]
+            if len(came_from.arguments) == 1 and not came_from.fixed and node.kind == "argument":
+                fresh[node] = parents[0]
+                continue
+            made = self.node(
+                at, "module" if came_from.layers else "op", [*parents, *came_from.fixed], certain=node.certain, scalar=node.scalar,
+                label=came_from.kernel or node.label,
+            )  # fmt: skip
+            if made is None:
+                return None
+            made.shadow = self.shadow_of(args.all())
+            fresh[node] = made
+        return rebuild(memo.result, fresh)
+
+    def _run_and_remember(
+        self, key: Any, args: Arguments, receiver: Value | None, frame: Frame, definition: ast.AST
+    ) -> Value:
+        born, first_oid = self.clock, frame.fid
+        trace = self.trace
+        events = (len(trace.walks), len(trace.marks), len(trace.steps), len(trace.storings))
+        sums = len(trace.accumulations)
+        outer_reads = self.s.reads
+        reads: dict[Key, Any] = {}
+        self.s.reads = reads
+        self.written = None
+        result = self._run(frame, definition)
+        self.s.reads = outer_reads
+        if outer_reads is not None:
+            for cell, value in reads.items():
+                outer_reads.setdefault(cell, value)
+        written, self.written = self.written, None
+        after = (len(trace.walks), len(trace.marks), len(trace.steps), len(trace.storings))
+        if any(a.carrier is None or a.carrier.owner < first_oid for a in trace.accumulations[sums:]):
+            return result
+        if written is None or events != after or not simple(result) or self.s.grad is not frame.grad:
+            return result
+        if any(0 < cell[0] < first_oid for cell in written):
+            return result
+        kept = {cell: value for cell, value in reads.items() if cell[0] < first_oid}
+        for value in kept.values():
+            if isinstance(value, (Tensor, Unknown)) and value.node is not None and not value.node.leaf:
+                return result
+        arguments = [n for v in args.all() for n in nodes_in(v)]
+        origins: dict[Node, Origin] = {}
+        for node in nodes_in(result):
+            if node in arguments:
+                return result
+            came_from = origin(node, born, arguments, KERNELS)
+            if came_from is None:
+                return result
+            origins[node] = came_from
+        self.memos[key] = Memo(kept, result, origins)
         return result
 
     def _leave_grad(self, function: Function, saved: bool | None) -> None:
@@ -209,6 +299,7 @@ class Calls(TorchModel):
             self.s = base.fork()
             self.execute(definition.body)
             ends = [state for state, _ in returns]
+            self.written = {cell for state in [*ends, self.s] for cell in written_since(state, base.log)}
             values = [value for _, value in returns]
             if not self.dead:
                 ends.append(self.s)
@@ -264,7 +355,7 @@ class Calls(TorchModel):
             elif name in defaults:
                 put(name, defaults[name])
             else:
-                put(name, more if more is not None else self.unknown(name))
+                put(name, more if more is not None else self.argument(name))
         if spec.vararg is not None:
             rest = positional[len(names) :]
             put(spec.vararg.arg, Tuple(tuple(rest)) if more is None else self.new_sequence(rest, rest=more))
@@ -273,7 +364,7 @@ class Calls(TorchModel):
             if arg.arg in keywords:
                 put(arg.arg, keywords.pop(arg.arg))
             else:
-                put(arg.arg, kw_defaults.get(arg.arg) or self.unknown(arg.arg))
+                put(arg.arg, kw_defaults.get(arg.arg) or self.argument(arg.arg))
         if spec.kwarg is not None:
             rest_mapping = self.new_mapping()
             for name, value in keywords.items():
@@ -281,6 +372,12 @@ class Calls(TorchModel):
             if more is not None:
                 self.s.set((rest_mapping.oid, REST), more)
             put(spec.kwarg.arg, rest_mapping)
+
+    def argument(self, name: str) -> Unknown:
+        """An argument that nobody in the tree passes: it may be attached outside."""
+        made = self.unknown(name)
+        made.shadow = (Unseen("argument", name),)
+        return made
 
     def instantiate(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """``Class(...)``: a new object, its ``__init__`` entered."""
@@ -426,6 +523,11 @@ class Calls(TorchModel):
         member = receiver.members.get(name)
         if member is None:
             member = receiver.members[name] = self.unknown(f"{receiver.origin}.{name}", data=receiver.data)
+            # an element of an argument is as attached as the argument; its attributes are settings most often
+            inherited = name != "data" and (name.startswith("[") or None)
+            member.shadow = tuple(
+                o for o in receiver.shadow if isinstance(o, Unseen) and (inherited or (inherited is None and o.kind == "call"))
+            )
         return member
 
     def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
@@ -445,6 +547,7 @@ class Calls(TorchModel):
             self.mark("gradients-changed", at)
             return
         if name == "data":
+            self.mark("data-written", at)
             return
         if isinstance(receiver, Class):
             receiver.info.members[name] = value
@@ -502,6 +605,8 @@ class Calls(TorchModel):
                 self.freeze(receiver.owner, None if truth is None else not truth)
             if name == "register_hook":
                 self.mark("hook", at)
+            elif name.endswith("_") and not name.startswith("_") and name != "requires_grad_":
+                self.mark("parameter-changed", at)
             return self.tensor_op(at, name, [receiver]) if receiver.element else receiver
         if isinstance(receiver, (Const, Plain)):
             if name == "format":
@@ -532,19 +637,8 @@ class Calls(TorchModel):
             if graphs or not tensors:
                 self.backward_method(Join(tuple(graphs)) if graphs else receiver, args, at)
                 return NONE
-        result: Value | None = None
-        base = self.s
-        ends: list[State] = []
-        for option in options:
-            self.s = base.fork()
-            value = self.call_method(option, name, args, at)
-            result = value if result is None else self.join(result, value)
-            ends.append(self.s)
-        if not ends:
-            return self.unknown(name)
-        self.meet(ends, base)
-        assert result is not None
-        return result
+        found = self._one_of([self.call_method(option, name, args, at) for option in options])
+        return found if found is not None else self.unknown(name)
 
     def _instance_method(self, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
         stored = self.s.get((receiver.oid, name))
@@ -575,6 +669,7 @@ class Calls(TorchModel):
         if receiver.cls.family.startswith("external"):
             for value in args.all():
                 self.escape(value, "a method of a base that cannot be seen")
+            return self.unseen_call(self.opaque(at, name, args.all()), name)
         return self.opaque(at, name, args.all())
 
     def _wrapped_backward(self, args: Arguments, at: ast.AST) -> Value:
@@ -646,7 +741,9 @@ class Calls(TorchModel):
         if name == "requires_grad_":
             return self.tensor_method(Tensor(None), name, args, at)
         if name in ("cuda", "to", "cpu", "float", "long", "double", "contiguous", "clone", "half", "int", "byte", "bool", "type"):
-            return receiver if name in ("cuda", "to", "cpu") else DATA
+            if name in ("cuda", "to", "cpu"):
+                return receiver
+            return Tensor(None, shadow=receiver.shadow) if receiver.shadow else DATA
         if name == "scale" and args.positional:
             value = args.positional[0]
             return self.tensor_op(at, "scale", [value], scalar=self.is_scalar(value))
@@ -661,7 +758,11 @@ class Calls(TorchModel):
             for value in args.all():
                 self.use(value, f"call:{name}", at)
         self.run_callbacks(args, at)
-        return self.opaque(at, f"{receiver.origin}.{name}", args.all())
+        made = self.opaque(at, f"{receiver.origin}.{name}", [*args.all(), receiver])
+        if receiver.data:
+            made.data = made.node is None
+            return made
+        return self.unseen_call(made, name)
 
     def _store_in_unknown(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
         for i, value in enumerate(args.positional):
@@ -767,10 +868,9 @@ class Calls(TorchModel):
             return
         if isinstance(container, (Mapping, Sequence)):
             self.stored(value, Carrier("element", container.oid, str(getattr(key, "value", ""))), at)
-            if expression is not None:
-                self.trace.storings.append(Storing(self.place(at), container, expression, value, "[]", self.s.grad))
         if isinstance(container, Mapping):
             self.put_item(container, key, value)
+            self._note_storing(container, expression, value, "[]", at)
         elif isinstance(container, Sequence):
             items = self.s.get((container.oid, ITEMS)) or ()
             if isinstance(key, Const) and isinstance(key.value, int) and -len(items) <= key.value < len(items):
@@ -780,6 +880,7 @@ class Calls(TorchModel):
             else:
                 rest = self.s.get((container.oid, REST))
                 self.s.set((container.oid, REST), value if rest is None else self.join(rest, value))
+            self._note_storing(container, expression, value, "[]", at)
         elif isinstance(container, Instance):
             member = container.cls.find("__setitem__")
             if isinstance(member, Function):
@@ -793,6 +894,37 @@ class Calls(TorchModel):
             self.stored(value, Carrier("element", container.oid, name), at)
             if expression is not None:
                 self.trace.storings.append(Storing(self.place(at), container, expression, value, "[]", self.s.grad))
+
+    def _note_storing(
+        self, container: Value, expression: ast.expr | None, value: Value, method: str, at: ast.AST
+    ) -> None:
+        """Record that a container of the program got a value."""
+        if expression is None:
+            return
+        self.tick()
+        nodes = tuple(dict.fromkeys(self.nodes_of(value)))
+        held = tuple(dict.fromkeys(self.nodes_of(container))) if nodes else ()
+        parts = tuple(self.parts_of(expression)) if nodes else ()
+        self.trace.storings.append(
+            Storing(self.place(at), container, expression, value, method, self.s.grad, nodes, held, parts)
+        )
+
+    def parts_of(self, expression: ast.expr) -> list[tuple[ast.expr, Value]]:
+        """The smallest expressions in ``expression`` that carry a graph into it, as evaluated last, and their values."""
+        if isinstance(expression, (ast.Tuple, ast.List)):
+            return [part for inner in expression.elts for part in self.parts_of(inner)]
+        if isinstance(expression, ast.Dict):
+            return [part for inner in expression.values for part in self.parts_of(inner)]
+        value = self.values.get(expression)
+        if value is None or not self.nodes_of(value):
+            return []
+        if isinstance(expression, ast.UnaryOp):
+            return self.parts_of(expression.operand) or [(expression, value)]
+        if isinstance(expression, ast.BinOp) and isinstance(expression.op, (ast.Mult, ast.Div, ast.Add, ast.Sub)):
+            sides = [s for s in (expression.left, expression.right) if self.nodes_of(self.values.get(s))]
+            if len(sides) == 1 and not (isinstance(expression.op, ast.Div) and sides[0] is expression.right):
+                return self.parts_of(sides[0])
+        return [(expression, value)]
 
     def container_method(self, container: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of a list, deque, set, tuple or dict."""
@@ -808,10 +940,6 @@ class Calls(TorchModel):
                     new = [self.unknown("item", self.part(at, value, "item"))] if value.node is not None else []
                 for v in new:
                     self.stored(v, Carrier("element", container.oid, ""), at)
-                if isinstance(at, ast.Call) and at.args:
-                    self.trace.storings.append(
-                        Storing(self.place(at), container, at.args[-1], value, name, self.s.grad)
-                    )
                 if len(items) < 12:
                     self.s.set((container.oid, ITEMS), (*items, *new))
                 else:
@@ -819,6 +947,10 @@ class Calls(TorchModel):
                     joined = self._one_of([*([rest] if rest is not None else []), *new])
                     if joined is not None:
                         self.s.set((container.oid, REST), joined)
+                if isinstance(at, ast.Call) and at.args:
+                    self._note_storing(container, at.args[-1], value, name, at)
+                elif isinstance(at, ast.AugAssign):
+                    self._note_storing(container, at.value, value, name, at)
                 return NONE
             if name == "clear":
                 self.s.set((container.oid, ITEMS), ())
@@ -1023,7 +1155,9 @@ class Calls(TorchModel):
             return value
         if isinstance(value, (Tensor, Unknown)) and value.node is not None:
             return self.new_sequence([], rest=self.unknown("item", self.part(at, value, "item")))
-        return self.unknown(kind, data=isinstance(value, Unknown) and value.data)
+        made = self.unknown(kind, data=isinstance(value, Unknown) and value.data)
+        made.shadow = self.shadow_of([value])
+        return made
 
     def _isinstance(self, given: list[Value]) -> Value:
         if len(given) < 2:

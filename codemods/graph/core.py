@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from codemods.graph.arguments import Arguments
 from codemods.graph.program import ClassInfo, ParsedFile
-from codemods.graph.state import State, merge
-from codemods.graph.trace import Forward, Frame, Mark, Place, Step, Trace, Walk
+from codemods.graph.memo import Memo
+from codemods.graph.state import Key, State, merge
+from codemods.graph.trace import Forward, Frame, Mark, Place, Reading, Step, Trace, Walk
 from codemods.graph.values import (
     NONE,
     NUMBER,
@@ -30,12 +32,14 @@ from codemods.graph.values import (
     Tensor,
     Tuple,
     Unknown,
+    Unseen,
     Value,
 )
 
-MAX_OPTIONS = 6
+MAX_OPTIONS = 12
 MAX_DEPTH = 24
 MAX_RECURSION = 2
+MAX_UNSEEN = 16
 ITEMS = "items"
 REST = "rest"
 
@@ -65,6 +69,11 @@ class Core:
         self.called: set[ast.AST] = set()
         """Functions that were entered because code of the tree calls them."""
         self.active: list[ast.AST] = []
+        self.values: dict[ast.expr, Value] = {}
+        """What each expression gave when it was evaluated last."""
+        self.memos: dict[Any, Memo] = {}
+        self.written: set[Key] | None = None
+        """The cells that the call that ended last has written."""
         self.entering_root = False
         """Whether the next function entered is a root: nobody in the tree calls it."""
 
@@ -140,33 +149,66 @@ class Core:
     ) -> Tensor:
         """The tensor that an operation makes of ``inputs``."""
         given = list(inputs)
-        parents = [n for value in given for n in self.nodes_of(value)]
-        made = self.node(at, "op", parents, saves=saves, scalar=scalar, label=label)
+        made = self.node(at, "op", self.parents_of(given), saves=saves, scalar=scalar, label=label)
         shadow = self.shadow_of(given)
         if made is not None:
             made.shadow = shadow
         return Tensor(made, scalar, shadow=shadow)
 
-    @staticmethod
-    def shadow_of(values: Iterable[Value]) -> Shadow:
-        """What values without history were detached from."""
+    def shadow_of(self, values: Iterable[Value]) -> Shadow:
+        """What values without history were detached from, and what they may carry unseen, the unseen first."""
         found: dict[int, Node | Place] = {}
+        unseen: dict[int, Unseen] = {}
         for value in values:
             for option in value.options if isinstance(value, Join) else (value,):
-                if isinstance(option, Tensor):
-                    for origin in option.shadow[:8]:
-                        found[id(origin)] = origin
-        return tuple(found.values())
+                if isinstance(option, (Tensor, Unknown)):
+                    kept = 0
+                    for origin in option.shadow:
+                        if isinstance(origin, Unseen):
+                            unseen[id(origin)] = origin
+                        elif kept < 8:
+                            found[id(origin)] = origin
+                            kept += 1
+                elif isinstance(option, (Tuple, Sequence, Mapping)):
+                    for origin in self.unseen_in(option):
+                        unseen[id(origin)] = origin
+        if not unseen:
+            return tuple(found.values())
+        return (*list(unseen.values())[:MAX_UNSEEN], *found.values())
+
+    def unseen_in(self, container: Value, depth: int = 0) -> Iterator[Unseen]:
+        """What the elements of a container may carry unseen."""
+        for item in self.elements(container):
+            for option in item.options if isinstance(item, Join) else (item,):
+                if isinstance(option, (Tensor, Unknown)):
+                    yield from (origin for origin in option.shadow if isinstance(origin, Unseen))
+                elif isinstance(option, (Tuple, Sequence, Mapping)) and depth < 2:
+                    yield from self.unseen_in(option, depth + 1)
 
     def detached(self, value: Value, *, scalar: bool = False, index: bool = False) -> Tensor:
         """The same data without history."""
-        shadow = (*self.nodes_of(value), *self.shadow_of([value]))
+        shadow = (*self.nodes_of(value), *(o for o in self.shadow_of([value]) if not isinstance(o, Unseen)))
         return Tensor(None, scalar, index, shadow)
 
     def opaque(self, at: ast.AST, label: str, inputs: Iterable[Value]) -> Unknown:
         """What a call that cannot be seen makes of ``inputs``: perhaps attached, if one of them is."""
-        parents = [n for value in inputs for n in self.nodes_of(value)]
-        return self.unknown(label, self.node(at, "call", parents, certain=False, label=label))
+        given = list(inputs)
+        for value in given:
+            self.use(value, f"call:{label}", at)
+        parents = [n for value in given for n in self.nodes_of(value)]
+        made = self.unknown(label, self.node(at, "call", parents, certain=False, label=label))
+        made.shadow = tuple(o for o in self.shadow_of(given) if isinstance(o, Unseen))
+        if made.node is not None:
+            made.node.shadow = made.shadow
+        return made
+
+    @staticmethod
+    def unseen_call(made: Unknown, name: str) -> Unknown:
+        """What code that cannot be seen made: it may carry a graph that nothing here tells of."""
+        made.shadow = (Unseen("call", name), *made.shadow)
+        if made.node is not None:
+            made.node.shadow = made.shadow
+        return made
 
     def part(self, at: ast.AST, value: Value, label: str) -> Node | None:
         """The node of an element or attribute of something opaque that is attached."""
@@ -176,6 +218,17 @@ class Core:
             self.tick(), "part", (value.node,), self.place(at), saves=False,
             certain=isinstance(value, Tensor) and value.node.certain, label=label,
         )  # fmt: skip
+
+    def parents_of(self, values: Iterable[Value]) -> list[Node]:
+        """What an operation on ``values`` depends on; a value that has a history on some paths only, by a phi."""
+        parents: list[Node] = []
+        for value in values:
+            nodes = self.nodes_of(value)
+            if nodes and isinstance(value, Join) and not all(self.nodes_of(option) for option in value.options):
+                maybe = self.phi(nodes, certain=False)
+                nodes = [maybe] if maybe is not None else []
+            parents += nodes
+        return parents
 
     def nodes_of(self, value: Value | None, depth: int = 0) -> list[Node]:
         """The graph nodes in a value, through containers."""
@@ -308,12 +361,14 @@ class Core:
                     option.node = Node(
                         self.tick(), "call", (), self.place(call), saves=True, certain=True, label=option.origin
                     )
+                    option.node.shadow = option.shadow
                     self.trace.nodes.append(option.node)
             roots += self.nodes_of(value)
         place = self.place(call)
         walk = Walk(place, call, tuple(dict.fromkeys(roots)), kind, retains, creates, argument)
         walk.grad = self.s.grad
         walk.with_gradient = with_gradient
+        walk.cells = self.s.cells.copy()
         seen: set[int] = set()
         for root in walk.roots:
             root.certain = True
@@ -335,8 +390,13 @@ class Core:
 
     def use(self, value: Value | None, kind: str, at: ast.AST) -> None:
         """Record that a value was read by something that makes no node of it."""
+        if value is None:
+            return
         for node in self.nodes_of(value):
             node.uses.append((kind, self.place(at)))
+        for origin in self.shadow_of([value]):
+            if isinstance(origin, Node):
+                origin.uses.append((f"detached:{kind}", self.place(at)))
 
     def escape(self, value: Value | None, how: str) -> None:
         """Record that a value goes where code that cannot be seen may back-propagate it."""
@@ -349,10 +409,31 @@ class Core:
             node.stores.append((carrier, self.place(at)))
 
     def read(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
-        """Record that a carrier was read that holds nodes which a backward has been through."""
-        for node in self.nodes_of(value):
+        """Record that a carrier was read that holds nodes which a backward has been through, or may be in a later step."""
+        nodes = self.nodes_of(value)
+        if not nodes or value is None:
+            return
+        for node in nodes:
             if node.walks and not node.leaf:
                 node.stale_reads.append((carrier, self.place(at)))
+        containers = self.containers_in(value)
+        walked = self.trace.walks[-1].place.clock if self.trace.walks else -1
+        if containers or carrier.kind in ("attribute", "element") or any(n.birth < walked for n in nodes):
+            if not all(n.leaf for n in nodes):
+                self.trace.readings.append(Reading(carrier, self.place(at), value, tuple(nodes), containers))
+
+    def containers_in(self, value: Value, depth: int = 0) -> frozenset[int]:
+        """The identities of the lists and dicts in a value, itself among them."""
+        if depth > 3:
+            return frozenset()
+        if isinstance(value, (Sequence, Mapping)):
+            inner = (self.containers_in(v, depth + 1) for v in self.elements(value))
+            return frozenset({value.oid}).union(*inner)
+        if isinstance(value, Tuple):
+            return frozenset().union(*(self.containers_in(v, depth + 1) for v in value.items))
+        if isinstance(value, Join):
+            return frozenset().union(*(self.containers_in(v, depth + 1) for v in value.options))
+        return frozenset()
 
     # joins
 
@@ -370,7 +451,9 @@ class Core:
             return options[0]
         if len(options) > MAX_OPTIONS:
             nodes = [n for option in options for n in self.nodes_of(option)]
-            return self.unknown("several", self.phi(nodes, certain=False))
+            several = self.unknown("several", self.phi(nodes, certain=False))
+            several.shadow = self.shadow_of(options)
+            return several
         return Join(tuple(options))
 
     def phi(self, nodes: list[Node], *, certain: bool) -> Node | None:

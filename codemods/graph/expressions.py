@@ -31,6 +31,7 @@ from codemods.graph.values import (
     TreeModule,
     Tuple,
     Unknown,
+    Unseen,
     Value,
 )
 
@@ -68,16 +69,25 @@ class Expressions(Calls):
                     self.evaluate(child)
             return self.unknown(type(expression).__name__)
         value: Value = method(expression)
+        self.values[expression] = value
         return value
 
     def _eval_Constant(self, e: ast.Constant) -> Value:
         return Const(e.value)
 
     def _eval_Name(self, e: ast.Name) -> Value:
-        return self.load_name(e.id, e)
+        value = self.load_name(e.id, e)
+        self._note_plain(e, value)
+        return value
 
     def _eval_Attribute(self, e: ast.Attribute) -> Value:
-        return self.get_attribute(self.evaluate(e.value), e.attr, e)
+        value = self.get_attribute(self.evaluate(e.value), e.attr, e)
+        self._note_plain(e, value)
+        return value
+
+    def _note_plain(self, e: ast.expr, value: Value) -> None:
+        if any(isinstance(option, (Const, Plain)) for option in self.options(value)):
+            self.trace.plain.add(e)
 
     def _eval_Starred(self, e: ast.Starred) -> Value:
         return self.evaluate(e.value)
@@ -206,7 +216,11 @@ class Expressions(Calls):
             return INDEX
         if self.nodes_of(value):
             return self.tensor_op(e, "neg", [value], saves=False, scalar=self.is_scalar(value))
-        return value if isinstance(value, Tensor) else self.unknown("neg")
+        if isinstance(value, Tensor):
+            return value
+        made = self.unknown("neg")
+        made.shadow = self.shadow_of([value])
+        return made
 
     def _eval_BinOp(self, e: ast.BinOp) -> Value:
         left = self.evaluate(e.left)
@@ -258,7 +272,9 @@ class Expressions(Calls):
         if isinstance(left, Plain) and left.kind == "array" and isinstance(right, (Const, Plain)):
             return ARRAY
         data = all(v.data if isinstance(v, Unknown) else True for v in (left, right))
-        return self.unknown(name, data=data)
+        made = self.unknown(name, data=data)
+        made.shadow = self.shadow_of([left, right])
+        return made
 
     def _eval_Compare(self, e: ast.Compare) -> Value:
         left = self.evaluate(e.left)
@@ -406,6 +422,8 @@ class Expressions(Calls):
             if isinstance(function.value, ast.Name | ast.Attribute | ast.Subscript):
                 target = function.value
                 if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
+                    if target.attr == "data":
+                        self.mark("data-written", function)
                     return
                 self.assign(target, result, None)
 
@@ -506,7 +524,7 @@ class Expressions(Calls):
             return self._iterate_instance(value, at)
         if isinstance(value, Tensor):
             if value.node is None:
-                return [Tensor(None, index=value.index)] * 2
+                return [Tensor(None, index=value.index, shadow=value.shadow)] * 2
             return [self.tensor_op(at, "getitem", [value], saves=False) for _ in range(2)]
         if isinstance(value, Unknown):
             if value.node is not None:
@@ -514,7 +532,11 @@ class Expressions(Calls):
             stored = self.s.get((value.oid, "[]"))
             if isinstance(stored, Value):
                 return [stored, stored]
-            return [self.unknown("item", data=True), self.unknown("item", data=True)]
+            turns = [self.unknown("item", data=True), self.unknown("item", data=True)]
+            for turn in turns:
+                # an argument that is gone through is a loader most often; what an unseen call made need not be
+                turn.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind == "call")
+            return turns
         if isinstance(value, (Library, TreeModule)):
             return [self.unknown("item", data=True), self.unknown("item", data=True)]
         return [DATA, DATA]

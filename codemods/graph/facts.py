@@ -178,6 +178,14 @@ NUMERIC_LIBRARIES = _words(
 )
 """Libraries whose results carry no history (they know nothing of autograd)."""
 
+DATA_LIBRARIES = _words(
+    """
+    cv2 PIL h5py pandas sklearn scipy imageio argparse omegaconf hydra yaml json configparser csv re os sys string glob
+    pathlib datetime time lmdb librosa soundfile networkx
+    """
+)
+"""Those among them whose results are data or settings through and through, never a container of tensors."""
+
 MODEL_LIBRARIES = _words(
     "torchvision.models timm.create_model pretrainedmodels segmentation_models_pytorch efficientnet_pytorch torch.hub.load"
 )

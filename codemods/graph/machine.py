@@ -82,8 +82,6 @@ class Machine(Expressions):
         """The enclosing frame of each frame that a function closes over."""
         self.stars: dict[int, list[str]] = {}
         """Libraries that a module star-imports."""
-        self.operands: dict[ast.AST, tuple[Value, Value]] = {}
-        """The operands of the additions evaluated last."""
 
     # roots
 
@@ -93,17 +91,29 @@ class Machine(Expressions):
         self._guard(lambda: self._run_module(file, "__main__"))
         return self.trace
 
-    def run_functions(self, file: ParsedFile, wanted: set[ast.AST]) -> Trace:
-        """Run functions of a file that nothing in the tree calls, with arguments that cannot be seen, twice each."""
-        self.trace = Trace(f"{file.path} (functions)")
+    def run_functions(self, file: ParsedFile, wanted: set[ast.AST]) -> list[Trace]:
+        """Run functions of a file that nothing in the tree calls, with arguments that cannot be seen, twice each.
 
-        def run() -> None:
-            frame = self._run_module(file, file.relative.stem)
-            self.frame = frame
-            self._run_wanted(frame, file, wanted)
-
-        self._guard(run)
-        return self.trace
+        A trace for each function, and one for the methods of each class: they share an object. Each has the budget for
+        itself.
+        """
+        self.trace = Trace(file.path)
+        self._guard(lambda: self._run_module(file, file.relative.stem))
+        if not self.trace.complete:
+            return [self.trace]
+        frame = self.trace.frames[0]
+        traces = []
+        for statement in file.tree.body:
+            inside = {m for m in ast.walk(statement) if m in wanted}
+            if not inside:
+                continue
+            self.trace = Trace(f"{file.path} ({getattr(statement, 'name', '')})")
+            self.spent = 0
+            self.frame, self.dead, self.active = frame, False, []
+            frame.loops, frame.statement = [], None
+            self._guard(lambda s=statement: self._run_wanted(frame, s, wanted))  # type: ignore[misc]
+            traces.append(self.trace)
+        return traces
 
     def _guard(self, run: Callable[[], object]) -> None:
         try:
@@ -136,15 +146,13 @@ class Machine(Expressions):
         self.trace.frames.append(frame)
         return frame
 
-    def _run_wanted(self, frame: Frame, file: ParsedFile, wanted: set[ast.AST]) -> None:
-        self.dead = False
-        for statement in file.tree.body:
-            if isinstance(statement, _FUNCTIONS) and statement in wanted:
-                value = self.s.get((frame.fid, statement.name))
-                if isinstance(value, Function) and value.definition is statement:
-                    self._run_root(value, None, statement)
-            elif isinstance(statement, ast.ClassDef):
-                self._run_class(frame, statement, wanted)
+    def _run_wanted(self, frame: Frame, statement: ast.stmt, wanted: set[ast.AST]) -> None:
+        if isinstance(statement, _FUNCTIONS) and statement in wanted:
+            value = self.s.get((frame.fid, statement.name))
+            if isinstance(value, Function) and value.definition is statement:
+                self._run_root(value, None, statement)
+        elif isinstance(statement, ast.ClassDef):
+            self._run_class(frame, statement, wanted)
 
     def _run_class(self, frame: Frame, statement: ast.ClassDef, wanted: set[ast.AST]) -> None:
         value = self.s.get((frame.fid, statement.name))
@@ -189,12 +197,12 @@ class Machine(Expressions):
         for turn in range(turns):
             args = Arguments()
             for name in names[skip:]:
-                value = self.unknown(name)
+                value = self.argument(name)
                 if name in evidence:
                     value.module = Module(self.new_oid(), "", self.leaf(definition, name))
                 args.keywords[name] = value
             for arg in spec.kwonlyargs:
-                args.keywords[arg.arg] = self.unknown(arg.arg)
+                args.keywords[arg.arg] = self.argument(arg.arg)
             self.frame = outer
             # arguments are unknown, but an argument with a default is most often not given
             outer.loops.append((at, turn))
@@ -291,26 +299,31 @@ class Machine(Expressions):
             self.assign(s.target, self.evaluate(s.value), s.value)
 
     def _note_sum(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
-        """``total = total + loss`` is an accumulation too."""
+        """``total = total + loss`` is an accumulation too, and so is ``mean = 0.9 * mean + 0.1 * loss``."""
+        if isinstance(expression, ast.IfExp):
+            self._note_sum(target, expression.body, value)
+            self._note_sum(target, expression.orelse, value)
+            return
         if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.Add):
             return
+        terms: list[ast.expr] = [expression]
+        while isinstance(terms[0], ast.BinOp) and isinstance(terms[0].op, ast.Add):
+            terms[:1] = [terms[0].left, terms[0].right]
         text = ast.unparse(target)
-        for mine, other in ((expression.left, expression.right), (expression.right, expression.left)):
-            if ast.unparse(mine) == text:
-                values = self.operands.get(expression)
-                if values is not None:
-                    old, added = values if mine is expression.left else (values[1], values[0])
-                    self.trace.accumulations.append(
-                        Accumulation(
-                            self.place(expression), target, other, old, added, value, self.carrier(target), self.s.grad
-                        )
-                    )
-                return
-
-    def binary(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
-        if name == "Add":
-            self.operands[at] = (left, right)
-        return super().binary(name, left, right, at)
+        mine = next((t for t in terms if _factor(t, text)), None)
+        if mine is None or not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+            return
+        old = self.values.get(mine)
+        others = [t for t in terms if t is not mine]
+        added = self._one_of([v for t in others if (v := self.values.get(t)) is not None])
+        if old is None or added is None:
+            return
+        parts = tuple(part for t in others for part in self.parts_of(t))
+        self.trace.accumulations.append(
+            Accumulation(
+                self.place(expression), target, others[-1], old, added, value, self.carrier(target), self.s.grad, parts
+            )
+        )
 
     def carrier(self, target: ast.expr) -> Carrier | None:
         """What a target names, for blame."""
@@ -331,6 +344,8 @@ class Machine(Expressions):
     def _do_AugAssign(self, s: ast.AugAssign) -> None:
         old = self.evaluate(s.target)
         added = self.evaluate(s.value)
+        if isinstance(old, Parameters):
+            self.mark("parameter-changed", s)
         name = type(s.op).__name__
         value: Value
         if name == "Add" and isinstance(old, Sequence):
@@ -342,7 +357,10 @@ class Machine(Expressions):
                 value = NUMBER if not (isinstance(value, Plain) and value.kind != "number") else value
         if name == "Add":
             self.trace.accumulations.append(
-                Accumulation(self.place(s), s.target, s.value, old, added, value, self.carrier(s.target), self.s.grad)
+                Accumulation(
+                    self.place(s), s.target, s.value, old, added, value, self.carrier(s.target), self.s.grad,
+                    tuple(self.parts_of(s.value)),
+                )  # fmt: skip
             )
         self.assign(s.target, value, None)
 
@@ -406,7 +424,7 @@ class Machine(Expressions):
                 return [one] * count
         if isinstance(value, Tensor):
             if value.node is None:
-                return [Tensor(None, index=value.index)] * count
+                return [Tensor(None, index=value.index, shadow=value.shadow)] * count
             return [self.tensor_op(at, "getitem", [value], saves=False) for _ in range(count)]
         if isinstance(value, Unknown):
             if value.node is not None:
@@ -933,6 +951,13 @@ class Machine(Expressions):
             if found is not None:
                 return self._tree_module(found)
         return self.unknown(name)
+
+
+def _factor(term: ast.expr, text: str) -> bool:
+    """Whether a term of a sum is what reads ``text``, or a multiple of that."""
+    if isinstance(term, ast.BinOp) and isinstance(term.op, (ast.Mult, ast.Div)):
+        return _factor(term.left, text) or (isinstance(term.op, ast.Mult) and _factor(term.right, text))
+    return ast.unparse(term) == text
 
 
 def _module_names(definition: ast.AST) -> set[str]:

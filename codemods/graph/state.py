@@ -23,12 +23,16 @@ class Log:
 class State:
     """What every variable, attribute and element holds at one point of one path.
 
-    ``grad`` tells whether operations are recorded: True, False, or None where paths disagree.
+    ``grad`` tells whether operations are recorded: True, False, or None where paths disagree. Where ``reads`` is a dict, it
+    takes the first content that was read of each cell.
     """
 
-    __slots__ = ("cells", "grad", "log")
+    __slots__ = ("cells", "grad", "log", "reads")
 
-    def __init__(self, cells: dict[Key, Any], log: Log, grad: bool | None) -> None:
+    def __init__(
+        self, cells: dict[Key, Any], log: Log, grad: bool | None, reads: dict[Key, Any] | None = None
+    ) -> None:
+        self.reads = reads
         self.cells = cells
         self.log = log
         self.grad = grad
@@ -40,7 +44,10 @@ class State:
 
     def get(self, key: Key) -> Any:
         """The content of a cell, None if it was never written."""
-        return self.cells.get(key)
+        value = self.cells.get(key)
+        if self.reads is not None and key not in self.reads:
+            self.reads[key] = value
+        return value
 
     def set(self, key: Key, value: Any) -> None:
         """Write a cell."""
@@ -55,7 +62,7 @@ class State:
 
     def fork(self) -> State:
         """A copy that remembers what is written from here on."""
-        return State(self.cells.copy(), Log(self.log), self.grad)
+        return State(self.cells.copy(), Log(self.log), self.grad, self.reads)
 
 
 def written_since(state: State, point: Log) -> set[Key]:
@@ -104,6 +111,12 @@ def _join_cells(mine: Any, theirs: Any, join: Callable[[Value, Value], Value]) -
     if isinstance(mine, tuple) and isinstance(theirs, tuple):
         # contents of a sequence: the longer path wins where it extends the other, else element by element
         longer, shorter = (mine, theirs) if len(mine) >= len(theirs) else (theirs, mine)
+        if any(
+            all(a is b for a, b in zip(longer[i:], shorter, strict=False))
+            for i in range(len(longer) - len(shorter) + 1)
+        ):
+            # one path took something away at an end
+            return longer
         return tuple(
             join(value, shorter[i]) if i < len(shorter) and shorter[i] is not value else value
             for i, value in enumerate(longer)

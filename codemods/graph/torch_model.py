@@ -380,7 +380,11 @@ class TorchModel(Core):
         """A helper of torch whose result is attached exactly if an argument is, in a shape that is not followed."""
         nodes = [n for v in args.all() for n in self.nodes_of(v)]
         node = self.node(at, "op", nodes, saves=False, label=label)
-        return self.unknown(label, node)
+        made = self.unknown(label, node)
+        made.shadow = self.shadow_of(args.all())
+        if node is not None:
+            node.shadow = made.shadow
+        return made
 
     def torch_function(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A function of ``torch`` itself."""
@@ -473,13 +477,16 @@ class TorchModel(Core):
             self.run_callbacks(args, at)
             if top == "numpy" or top == "math":
                 return ARRAY if top == "numpy" else NUMBER
-            return self.unknown(path, data=top in ("cv2", "PIL", "h5py", "pandas", "sklearn", "scipy", "imageio"))
+            return self.unknown(path, data=top in facts.DATA_LIBRARIES)
         if any(path == known or path.startswith(known + ".") for known in facts.MODEL_LIBRARIES):
             return self.blob(at, path)
         if last == "from_pretrained" and ("Tokenizer" not in path and "Processor" not in path and "Config" not in path):
             return self.blob(at, path) if "Model" in path or "For" in path else self.unknown(path)
         self.run_callbacks(args, at)
+        for value in args.all():
+            self.use(value, f"call:{path}", at)
         result = self.unknown(path, self._mix(at, path, args))
+        result.shadow = self.shadow_of(args.all())
         if last.rpartition("_")[2] == "loss" or "Loss" in last:
             return result
         if any(v is not None and self.is_module(v) for v in args.positional) and not self.nodes_of(result):
@@ -495,10 +502,15 @@ class TorchModel(Core):
 
     def _mix(self, at: ast.AST, label: str, args: Arguments) -> Node | None:
         parents = [n for value in args.all() if not isinstance(value, Parameters) for n in self.nodes_of(value)]
-        return self.node(at, "call", parents, certain=False, label=label)
+        made = self.node(at, "call", parents, certain=False, label=label)
+        if made is not None:
+            made.shadow = self.shadow_of(args.all())
+        return made
 
     def run_callbacks(self, args: Arguments, at: ast.AST) -> None:
         """Run the functions of the tree that are handed to code that cannot be seen."""
+        if any(isinstance(o, (Parameters, Optimizer)) or self.is_module(o) for v in args.all() for o in self.options(v)):
+            self.mark("handed-out", at)
         given = args.keywords.get("args")
         extra = list(given.items) if isinstance(given, Tuple) else []
         for value in args.all():
@@ -506,7 +518,10 @@ class TorchModel(Core):
                 if isinstance(option, (Function, Method)) and (
                     not isinstance(option, Method) or option.function is not None
                 ):
+                    first = len(self.trace.frames)
                     result = self.call_value(option, Arguments(args.call, list(extra)), at)
+                    for frame in self.trace.frames[first : first + 1]:
+                        frame.handed = True
                     self.escape(result, "returned to code that cannot be seen")
 
     def _scaler(self, name: str, args: Arguments, at: ast.AST) -> Value:
@@ -578,12 +593,13 @@ class TorchModel(Core):
             for child in inner:
                 value = self.call_value(child, Arguments(args.call, [value]), at)
             return value
-        inputs = [n for v in args.all() for n in self.nodes_of(v)]
+        inputs = self.parents_of(args.all())
         leaves = self.parameter_leaves(module)
         scalar = module.scalar_output
         made = self.node(at, "module", [*inputs, *leaves], scalar=scalar, label=name or "module")
+        shadow = self.shadow_of(args.all())
         if made is not None:
-            made.shadow = self.shadow_of(args.all())
+            made.shadow = shadow
         if name in facts.TUPLE_OUTPUT:
             second: Value
             if name in facts.PAIR_STATE:
@@ -594,8 +610,10 @@ class TorchModel(Core):
                 second = Tensor(made)
             return Tuple((Tensor(made), second))
         if not name:
-            return self.unknown("output", made)
-        return Tensor(made, scalar)
+            output = self.unknown("output", made)
+            output.shadow = shadow
+            return output
+        return Tensor(made, scalar, shadow=shadow)
 
     def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that every ``nn.Module`` has, called on a module."""

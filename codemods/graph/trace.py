@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codemods.graph.values import Carrier, Node, Value
 
@@ -43,6 +43,8 @@ class Frame:
     module_globals: int = 0
     root: bool = False
     """Whether nothing in the tree called it: its arguments are unknown."""
+    handed: bool = False
+    """Whether it was called by code that cannot be seen, which may call it again."""
 
     @property
     def definition(self) -> ast.AST | None:
@@ -106,6 +108,22 @@ class Walk:
     again: list[tuple[Node, Walk]] = field(default_factory=list)
     grad: bool | None = True
     with_gradient: bool = False
+    cells: dict[Any, Any] = field(default_factory=dict)
+    """What every variable and attribute held when it began."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reading:
+    """An attached value that was read: from an attribute or a container, or from a variable after a later backward.
+
+    ``nodes`` are the graph nodes in ``value``, ``containers`` the identities of the containers in it.
+    """
+
+    carrier: Carrier
+    place: Place
+    value: Value
+    nodes: tuple[Node, ...]
+    containers: frozenset[int]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -157,7 +175,11 @@ class Forward:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Accumulation:
-    """``total += value`` and its relatives: ``old`` is what the target held, ``added`` what came to it, ``new`` the sum."""
+    """``total += value`` and its relatives: ``old`` is what the target held, ``added`` what came to it, ``new`` the sum.
+
+    ``parts`` are the smallest expressions of what came to it that carry a graph, with their values: factors that are plain
+    numbers are left out.
+    """
 
     place: Place
     target: ast.expr
@@ -167,11 +189,16 @@ class Accumulation:
     new: Value
     carrier: Carrier | None
     grad: bool | None
+    parts: tuple[tuple[ast.expr, Value], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Storing:
-    """A value put into a container that holds more than one: ``append``, ``extend``, ``d[k] = v``."""
+    """A value put into a container that holds more than one: ``append``, ``extend``, ``d[k] = v``.
+
+    ``nodes`` are those in the value, ``held`` those in the container afterwards, ``parts`` the smallest expressions of the
+    value that carry a graph, with their values.
+    """
 
     place: Place
     container: Value
@@ -179,6 +206,9 @@ class Storing:
     value: Value
     method: str
     grad: bool | None
+    nodes: tuple[Node, ...] = ()
+    held: tuple[Node, ...] = ()
+    parts: tuple[tuple[ast.expr, Value], ...] = ()
 
 
 class Trace:
@@ -195,5 +225,8 @@ class Trace:
         self.forwards: list[Forward] = []
         self.accumulations: list[Accumulation] = []
         self.storings: list[Storing] = []
+        self.readings: list[Reading] = []
+        self.plain: set[ast.AST] = set()
+        """Names and attributes that at some time were read as something that is no tensor: a number, a text, None."""
         self.complete = True
         self.notes: list[str] = []

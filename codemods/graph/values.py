@@ -117,8 +117,17 @@ class Carrier:
     name: str
 
 
-Shadow = tuple["Node | Place", ...]
-"""Where a value without history comes from: nodes it was detached from, and places of ``Variable(..., volatile=True)``."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Unseen:
+    """A graph that a value may carry although none is known: what an unseen ``call`` made, or an ``argument`` of a root."""
+
+    kind: str
+    name: str
+
+
+Shadow = tuple["Node | Place | Unseen", ...]
+"""Where a value without history comes from: nodes it was detached from, places of ``Variable(..., volatile=True)``, and
+what may be a graph that cannot be seen."""
 
 
 class Value:
@@ -189,6 +198,7 @@ class Unknown(Value):
     members: dict[str, Unknown] = field(default_factory=dict)
     data: bool = False
     """Whether it came out of a data loader, a file or an array: plain data that carries no history."""
+    shadow: Shadow = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -85,6 +85,8 @@ class GradInEvaluation(Rule):
             if not isinstance(frame.definition, _FUNCTIONS) or frame.end < 0:
                 continue
             verdict, facts = ledger.judge(frame.birth, frame.end + 1)
+            if verdict == "quiet" and frame.grad is False and not frame.root:
+                verdict = "covered"
             key = id(frame.definition)
             known = seen.get(key)
             if known is None or _severity(verdict) > _severity(known[1]):
@@ -116,15 +118,38 @@ class GradInEvaluation(Rule):
             verdict, facts = ledger.judge(forward.first, forward.last)
             if verdict != "fault":
                 continue
+            if forward.method != "forward" and not ledger.applies_layers(forward.first, forward.last):
+                # a method that looks at its parameters, not a forward
+                continue
             places = forward.place.chain()
             key = tuple(id(p.statement) for p in places)
             made = ledger.made_in(forward.first, forward.last)
-            observation = self._chain(forward, facts, teaches=ledger.taught(made))
+            observation = self._chain(forward, facts, ledger.taught(made), _reads(made))
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
                 chains[key] = observation
         yield from chains.values()
+        yield from self._own_methods(trace, ledger)
 
-    def _chain(self, forward: Forward, facts: dict[str, Any], *, teaches: bool) -> Observation:
+    def _own_methods(self, trace: Trace, ledger: _Ledger) -> Iterator[Observation]:
+        """Methods of a module that switch it to evaluation and compute with its parameters themselves."""
+        for frame in trace.frames:
+            definition = frame.definition
+            if not (isinstance(definition, _FUNCTIONS) and isinstance(frame.receiver, Instance)):
+                continue
+            if frame.call is not None and frame.call.frame.inside_module:
+                continue
+            if not frame.receiver.cls.is_module or frame.end < 0 or not _calls_own_eval(definition):
+                continue
+            verdict, facts = ledger.judge(frame.birth, frame.end + 1)
+            if verdict == "fault":
+                first = definition.body[0]
+                chain = ((frame.file.path, frame.file.span(definition), frame.file.span(first)),)
+                yield self.seen(
+                    frame.file, definition, "forward", "fault", chain=chain, volatile=(), teaches=False, reads="evaluated",
+                    kernels=facts["kernels"], padding=False, unseen=False,
+                )  # fmt: skip
+
+    def _chain(self, forward: Forward, facts: dict[str, Any], teaches: bool, reads: str) -> Observation:
         chain = []
         for place in forward.place.chain():
             frame = place.frame
@@ -148,6 +173,7 @@ class GradInEvaluation(Rule):
             chain=tuple(chain),
             volatile=volatile,
             teaches=teaches,
+            reads="evaluated" if forward.mode == "eval" and reads else reads,
             kernels=facts.get("kernels", False),
             padding="src_key_padding_mask" in keywords,
             unseen=forward.method != "forward" and not isinstance(forward.module, Instance),
@@ -194,17 +220,21 @@ class _Ledger:
         """The certain nodes made in a stretch."""
         return self._made[bisect_left(self._births, first) : bisect_left(self._births, last)]
 
+    def applies_layers(self, first: int, last: int) -> bool:
+        """Whether a module was applied in a stretch."""
+        return any(n.kind == "module" for n in self.made_in(first, last))
+
     def taught(self, nodes: list[Any]) -> bool:
         """Whether something detached from one of the nodes (or computed of it) takes part in a loss."""
         return any(id(d) in self._taught for n in nodes for d in itertools.islice(n.descendants(), 200))
 
     def judge(self, first: int, last: int) -> tuple[str, dict[str, Any]]:
         """``fault`` (graphs recorded for nothing), ``needed``, or ``quiet`` where nothing was recorded."""
-        walked = _count(self._walks, first, last)
-        if walked:
-            return "needed", {"walks": True}
         low = bisect_left(self._marks, (first, ""))
-        if low < len(self._marks) and self._marks[low][0] < last:
+        marked = low < len(self._marks) and self._marks[low][0] < last
+        if _count(self._walks, first, last):
+            return "needed", {"walks": True, "marked": marked}
+        if marked:
             return "needed", {"why": _NEED_GRADIENTS[self._marks[low][1]], "marked": True}
         if _count(self._needed, first, last):
             return "needed", {"flows": True}
@@ -215,12 +245,34 @@ class _Ledger:
         return "fault", {"kernels": kernels}
 
 
+def _reads(made: list[Any]) -> str:
+    """What reads the results of a forward: ``data`` where tensors are taken out, ``number`` for losses only, or empty."""
+    found = ""
+    for node in itertools.islice(_all_descendants(made), 2000):
+        if node.escapes or any(kind not in ("detach", "data") for kind, _ in node.uses):
+            if not node.scalar:
+                return "data"
+            found = "number"
+    return found
+
+
+def _all_descendants(made: list[Any]) -> Iterator[Any]:
+    seen: set[int] = set()
+    stack = list(made)
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(node.children)
+
+
 def _count(clocks: list[int], first: int, last: int) -> int:
     return bisect_left(clocks, last) - bisect_left(clocks, first)
 
 
 def _severity(verdict: str) -> int:
-    return ("quiet", "fault", "needed").index(verdict)
+    return ("quiet", "fault", "covered", "needed").index(verdict)
 
 
 _Chain = tuple[tuple[str, Span | None, Span], ...]
@@ -243,6 +295,8 @@ class _Placement:
         blocks: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
         advice: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
         for forward in self.forwards:
+            if _is_test(forward.facts["chain"][0][0]):
+                continue
             self._own(forward, decorated, blocks, advice)
         for (path, span), forwards in sorted(decorated.items()):
             finding = self._decorate(path, span, forwards)
@@ -264,6 +318,9 @@ class _Placement:
             site = self.functions.get((path, function)) if function is not None else None
             if site is not None and site.faulty and self._may_decorate(path, site):
                 decorated[(path, site.span)].append(forward)
+                return
+            if site is not None and any(o.verdict == "covered" for o in site.observations):
+                # the callers switch gradients off: that is where the author does it
                 return
             here = self.statements.get((path, statement))
             if here is not None and not here.faulty:
@@ -404,6 +461,10 @@ class _Placement:
         if teaches and not isinstance(node, _LOOPS):
             promise = Promise.ADVICE
             message = "the result of this forward enters a loss detached: it could run under no_grad"
+        elif not isinstance(node, _LOOPS) and not any(f.facts["volatile"] or f.facts["reads"] in ("evaluated", "data") for f in forwards):
+            # nothing reads it, or only its loss is printed, of a model that trains: more likely a step that was forgotten
+            promise = Promise.ADVICE
+            message = "no backward ever reaches this forward: either it belongs under no_grad, or a step was forgotten"
         elif self._shares_autocast(file, node):
             promise = Promise.ADVICE
             message += "; it stands in one autocast block with a training forward"
@@ -459,6 +520,22 @@ class _Placement:
 def _drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
     calls = dict.fromkeys(v for f in forwards for v in f.facts["volatile"])
     return [(path, DropArgument(span, "volatile")) for path, span in calls]
+
+
+def _is_test(path: str) -> bool:
+    """Whether a file holds unit tests, which evaluate a little of everything and never run for long."""
+    *folders, name = path.split("/")
+    return (name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py") and any(
+        folder in ("test", "tests", "testing", "unittests") for folder in folders
+    )
+
+
+def _calls_own_eval(definition: ast.AST) -> bool:
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "eval"
+        and isinstance(n.func.value, ast.Name) and n.func.value.id == "self"
+        for n in ast.walk(definition)
+    )  # fmt: skip
 
 
 def _unseen(forwards: list[Observation]) -> bool:
