@@ -130,7 +130,7 @@ class _Rewriter(cst.CSTTransformer):
             [default if block.indent is None else block.indent for block in reversed(blocks)],
             default,
             blocks[0].indent if blocks else None,
-            is_string and isinstance(self.source.parents[suite], (cst.FunctionDef, cst.ClassDef)),
+            is_string and isinstance(self.source.parents.get(suite), (cst.FunctionDef, cst.ClassDef)),
             self._arrive,
         )
 

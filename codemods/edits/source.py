@@ -31,7 +31,7 @@ class Source:
         self.lines = split_lines(text)
         try:
             self.tree = ast.parse(text)
-        except (SyntaxError, ValueError) as error:
+        except (SyntaxError, ValueError, MemoryError) as error:
             raise EditError(f"not Python: {error}") from error
         self.ast_parents = _ast_parents(self.tree)
         self._nodes_by_line: dict[int, list[ast.AST]] = {}
@@ -39,18 +39,41 @@ class Source:
             if isinstance(located, (ast.expr, ast.stmt)):
                 self._nodes_by_line.setdefault(located.lineno, []).append(located)
         self.module = self._parse()
-        self.parents = _parents(self.module)
-        positions = MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
+        self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self._expressions: dict[Span, cst.BaseExpression] = {}
         self._statements: dict[tuple[int, int], StatementNode] = {}
-        for node in self.parents:
-            if isinstance(node, cst.BaseExpression):
-                span = _span_as_in_ast(node, positions, self.parents)
+        self._lines_at_top: dict[ast.AST, tuple[cst.CSTNode, cst.CSTNode]] = dict(
+            zip(self.tree.body, _with_lines(self.module), strict=True)
+        )
+
+    def _locate(self, node: ast.AST) -> None:
+        """Note where libcst's nodes are in the line or compound statement at the top level that ``node`` is in."""
+        while node not in self._lines_at_top:
+            node = self.ast_parents[node]
+        top, first = self._lines_at_top[node]
+        if top in self.parents:
+            return
+        _add_parents(self.parents, top, self.module)
+        # Positions take libcst far longer than all else, so it gets to see no more than is needed.
+        part = cst.Module(
+            [top],  # type: ignore[list-item]
+            default_indent=self.module.default_indent,
+            default_newline=self.module.default_newline,
+        )
+        positions = MetadataWrapper(part, unsafe_skip_copy=True).resolve(PositionProvider)
+        leader = next(other for other in self.tree.body if self._lines_at_top[other][0] is top)
+        offset = leader.lineno - positions[first].start.line
+        nodes = [top]
+        for current in nodes:
+            nodes += _children(current)
+            if isinstance(current, cst.BaseExpression):
+                span = _span_as_in_ast(current, positions, self.parents)
+                span = span._replace(line=span.line + offset, end_line=span.end_line + offset)
                 # Of nodes with the same span the outermost is met first.
-                self._expressions.setdefault(span, node)
-            elif isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-                start = positions[node].start
-                self._statements[start.line, start.column] = node
+                self._expressions.setdefault(span, current)
+            elif isinstance(current, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+                start = positions[current].start
+                self._statements[start.line + offset, start.column] = current
 
     def _parse(self) -> cst.Module:
         try:
@@ -94,6 +117,7 @@ class Source:
         wanted = self.ast_expression(span)
         if isinstance(wanted, ast.Starred):
             raise EditError(f"a starred item, not an expression, at {describe(span)}")
+        self._locate(wanted)
         node = self._expressions.get(span)
         if node is None or not _means(self.module.code_for_node(node), wanted):
             raise EditError(f"libcst has no {type(wanted).__name__} of its own at {describe(span)}")
@@ -105,6 +129,7 @@ class Source:
 
     def statement_of(self, wanted: ast.stmt) -> StatementNode:
         """libcst's node for the statement ``wanted`` of ``tree``; raises EditError if there is none."""
+        self._locate(wanted)
         span = span_of(wanted, self.lines)
         node = self._statements.get((span.line, span.column))
         if node is None:
@@ -114,11 +139,8 @@ class Source:
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The parent of ``node``, its parent, and so on to the module."""
         while node in self.parents:
-            parent = self.parents[node]
-            if parent is None:
-                return
-            yield parent
-            node = parent
+            node = self.parents[node]
+            yield node
 
     def suite_of(self, statement: StatementNode) -> cst.CSTNode:
         """The module, block or one-line suite that has ``statement`` in its body; raises EditError for an ``elif``."""
@@ -193,39 +215,51 @@ def _ast_parents(tree: ast.Module) -> dict[ast.AST, ast.AST]:
     raise EditError("nested too deeply")
 
 
+def _with_lines(module: cst.Module) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+    """For every statement at the top level of ``module`` the line that it is on, and the first statement of that."""
+    for top in module.body:
+        small = top.body if isinstance(top, cst.SimpleStatementLine) else [top]
+        yield from ((top, small[0]) for _ in small)
+
+
 _FIELDS: dict[type[cst.CSTNode], list[str]] = {}
+_NOT_CODE = (
+    cst.BaseParenthesizableWhitespace,
+    cst.TrailingWhitespace,
+    cst.EmptyLine,
+    cst.LeftParen,
+    cst.RightParen,
+    cst.Comma,
+    cst.Semicolon,
+)
 
 
-def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode | None]:
-    """Every node but whitespace and punctuation with its parent, parents first."""
-    parents: dict[cst.CSTNode, cst.CSTNode | None] = {module: None}
-    stack: list[cst.CSTNode] = [module]
-    skipped = (
-        cst.BaseParenthesizableWhitespace,
-        cst.TrailingWhitespace,
-        cst.EmptyLine,
-        cst.LeftParen,
-        cst.RightParen,
-        cst.Comma,
-        cst.Semicolon,
-    )
+def _children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes directly in ``node`` but for whitespace and punctuation."""
+    kind = type(node)
+    if kind not in _FIELDS:
+        names = [field.name for field in dataclasses.fields(kind)]
+        _FIELDS[kind] = [name for name in names if "whitespace" not in name and name not in ("lpar", "rpar")]
+    for name in _FIELDS[kind]:
+        value = getattr(node, name)
+        for child in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(child, cst.CSTNode) and not isinstance(child, _NOT_CODE):
+                yield child
+
+
+def _add_parents(parents: dict[cst.CSTNode, cst.CSTNode], node: cst.CSTNode, parent: cst.CSTNode) -> None:
+    """Add the parents of ``node``, which is ``parent``, and of all nodes in it to ``parents``."""
+    parents[node] = parent
+    stack = [node]
     while stack:
         node = stack.pop()
-        kind = type(node)
-        if kind not in _FIELDS:
-            names = [field.name for field in dataclasses.fields(kind)]
-            _FIELDS[kind] = [name for name in names if "whitespace" not in name and name not in ("lpar", "rpar")]
-        for name in _FIELDS[kind]:
-            value = getattr(node, name)
-            for child in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(child, cst.CSTNode) and not isinstance(child, skipped):
-                    parents[child] = node
-                    stack.append(child)
-    return parents
+        for child in _children(node):
+            parents[child] = node
+            stack.append(child)
 
 
 def _span_as_in_ast(
-    node: cst.BaseExpression, at: Mapping[cst.CSTNode, CodeRange], parents: dict[cst.CSTNode, cst.CSTNode | None]
+    node: cst.BaseExpression, at: Mapping[cst.CSTNode, CodeRange], parents: Mapping[cst.CSTNode, cst.CSTNode]
 ) -> Span:
     """The span that ast has for ``node``: tuples and generators have their parentheses, other nodes do not."""
     start, end = at[node].start, at[node].end
@@ -234,8 +268,7 @@ def _span_as_in_ast(
             start, end = at[node.lpar[-1]].start, at[node.rpar[0]].end
         elif isinstance(node, cst.GeneratorExp):
             # The only argument of a call borrows the parentheses of the call.
-            argument = parents[node]
-            call = parents[argument] if argument is not None else None
+            call = parents[parents[node]]
             if isinstance(call, cst.Call):
                 start, end = at[call.whitespace_after_func].end, at[call].end
     return Span(start.line, start.column, end.line, end.column)

@@ -158,12 +158,12 @@ class Calls(TorchModel):
             for value in args.all():
                 self.escape(value, "a call that was not entered")
             return self.opaque(at, "unentered", args.all())
-        self.entered.add(definition)
+        self.entered[definition] = function.file
         key = self._memo_key(function, args, receiver) if caller.inside_module else None
         if key is not None:
             remembered = self._recall(key, args, receiver, at)
             if remembered is not None:
-                self.called.add(definition)
+                self.called[definition] = function.file
                 return remembered
         place = self.place(at)
         frame = Frame(self.new_oid(), function.file, function, place, caller.depth + 1)
@@ -172,7 +172,7 @@ class Calls(TorchModel):
         )
         frame.root, self.entering_root = self.entering_root, False
         if not frame.root:
-            self.called.add(definition)
+            self.called[definition] = function.file
         frame.receiver = receiver
         frame.module_globals = function.file.globals_id
         frame.birth = self.tick()
@@ -236,7 +236,7 @@ class Calls(TorchModel):
                 return None
             made.shadow = self.shadow_of(args.all())
             fresh[node] = made
-        return rebuild(memo.result, fresh)
+        return rebuild(memo.result, fresh, tuple(o for o in self.shadow_of(args.all()) if isinstance(o, Unseen)))
 
     def _run_and_remember(
         self, key: Any, args: Arguments, receiver: Value | None, frame: Frame, definition: ast.AST
@@ -260,7 +260,12 @@ class Calls(TorchModel):
             return result
         if written is None or events != after or not simple(result) or self.s.grad is not frame.grad:
             return result
-        if any(0 < cell[0] < first_oid for cell in written):
+        given = {id(o) for o in self.shadow_of(args.all())}
+        if any(isinstance(o, Unseen) and id(o) not in given for o in self.shadow_of([result])):
+            # it made something that cannot be seen, which is another thing each time
+            return result
+        cells = self.s.cells
+        if any(0 < cell[0] < first_oid and (cell not in reads or cells.get(cell) is not reads[cell]) for cell in written):
             return result
         kept = {cell: value for cell, value in reads.items() if cell[0] < first_oid}
         for value in kept.values():
@@ -311,7 +316,7 @@ class Calls(TorchModel):
                 self.raises_here = True
                 return NONE
             self.meet(ends, base)
-            if frame.yields or _is_generator(definition):
+            if frame.yields or self._is_generator(definition):
                 return self.new_sequence(frame.yields[:8], kind="generator")
             result = values[0]
             for value in values[1:]:
@@ -330,6 +335,12 @@ class Calls(TorchModel):
             if not frame.captured:
                 for name in frame.names:
                     self.s.cells.pop((frame.fid, name), None)
+
+    def _is_generator(self, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        known = self.generators.get(definition)
+        if known is None:
+            known = self.generators[definition] = _yields(definition)
+        return known
 
     def _bind(self, function: Function, frame: Frame, args: Arguments, at: ast.AST) -> None:
         spec = function.definition.args
@@ -430,6 +441,8 @@ class Calls(TorchModel):
             member = receiver.info.find(name)
             if isinstance(member, Function) and member.kind == "classmethod":
                 return Method(receiver, member, name)
+            if member is None and name == "apply" and receiver.info.family == "function":
+                return Method(receiver, None, name)
             return member if member is not None else self.unknown(name)
         if isinstance(receiver, Super):
             found = receiver.cls.find(name, after=receiver.cls)
@@ -586,7 +599,7 @@ class Calls(TorchModel):
             return self.call_value(Library(f"{receiver.path}.{name}"), args, at)
         if isinstance(receiver, (TreeModule, Class)):
             member = self.get_attribute(receiver, name, at)
-            if isinstance(receiver, Class) and isinstance(member, Unknown):
+            if isinstance(receiver, Class) and isinstance(member, (Unknown, Method)):
                 if name == "apply" and receiver.info.family == "function":
                     return self._apply_function(receiver.info, args, at)
                 if name == "__init__":
@@ -1198,7 +1211,7 @@ class Calls(TorchModel):
         return Super(frame.function.cls, frame.receiver)
 
 
-def _is_generator(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _yields(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     stack: list[ast.AST] = list(definition.body)
     while stack:
         node = stack.pop()

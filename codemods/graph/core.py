@@ -65,13 +65,16 @@ class Core:
         self.spent = 0
         self.frame: Frame = None  # type: ignore[assignment]
         self.attributes: dict[int, set[str]] = {}
-        self.entered: set[ast.AST] = set()
-        self.called: set[ast.AST] = set()
+        self.looked_at: set[str] = set()
+        """The files that imports were resolved to, by path below the root."""
+        self.entered: dict[ast.AST, ParsedFile] = {}
+        self.called: dict[ast.AST, ParsedFile] = {}
         """Functions that were entered because code of the tree calls them."""
         self.active: list[ast.AST] = []
         self.values: dict[ast.expr, Value] = {}
         """What each expression gave when it was evaluated last."""
         self.memos: dict[Any, Memo] = {}
+        self.generators: dict[ast.AST, bool] = {}
         self.written: set[Key] | None = None
         """The cells that the call that ended last has written."""
         self.entering_root = False
@@ -224,11 +227,23 @@ class Core:
         parents: list[Node] = []
         for value in values:
             nodes = self.nodes_of(value)
-            if nodes and isinstance(value, Join) and not all(self.nodes_of(option) for option in value.options):
-                maybe = self.phi(nodes, certain=False)
-                nodes = [maybe] if maybe is not None else []
+            if nodes and isinstance(value, Join):
+                always = set(nodes).intersection(*(self.nodes_of(option) for option in value.options))
+                sometimes = [n for n in nodes if n not in always]
+                maybe = self.phi(sometimes, certain=False)
+                nodes = [n for n in nodes if n in always] + ([maybe] if maybe is not None else [])
             parents += nodes
         return parents
+
+    def maybe(self, value: Value) -> Value:
+        """A value that is there on some paths only."""
+        if isinstance(value, Tensor) and value.node is not None:
+            return Tensor(self.phi([value.node], certain=False), value.scalar, value.index, value.shadow)
+        if isinstance(value, Unknown) and value.node is not None:
+            return self.unknown(value.origin, self.phi([value.node], certain=False))
+        if isinstance(value, Tuple):
+            return Tuple(tuple(self.maybe(item) for item in value.items))
+        return value
 
     def nodes_of(self, value: Value | None, depth: int = 0) -> list[Node]:
         """The graph nodes in a value, through containers."""
@@ -510,7 +525,7 @@ class Core:
 
     def meet(self, states: list[State], base_state: State) -> None:
         """Go on with the join of ``states``, which forked off from ``base_state``."""
-        joined = merge(states, base_state.log, self.join)
+        joined = merge(states, base_state.log, self.join, base_state.cells, self.maybe)
         if joined is None:
             self.dead = True
             self.s = base_state

@@ -191,6 +191,9 @@ MODEL_LIBRARIES = _words(
 )
 """Calls below these names return modules (their docs)."""
 
+LAYER_LIBRARIES = _words("torch_geometric.nn dgl.nn monai.networks timm.layers torchvision.ops")
+"""Classes below these names are layers that keep no graph from one call to the next (their docs), but for memories."""
+
 FRAMEWORK_BASES = {
     "pytorch_lightning.LightningModule": "lightning",
     "lightning.LightningModule": "lightning",

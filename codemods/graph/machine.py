@@ -18,7 +18,7 @@ from codemods.graph.arguments import Arguments
 from codemods.graph.core import BudgetEnded
 from codemods.graph.expressions import Expressions
 from codemods.graph.program import ClassInfo, ParsedFile
-from codemods.graph.state import State
+from codemods.graph.state import Key, State
 from codemods.graph.torch_model import canonical
 from codemods.graph.trace import Accumulation, Frame, Mark, Place, Ran, Trace
 from codemods.graph.values import (
@@ -78,6 +78,8 @@ class Machine(Expressions):
         self.raises: list[State] = []
         self.raises_here = False
         self.loaded: dict[str, int] = {}
+        self.narrowed: list[tuple[Key, Value, Value]] = []
+        """What the branch that begins now knows of cells: key, what it holds on all paths, what it holds here."""
         self.closures: dict[int, int] = {}
         """The enclosing frame of each frame that a function closes over."""
         self.stars: dict[int, list[str]] = {}
@@ -138,6 +140,7 @@ class Machine(Expressions):
 
     def _module_frame(self, file: ParsedFile) -> Frame:
         fid = self.new_oid()
+        self.looked_at.add(file.relative.as_posix())
         file.globals_id = fid
         self.loaded[file.path] = fid
         frame = Frame(fid, file, None, None, 0)
@@ -300,10 +303,16 @@ class Machine(Expressions):
 
     def _note_sum(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
         """``total = total + loss`` is an accumulation too, and so is ``mean = 0.9 * mean + 0.1 * loss``."""
-        if isinstance(expression, ast.IfExp):
-            self._note_sum(target, expression.body, value)
-            self._note_sum(target, expression.orelse, value)
+        if not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
             return
+        begun: list[ast.expr] = []
+        if isinstance(expression, ast.IfExp):
+            # mean = loss if mean is None else 0.9 * mean + 0.1 * loss
+            begun = [a for a in (expression.body, expression.orelse) if not isinstance(a, ast.BinOp)]
+            sums = [a for a in (expression.body, expression.orelse) if isinstance(a, ast.BinOp)]
+            if len(sums) != 1:
+                return
+            expression = sums[0]
         if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.Add):
             return
         terms: list[ast.expr] = [expression]
@@ -311,14 +320,12 @@ class Machine(Expressions):
             terms[:1] = [terms[0].left, terms[0].right]
         text = ast.unparse(target)
         mine = next((t for t in terms if _factor(t, text)), None)
-        if mine is None or not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
-            return
-        old = self.values.get(mine)
+        old = self.values.get(mine) if mine is not None else None
         others = [t for t in terms if t is not mine]
         added = self._one_of([v for t in others if (v := self.values.get(t)) is not None])
         if old is None or added is None:
             return
-        parts = tuple(part for t in others for part in self.parts_of(t))
+        parts = tuple(part for t in (*others, *begun) for part in self.parts_of(t))
         self.trace.accumulations.append(
             Accumulation(
                 self.place(expression), target, others[-1], old, added, value, self.carrier(target), self.s.grad, parts
@@ -498,13 +505,22 @@ class Machine(Expressions):
             return
         base = self.s
         ends: list[State] = []
+        narrowed: list[tuple[State, Key, Value, Value]] = []
         for branch, holds in ((s.body, True), (s.orelse, False)):
             self.s = base.fork()
             self.dead = False
+            self.narrowed = []
             self._refine(s.test, holds)
+            refinements = self.narrowed
             self.execute(branch)
             if not self.dead:
                 ends.append(self.s)
+                narrowed += [(self.s, *refinement) for refinement in refinements]
+        if len(ends) == 2:
+            # both ways meet again: what each knew is known no more
+            for state, key, whole, part in narrowed:
+                if state.cells.get(key) is part:
+                    state.cells[key] = whole
         self.meet(ends, base)
 
     def _refine(self, test: ast.expr, holds: bool) -> None:
@@ -548,13 +564,19 @@ class Machine(Expressions):
         if isinstance(subject, ast.Name):
             for fid in (self.frame.fid, self.frame.module_globals):
                 if (fid, subject.id) in self.s.cells:
-                    self.s.set((fid, subject.id), value)
+                    self._narrow((fid, subject.id), value)
                     return
         elif isinstance(subject, ast.Attribute):
             owner = self.evaluate(subject.value)
             oid = getattr(owner, "oid", None)
             if isinstance(oid, int):
-                self.s.set((oid, subject.attr), value)
+                self._narrow((oid, subject.attr), value)
+
+    def _narrow(self, key: Key, value: Value) -> None:
+        whole = self.s.get(key)
+        self.s.set(key, value)
+        if isinstance(whole, Value):
+            self.narrowed.append((key, whole, value))
 
     # loops
 

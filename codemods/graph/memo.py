@@ -22,6 +22,7 @@ from codemods.graph.values import (
     Tensor,
     Tuple,
     Unknown,
+    Unseen,
     Value,
 )
 
@@ -118,16 +119,20 @@ def origin(node: Node, born: int, arguments: list[Node], kernels: frozenset[str]
     return Origin(tuple(sorted(taken)), tuple(fixed.values()), kernel, layers)
 
 
-def rebuild(value: Value, fresh: dict[Node, Node]) -> Value:
-    """The same result with other nodes."""
-    if isinstance(value, Tensor):
-        return replace(value, node=fresh[value.node]) if value.node is not None else value
-    if isinstance(value, Unknown):
-        if value.node is None:
+def rebuild(value: Value, fresh: dict[Node, Node], unseen: tuple[Unseen, ...]) -> Value:
+    """The same result with other nodes; ``unseen`` is what the arguments may carry unseen this time."""
+    if isinstance(value, (Tensor, Unknown)):
+        shadow = value.shadow
+        if unseen or any(isinstance(o, Unseen) for o in shadow):
+            shadow = (*unseen, *(o for o in shadow if not isinstance(o, Unseen)))
+        node = fresh[value.node] if value.node is not None else None
+        if node is None and shadow is value.shadow:
             return value
-        return Unknown(value.oid, value.origin, fresh[value.node], data=value.data)
+        if isinstance(value, Tensor):
+            return replace(value, node=node, shadow=shadow)
+        return Unknown(value.oid, value.origin, node, data=value.data, shadow=shadow)
     if isinstance(value, Tuple):
-        return Tuple(tuple(rebuild(part, fresh) for part in value.items))
+        return Tuple(tuple(rebuild(part, fresh, unseen) for part in value.items))
     if isinstance(value, Join):
-        return Join(tuple(rebuild(part, fresh) for part in value.options))
+        return Join(tuple(rebuild(part, fresh, unseen) for part in value.options))
     return value

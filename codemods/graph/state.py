@@ -75,10 +75,17 @@ def written_since(state: State, point: Log) -> set[Key]:
     return keys
 
 
-def merge(states: list[State], base: Log, join: Callable[[Value, Value], Value]) -> State | None:
+def merge(
+    states: list[State],
+    base: Log,
+    join: Callable[[Value, Value], Value],
+    before: dict[Key, Any],
+    maybe: Callable[[Value], Value],
+) -> State | None:
     """The state after paths that forked off at ``base`` have met; None if no path gets here.
 
-    A cell that only some of the paths wrote keeps what they wrote.
+    A cell that only some of the paths wrote keeps what they wrote. What was there ``before`` and was taken away on some of
+    the paths is ``maybe`` still there.
     """
     if not states:
         return None
@@ -92,9 +99,14 @@ def merge(states: list[State], base: Log, join: Callable[[Value, Value], Value])
             theirs = other.cells.get(key)
             if mine is theirs:
                 continue
-            if mine is None:
-                first.cells[key] = theirs
-            elif theirs is not None:
+            if mine is None or theirs is None:
+                left = theirs if mine is None else mine
+                removed = left is before.get(key) and isinstance(left, Value)
+                first.cells[key] = maybe(left) if removed else left
+            elif isinstance(mine, tuple) and isinstance(theirs, tuple) and before.get(key) and not (mine and theirs):
+                # a list that was emptied on one of the paths
+                first.cells[key] = tuple(maybe(v) if v in before[key] else v for v in mine or theirs)
+            else:
                 first.cells[key] = _join_cells(mine, theirs, join)
         written |= fresh
         if other.grad is not grad:

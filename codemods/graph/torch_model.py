@@ -480,6 +480,13 @@ class TorchModel(Core):
             return self.unknown(path, data=top in facts.DATA_LIBRARIES)
         if any(path == known or path.startswith(known + ".") for known in facts.MODEL_LIBRARIES):
             return self.blob(at, path)
+        if (
+            path.startswith(tuple(f"{known}." for known in facts.LAYER_LIBRARIES))
+            and last[:1].isupper()
+            and "Memory" not in last
+            and not any(self.is_module(v) for v in args.positional)
+        ):
+            return self.blob(at, path)
         if last == "from_pretrained" and ("Tokenizer" not in path and "Processor" not in path and "Config" not in path):
             return self.blob(at, path) if "Model" in path or "For" in path else self.unknown(path)
         self.run_callbacks(args, at)

@@ -82,8 +82,8 @@ class Rule:
     promise: Promise
     summary: str
     opt_in: bool = False
-    gate: tuple[bytes, ...] = ()
-    """A file without any of these words cannot concern the rule."""
+    gate: tuple[bytes, ...] = (b"backward", b"autograd.grad", b"manual_backward")
+    """A file without any of these words cannot concern the rule (unless it imports one that has them)."""
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
         """What one run shows."""

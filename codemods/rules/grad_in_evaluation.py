@@ -13,7 +13,7 @@ from codemods.edits.model import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Forward, Frame, Ran, Trace
-from codemods.graph.values import Instance
+from codemods.graph.values import Instance, Node
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -59,7 +59,7 @@ class GradInEvaluation(Rule):
     name = "grad-in-evaluation"
     promise = Promise.EXACT
     summary = "evaluation runs with gradient recording on"
-    gate = (b".eval()", b"volatile", b"forward", b"nn.Module", b"model(", b"net(")
+    gate = (b"backward", b".eval()", b".train(False)", b"volatile", b"load_state_dict", b"torch.load", b"no_grad")
 
     # reading a run
 
@@ -189,17 +189,7 @@ class _Ledger:
     """What was recorded, needed and tampered with, as sorted clocks, so that any stretch of a run is judged at once."""
 
     def __init__(self, trace: Trace) -> None:
-        needed: set[int] = set()
-        stack = []
-        for node in trace.nodes:
-            if node.walks or node.escapes:
-                stack.append(node)
-        while stack:
-            node = stack.pop()
-            if id(node) in needed:
-                continue
-            needed.add(id(node))
-            stack.extend(node.parents)
+        needed = {id(n) for n in _all_ancestors([n for n in trace.nodes if n.walks or n.escapes])}
         real = [n for n in trace.nodes if n.kind not in ("leaf", "phi", "argument")]
         self._made = [n for n in real if n.certain]
         self._made.sort(key=lambda n: n.birth)
@@ -207,14 +197,15 @@ class _Ledger:
         self._needed = sorted(n.birth for n in real if id(n) in needed)
         self._walks = sorted(w.place.clock for w in trace.walks)
         self._marks = sorted((m.place.clock, m.kind) for m in trace.marks if m.kind in _NEED_GRADIENTS)
-        taught: set[int] = set()
-        for walk in trace.walks:
-            if walk.kind != "backward":
-                continue
-            for node in walk.seen:
-                for origin in node.shadow:
-                    taught.add(id(origin))
-        self._taught = taught
+        origins = [
+            origin
+            for walk in trace.walks
+            if walk.kind == "backward"
+            for node in walk.seen
+            for origin in node.shadow
+            if isinstance(origin, Node)
+        ]
+        self._taught = {id(node) for node in _all_ancestors(origins)}
 
     def made_in(self, first: int, last: int) -> list[Any]:
         """The certain nodes made in a stretch."""
@@ -226,7 +217,7 @@ class _Ledger:
 
     def taught(self, nodes: list[Any]) -> bool:
         """Whether something detached from one of the nodes (or computed of it) takes part in a loss."""
-        return any(id(d) in self._taught for n in nodes for d in itertools.islice(n.descendants(), 200))
+        return any(id(n) in self._taught for n in nodes)
 
     def judge(self, first: int, last: int) -> tuple[str, dict[str, Any]]:
         """``fault`` (graphs recorded for nothing), ``needed``, or ``quiet`` where nothing was recorded."""
@@ -254,6 +245,17 @@ def _reads(made: list[Any]) -> str:
                 return "data"
             found = "number"
     return found
+
+
+def _all_ancestors(nodes: list[Node]) -> Iterator[Node]:
+    seen: set[int] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(node.parents)
 
 
 def _all_descendants(made: list[Any]) -> Iterator[Any]:

@@ -54,12 +54,16 @@ def _check_random_edits(before: str, generator: random.Random) -> None:
     after = apply_edits(before, trial.edits, exported=trial.imported)
     made = _WithoutMarks().visit(ast.parse(after.removeprefix("\ufeff")))
     assert ast.dump(made) == ast.dump(trial.expected())
-    lines = (line.removesuffix("\r") for line in after.split("\n"))
-    for number, line in enumerate(before.removesuffix("\r").split("\n"), 1):
+    remaining = iter(_lines(after))
+    for number, line in enumerate(_lines(before), 1):
         if number not in trial.touched and line.strip():
-            assert line.removesuffix("\r") in lines, f"line {number} is not as it was: {line!r}"
+            assert line in remaining, f"line {number} is not as it was: {line!r}"
     if "\r" in before:
         assert after.count("\n") == after.count("\r\n")
+
+
+def _lines(text: str) -> list[str]:
+    return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
 
 
 class _Trial:
@@ -167,9 +171,8 @@ class _Trial:
         self.taken.add(anchor)
         has_body = hasattr(anchor, "body")
         where = self.generator.choice(("before", "after", *(("first-in", "last-in") if has_body else ())))
-        code = self.generator.choice(
-            (_MARK, f"# comment\n{_MARK}\n\nwith {_MARK}:\n    {_MARK}(\n        {_MARK}\n    )")
-        )
+        block = f"# comment\n{_MARK}\n\nwith {_MARK}:\n    {_MARK}(\n        {_MARK}\n    )"
+        code = self.generator.choice((_MARK, block))
         self.edits.append(InsertStatements(span_of(anchor, self.lines), where, code))  # type: ignore[arg-type]
         self._touch(anchor)
 
@@ -201,9 +204,8 @@ class _Trial:
 
     def _wrap_expressions(self, expressions: list[ast.expr]) -> None:
         for expression in self.generator.sample(expressions, min(25, len(expressions))):
-            prefix, suffix = self.generator.choice(
-                ((f"{_MARK}(", ")"), ("", f".{_MARK}"), (f"{_MARK}[0](", f").{_MARK}"))
-            )
+            around = ((f"{_MARK}(", ")"), ("", f".{_MARK}"), (f"{_MARK}[0](", f").{_MARK}"))
+            prefix, suffix = self.generator.choice(around)
             self.edits.append(WrapExpression(span_of(expression, self.lines), prefix, suffix))
             self._touch(expression)
 

@@ -1,0 +1,724 @@
+"""Attached values that are only kept: in a sum, in a list, as the best so far.
+
+What the rules ``attached-loss-total`` and ``attached-loss-history`` share: both read the same facts of a run, and which
+of them a place belongs to is decided here, so that one cause gives one finding.
+
+A value is *kept* if what holds it still does when the next step has begun, if the graph behind it served a ``backward``
+(a graph that never did is evaluation, which another rule mends) and if no ``backward`` ever comes through what holds it.
+"""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from codemods.edits.model import Edit, WrapExpression
+from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.graph import facts
+from codemods.graph.program import ParsedFile
+from codemods.graph.trace import Accumulation, Frame, Place, Storing, Trace
+from codemods.graph.values import Carrier, Const, Join, Node, Plain, Tensor, Unknown, Value
+from codemods.rules.base import Decision, Observation, Rule
+
+TOTAL = "attached-loss-total"
+HISTORY = "attached-loss-history"
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_NEEDS_NUMBERS = ("float", "int", "complex")
+_KEEPS_OBJECTS = frozenset("pickle multiprocessing queue threading copyreg types functools itertools collections".split())
+"""Libraries of the standard library that hand on what they get as it is."""
+_PLAIN_ARITHMETIC = frozenset("Add Sub Mult Div neg".split())
+
+
+@dataclass(eq=False)
+class _Kept:
+    """One value that something keeps, in one run: ``nodes`` are its graphs, ``since`` the moment it was put there."""
+
+    rule: str
+    place: Place
+    name: str
+    verb: str
+    parts: list[tuple[ParsedFile, ast.expr, bool, bool]]
+    """Expressions to mend: file, expression, whether sometimes a number, whether proven to have one element."""
+    nodes: list[Node]
+    sums: list[Node]
+    since: int
+    inside: frozenset[int] = frozenset()
+    """Frames between the call that hands the value over and the place that keeps it."""
+    tensor: bool = False
+    number: bool = False
+
+
+def observe(rule: Rule, trace: Trace) -> Iterator[Observation]:
+    """What one run shows about the places that keep attached values."""
+    ledger = _LEDGERS.get(trace)
+    if ledger is None:
+        ledger = _LEDGERS[trace] = _Ledger(trace)
+    for path, span, verdict, seen in ledger.results():
+        yield Observation(rule.name, path, span, "kept", verdict, seen)
+
+
+class _Ledger:
+    """Reads one run."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.steps = sorted(s.place.clock for s in trace.steps)
+        self.stores: dict[Carrier, list[tuple[int, Node, Place]]] = defaultdict(list)
+        self.sums: dict[int, tuple[str, Span]] = {}
+        """The sums that accumulations made, by the identity of their nodes, with where they stand."""
+        self._results: list[tuple[str, Span, str, dict[str, Any]]] | None = None
+
+    def results(self) -> list[tuple[str, Span, str, dict[str, Any]]]:
+        """Path, span, verdict and facts of each place."""
+        if self._results is None:
+            self._results = list(self._read())
+        return self._results
+
+    def _read(self) -> Iterator[tuple[str, Span, str, dict[str, Any]]]:
+        sums = [a for a in self.trace.accumulations if isinstance(a.added, (Tensor, Unknown, Join, Plain, Const))]
+        if not self.trace.complete:
+            # nothing is known of what would have come
+            for event in (*sums, *self.trace.storings):
+                if event.parts:
+                    yield event.place.path, _statement(event.place), "needed", {"why": "budget"}
+            return
+        if not self.trace.walks:
+            return
+        self._index()
+        yield from self._totals(sums)
+        yield from self._histories()
+        yield from self._bests()
+
+    def _index(self) -> None:
+        seen: set[int] = set()
+        for node in self.trace.nodes:
+            for one in (node, *node.children):
+                if id(one) in seen:
+                    continue
+                seen.add(id(one))
+                for carrier, place in one.stores:
+                    self.stores[carrier].append((place.clock, one, place))
+        for found in self.stores.values():
+            found.sort(key=lambda s: s[0])
+
+    # sums
+
+    def _totals(self, sums: list[Accumulation]) -> Iterator[tuple[str, Span, str, dict[str, Any]]]:
+        by_place: dict[int, list[Accumulation]] = defaultdict(list)
+        for event in sums:
+            by_place[id(event.place.node)].append(event)
+            for node in _nodes(event.new):
+                self.sums.setdefault(id(node), (event.place.path, _statement(event.place)))
+        for events in by_place.values():
+            number = any(_sometimes_number(e.added) for e in events)
+            for i, event in enumerate(events):
+                attached = _proven(_nodes(event.added))
+                if not attached or not event.parts:
+                    continue
+                outlives = any(
+                    self._carried(event, later, attached) for later in events[i + 1 : i + 8]
+                ) or any(self._carried(former, event, _proven(_nodes(former.added))) for former in events[max(0, i - 7) : i])
+                kept = self._kept(
+                    TOTAL, event.place, _name(event.target), "adds up", event.parts, attached, _nodes(event.new)
+                )
+                kept.number = number
+                yield from self._judge(kept, outlives)
+
+    def _carried(self, first: Accumulation, later: Accumulation, attached: list[Node]) -> bool:
+        """Whether the sum of ``first`` is still there when the next step has begun and ``later`` adds to it."""
+        sums = {id(n) for n in _nodes(first.new)}
+        if not sums or not any(id(a) in sums for n in _nodes(later.old) for a in n.ancestors()):
+            return False
+        return self._next_step(first.place.clock, later.place.clock, attached)
+
+    def _next_step(self, first: int, last: int, attached: list[Node]) -> bool:
+        """Whether a step, or a backward through other graphs than those of ``attached``, lies between two moments."""
+        if bisect_right(self.steps, last) > bisect_right(self.steps, first):
+            return True
+        between = [w for w in self.trace.walks if first < w.place.clock < last]
+        if not between:
+            return False
+        mine = {id(a) for n in attached for a in n.ancestors() if not a.leaf}
+        return any(not any(id(n) in mine for n in walk.seen) for walk in between)
+
+    # containers
+
+    def _histories(self) -> Iterator[tuple[str, Span, str, dict[str, Any]]]:
+        by_place: dict[int, list[Storing]] = defaultdict(list)
+        for event in self.trace.storings:
+            by_place[id(event.place.node)].append(event)
+        for events in by_place.values():
+            number = any(isinstance(e.value, (Plain, Const, Join)) and _sometimes_number(e.value) for e in events)
+            for i, event in enumerate(events):
+                attached = [n for n in _proven(event.nodes) if n.scalar or _scalar_part(n, event)]
+                if not attached or not event.parts:
+                    continue
+                outlives = any(self._still_held(event, later) for later in events[i + 1 : i + 8]) or any(
+                    self._still_held(former, event) for former in events[max(0, i - 7) : i]
+                )
+                kept = self._kept(
+                    HISTORY, event.place, _container(event), "keeps", event.parts, attached, []
+                )
+                kept.number = number
+                yield from self._judge(kept, outlives)
+
+    def _still_held(self, first: Storing, later: Storing) -> bool:
+        if getattr(first.container, "oid", 0) != getattr(later.container, "oid", -1):
+            return False
+        held = {id(n) for node in later.held for n in _through_phi(node)}
+        attached = _proven(first.nodes)
+        return any(id(n) in held for n in attached) and self._next_step(
+            first.place.clock, later.place.clock, attached
+        )
+
+    # the best so far
+
+    def _bests(self) -> Iterator[tuple[str, Span, str, dict[str, Any]]]:
+        for node in self.trace.nodes:
+            if not node.certain or node.leaf or not node.scalar or not node.walks or not node.stale_reads:
+                continue
+            for carrier, place in node.stores:
+                statement = place.statement
+                if not isinstance(statement, ast.Assign) or carrier.kind not in ("local", "global", "attribute"):
+                    continue
+                part = _assigned(statement, place.node)
+                if part is None or not _chosen(place, part):
+                    continue
+                reads = [r for c, r in node.stale_reads if c == carrier and _later_turn(place, r)]
+                if not reads:
+                    continue
+                kept = self._kept(TOTAL, place, carrier.name, "holds on to", ((part, Tensor(node, True)),), [node], [])
+                kept.tensor = True
+                yield from self._judge(kept, True)
+
+    # judging
+
+    def _kept(
+        self,
+        rule: str,
+        place: Place,
+        name: str,
+        verb: str,
+        parts: Iterable[tuple[ast.expr, Value]],
+        attached: list[Node],
+        sums: list[Node],
+    ) -> _Kept:
+        file = place.frame.file
+        found = [(file, e, _sometimes_number(v), _scalar(v)) for e, v in parts if _proven(_nodes(v)) or not attached]
+        kept = _Kept(rule, place, name, verb, found, attached, sums, place.clock)
+        self._hand_back(kept)
+        return kept
+
+    def _hand_back(self, kept: _Kept) -> None:
+        """Where an argument is kept as it came, the call that hands it over is the cause: other callers hand numbers."""
+        while len(kept.parts) == 1 and len(kept.nodes) == 1:
+            file, expression, number, scalar = kept.parts[0]
+            frame = kept.place.frame
+            node = kept.nodes[0]
+            if not isinstance(expression, ast.Name) or frame.call is None or not isinstance(frame.definition, _FUNCTIONS):
+                return
+            bound = self.stores.get(Carrier("local", frame.fid, expression.id), [])
+            if not bound or any(n is not node or p.frame is frame for _, n, p in bound):
+                return
+            given = _argument(frame, expression.id)
+            if given is None or any(frame.birth <= w.place.clock <= frame.end for w in node.walks):
+                return
+            call = frame.call
+            kept.rule = HISTORY
+            kept.parts = [(call.frame.file, given, number, scalar)]
+            kept.place = call
+            kept.since = frame.birth
+            kept.inside = kept.inside | {frame.fid}
+
+    def _judge(self, kept: _Kept, outlives: bool) -> Iterator[tuple[str, Span, str, dict[str, Any]]]:
+        path, span = kept.place.path, _statement(kept.place)
+        walked = any(a.walks for n in kept.nodes for a in n.ancestors() if not a.leaf)
+        if not walked:
+            return
+        freed = any(
+            w.retains is False for n in kept.nodes for a in n.ancestors() if a.saves and not a.leaf for w in a.walks
+        )
+        needed, tensor = self._uses(kept, freed)
+        if needed:
+            yield path, span, "needed", {"why": needed}
+            return
+        if not outlives or not kept.parts:
+            return
+        yield path, span, "fault", self._facts(kept, tensor)
+
+    def _facts(self, kept: _Kept, tensor: bool) -> dict[str, Any]:
+        file = kept.place.frame.file
+        made = kept.nodes[0]
+        trail = [(made.place.path, made.place.line, "graph produced here")]
+        walk = next((w for n in kept.nodes for a in n.ancestors() if not a.leaf for w in a.walks), None)
+        if walk is not None:
+            trail.append((walk.place.path, walk.place.line, "freed here, all but its nodes"))
+        trail.append((kept.place.path, kept.place.line, f"carried by {kept.name} from here on"))
+        causes: set[tuple[str, Span]] = set()
+        own = (kept.place.path, _statement(kept.place))
+        for node in kept.nodes:
+            for ancestor in node.ancestors():
+                found = self.sums.get(id(ancestor))
+                if found is not None and found != own:
+                    causes.add(found)
+        parts = tuple((f.path, f.span(e), number or kept.number, scalar) for f, e, number, scalar in kept.parts)
+        return {
+            "belongs": kept.rule,
+            "name": kept.name,
+            "verb": kept.verb,
+            "value": ast.unparse(kept.parts[0][1]),
+            "file": file.path,
+            "parts": parts,
+            "tensor": tensor or kept.tensor,
+            "causes": tuple(sorted(causes)),
+            "trail": tuple(trail),
+        }
+
+    def _uses(self, kept: _Kept, freed: bool) -> tuple[str, bool]:
+        """Why the graph is needed (empty if it is not), and whether what is kept has to stay a tensor."""
+        tensor = False
+        pending = list(kept.sums)
+        direct = bool(not kept.sums or kept.inside)
+        if direct:
+            for node in kept.nodes:
+                if any(
+                    w.place.clock > kept.since and node in w.roots and not self._by_name(node, w.place, kept)
+                    for w in node.walks
+                ):
+                    return "walked", False
+                for kind, place in node.uses:
+                    if place.clock >= kept.since and not _benign(kind) and not self._by_name(node, place, kept):
+                        tensor = True
+                for child in node.children:
+                    if child.birth <= kept.since:
+                        continue
+                    if child.kind != "phi" and self._by_name(node, child.place, kept):
+                        # what is changed in place afterwards changes here as well
+                        tensor = tensor or _changes_in_place(child, node)
+                        continue
+                    pending.append(child)
+                    tensor = tensor or not _arithmetic(child, node, kept)
+                if node.escapes and kept.rule == HISTORY:
+                    tensor = True
+        seen: set[int] = set()
+        first = {id(n) for n in kept.sums}
+        while pending:
+            node = pending.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.walks:
+                return "walked", False
+            if (node.escapes or node.kind == "call") and not freed:
+                return "may be walked by code that cannot be seen", False
+            if node.escapes or not all(_benign(kind) for kind, _ in node.uses):
+                tensor = True
+            for child in node.children:
+                if id(child) not in seen:
+                    pending.append(child)
+                    if id(child) not in first:
+                        tensor = tensor or not _arithmetic(child, node, kept)
+        return "", tensor
+
+    # by which name a value was used
+
+    def _by_name(self, node: Node, place: Place, kept: _Kept, depth: int = 0) -> bool:
+        """Whether code at ``place`` got at ``node`` by a name that had it before it was kept, not through its keeper."""
+        return any(self._had(node, expression, place, kept, depth) for expression in _operands(place.node))
+
+    def _had(self, node: Node, expression: ast.expr, place: Place, kept: _Kept, depth: int) -> bool:
+        frame = place.frame
+        if isinstance(expression, ast.Name):
+            name, kinds = expression.id, ("local", "global")
+            owners = {frame.fid, frame.module_globals, frame.function.closure if frame.function is not None else 0}
+        elif isinstance(expression, ast.Attribute):
+            name, kinds, owners = expression.attr, ("attribute",), set()
+        else:
+            return False
+        for carrier in {c for c, _ in node.stores if c.name == name and c.kind in kinds}:
+            if owners and carrier.owner not in owners:
+                continue
+            if carrier.owner in kept.inside and carrier.kind == "local":
+                continue
+            stores = self.stores.get(carrier, [])
+            at = bisect_right([clock for clock, _, _ in stores], place.clock) - 1
+            # the clock stands still where nothing is recorded: of stores at one moment the last one counts
+            if at < 0 or stores[at][1] is not node:
+                continue
+            clock, _, origin = stores[at]
+            if clock < kept.since:
+                return True
+            if depth < 3 and (source := _source(origin, name)) is not None:
+                if any(self._had(node, e, origin, kept, depth + 1) for e in _operands(source)):
+                    return True
+        return False
+
+
+_LEDGERS: WeakKeyDictionary[Trace, _Ledger] = WeakKeyDictionary()
+
+
+# reading nodes and syntax
+
+
+def _nodes(value: Value) -> list[Node]:
+    if isinstance(value, Join):
+        return [n for option in value.options for n in _nodes(option)]
+    return [value.node] if isinstance(value, (Tensor, Unknown)) and value.node is not None else []
+
+
+def _proven(nodes: Iterable[Node]) -> list[Node]:
+    return [n for n in nodes if n.certain and not n.leaf]
+
+
+def _through_phi(node: Node) -> Iterator[Node]:
+    yield node
+    if node.kind == "phi":
+        for parent in node.parents:
+            yield from _through_phi(parent)
+
+
+def _scalar(value: Value) -> bool:
+    if isinstance(value, Join):
+        return all(_scalar(o) for o in value.options)
+    if isinstance(value, Tensor):
+        return value.scalar or bool(value.node is not None and value.node.scalar)
+    if isinstance(value, Unknown):
+        return value.node is not None and value.node.scalar
+    return isinstance(value, (Plain, Const))
+
+
+def _scalar_part(node: Node, event: Storing) -> bool:
+    return any(_scalar(v) and node in _nodes(v) for _, v in event.parts)
+
+
+def _sometimes_number(value: Value) -> bool:
+    if isinstance(value, Join):
+        return any(_sometimes_number(o) for o in value.options)
+    if isinstance(value, Const):
+        return isinstance(value.value, (int, float))
+    return isinstance(value, Plain) and value.kind == "number"
+
+
+def _statement(place: Place) -> Span:
+    return place.frame.file.span(place.statement if place.statement is not None else place.node)
+
+
+def _name(target: ast.expr) -> str:
+    return ast.unparse(target)
+
+
+def _container(event: Storing) -> str:
+    node = event.place.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return ast.unparse(node.func.value)
+    if isinstance(node, ast.Subscript):
+        return ast.unparse(node.value)
+    if isinstance(node, ast.AugAssign):
+        return ast.unparse(node.target)
+    return "a container"
+
+
+def _assigned(statement: ast.Assign, target: ast.AST) -> ast.expr | None:
+    """What an assignment gives to one of its targets."""
+    for whole in statement.targets:
+        if whole is target:
+            return statement.value
+        if isinstance(whole, (ast.Tuple, ast.List)) and isinstance(statement.value, (ast.Tuple, ast.List)):
+            if target in whole.elts and len(whole.elts) == len(statement.value.elts):
+                return statement.value.elts[whole.elts.index(target)]  # type: ignore[arg-type]
+    return None
+
+
+def _chosen(place: Place, part: ast.expr) -> bool:
+    """Whether a store is one of a maximum or minimum: under an ``if`` that compares what is stored, within a loop."""
+    file = place.frame.file
+    text = ast.unparse(part)
+    outer = file.parent(place.statement) if place.statement is not None else None
+    while outer is not None and not isinstance(outer, (*_FUNCTIONS, ast.For, ast.While, ast.AsyncFor)):
+        if isinstance(outer, ast.If):
+            for test in ast.walk(outer.test):
+                if isinstance(test, ast.Compare) and any(
+                    ast.unparse(e) == text for e in (test.left, *test.comparators)
+                ):
+                    return not isinstance(test.ops[0], (ast.Is, ast.IsNot))
+        outer = file.parent(outer)
+    return False
+
+
+def _later_turn(first: Place, later: Place) -> bool:
+    turns = {id(loop): turn for loop, turn in first.turns()}
+    return any(id(loop) in turns and turn > turns[id(loop)] for loop, turn in later.turns())
+
+
+def _argument(frame: Frame, name: str) -> ast.expr | None:
+    """The expression that the call of ``frame`` gives to the parameter ``name``."""
+    call = frame.call.node if frame.call is not None else None
+    definition = frame.definition
+    if not isinstance(call, ast.Call) or not isinstance(definition, _FUNCTIONS) or frame.function is None:
+        return None
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    names = [a.arg for a in (*definition.args.posonlyargs, *definition.args.args)]
+    if name not in names or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    bound = frame.receiver is not None and frame.function.kind != "staticmethod"
+    at = names.index(name) - (1 if bound else 0)
+    return call.args[at] if 0 <= at < len(call.args) else None
+
+
+def _operands(node: ast.AST) -> Iterator[ast.expr]:
+    """The names and attributes that an expression, or the head of a statement, reads."""
+    heads: list[ast.AST | None]
+    if isinstance(node, (ast.If, ast.While, ast.Assert)):
+        heads = [node.test]
+    elif isinstance(node, (ast.For, ast.AsyncFor)):
+        heads = [node.iter]
+    elif isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.With, ast.AsyncWith, ast.Try)):
+        heads = []
+    else:
+        heads = [node]
+    stack = [h for h in heads if h is not None]
+    while stack:
+        found = stack.pop()
+        if isinstance(found, (ast.Name, ast.Attribute)):
+            yield found
+        if isinstance(found, ast.Subscript):
+            # an element of something is what the something keeps
+            stack.append(found.slice)
+            continue
+        stack.extend(ast.iter_child_nodes(found))
+
+
+def _source(origin: Place, name: str) -> ast.AST | None:
+    """The expression that a store at ``origin`` took its value from."""
+    if isinstance(origin.node, ast.Call):
+        return origin.node
+    statement = origin.statement
+    if isinstance(statement, ast.Assign):
+        return _assigned(statement, origin.node)
+    return None
+
+
+# what a use asks for
+
+
+def _benign(kind: str) -> bool:
+    """Whether a use does with a number what it does with a tensor."""
+    if kind == "format":
+        return True
+    how, _, called = kind.partition(":")
+    if how != "call":
+        return False
+    top = called.partition(".")[0]
+    return (
+        called in _NEEDS_NUMBERS
+        or called in facts.LOGGING_METHODS
+        or (top in facts.NUMERIC_LIBRARIES and top not in _KEEPS_OBJECTS)
+    )
+
+
+def _arithmetic(child: Node, parent: Node, kept: _Kept) -> bool:
+    """Whether an operation gives with a number what it gives with a tensor, as far as printing goes."""
+    if child.kind == "phi":
+        return True
+    at = child.place.node
+    label = child.label.partition(":")[0]
+    if child.kind == "call":
+        return child.label in facts.LOGGING_METHODS
+    if child.kind != "op":
+        return False
+    if isinstance(at, ast.Call):
+        return isinstance(at.func, ast.Name) and at.func.id in ("sum", "abs", "round") and label == at.func.id
+    if label not in _PLAIN_ARITHMETIC:
+        return False
+    if label == "Div":
+        if child.parents[0] is not parent and parent not in child.parents[:1]:
+            return False
+        divisor = at.right if isinstance(at, ast.BinOp) else at.value if isinstance(at, ast.AugAssign) else None
+        if divisor is None or _may_be_zero(divisor, child.place, kept):
+            return False
+        if isinstance(at, ast.BinOp) and child.label == "Div" and _is_number(at.left):
+            return False
+    return True
+
+
+def _is_number(expression: ast.expr) -> bool:
+    return isinstance(expression, ast.Constant)
+
+
+_COUNTS_FEW = frozenset("sum item count_nonzero nonzero count any all eq tolist".split())
+
+
+def _may_be_zero(divisor: ast.expr, place: Place, kept: _Kept) -> bool:
+    """Whether a divisor is a count that something suggests may be 0 where the sum holds a tensor."""
+    if isinstance(divisor, ast.Constant):
+        return not divisor.value
+    if isinstance(divisor, ast.BinOp):
+        if isinstance(divisor.op, ast.FloorDiv):
+            return True
+        if isinstance(divisor.op, ast.Add):
+            sides = (divisor.left, divisor.right)
+            return not any(isinstance(s, ast.Constant) and s.value for s in sides)
+        if isinstance(divisor.op, ast.Mult):
+            return _may_be_zero(divisor.left, place, kept) or _may_be_zero(divisor.right, place, kept)
+        if isinstance(divisor.op, ast.Div):
+            return _may_be_zero(divisor.left, place, kept)
+        return isinstance(divisor.op, ast.Sub)
+    if isinstance(divisor, ast.Call):
+        if isinstance(divisor.func, ast.Name):
+            if divisor.func.id == "max":
+                return False
+            if divisor.func.id in ("float", "int", "round", "abs") and divisor.args:
+                return _may_be_zero(divisor.args[0], place, kept)
+        return isinstance(divisor.func, ast.Attribute) and divisor.func.attr in _COUNTS_FEW
+    if isinstance(divisor, (ast.Name, ast.Attribute)):
+        return _counts_few(divisor, place, kept)
+    return False
+
+
+def _counts_few(counter: ast.Name | ast.Attribute, place: Place, kept: _Kept) -> bool:
+    """Whether a counter grows by what may be nothing, or only on some of the paths on which the sum grows."""
+    file = place.frame.file
+    scope: ast.AST | None = place.frame.definition
+    if scope is None or isinstance(counter, ast.Attribute):
+        scope = file.tree
+    text = ast.unparse(counter)
+    grown = kept.place.statement if kept.place.frame.file is file else None
+    around = set(_conditions(file, grown))
+    for node in ast.walk(scope):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == text:
+            if _may_be_nothing(node.value):
+                return True
+            if grown is not None and not kept.inside and any(c not in around for c in _conditions(file, node)):
+                return True
+        if isinstance(node, ast.Assign) and any(ast.unparse(t) == text for t in node.targets):
+            if _may_be_nothing(node.value):
+                return True
+    return False
+
+
+def _may_be_nothing(value: ast.expr) -> bool:
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _COUNTS_FEW
+        for n in ast.walk(value)
+    ) or any(isinstance(n, ast.Compare) for n in ast.walk(value))
+
+
+def _conditions(file: ParsedFile, node: ast.AST | None) -> Iterator[ast.AST]:
+    while node is not None:
+        node = file.parent(node)
+        if isinstance(node, _FUNCTIONS):
+            return
+        if isinstance(node, (ast.If, ast.Try)):
+            yield node
+
+
+def _changes_in_place(child: Node, node: Node) -> bool:
+    at = child.place.node
+    if not child.parents or child.parents[0] is not node:
+        return False
+    return isinstance(at, ast.AugAssign) or (isinstance(at, ast.Call) and child.label.endswith("_"))
+
+
+# deciding
+
+
+@dataclass(eq=False)
+class _Place:
+    """All that was observed at one statement."""
+
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    needed: bool = False
+
+
+def decide(rule: Rule, observations: Iterable[Observation], decision: Decision) -> Iterator[Finding]:
+    """The findings of one of the two rules."""
+    places: dict[tuple[str, Span], _Place] = defaultdict(_Place)
+    for observation in observations:
+        place = places[(observation.path, observation.span)]
+        if observation.verdict == "fault":
+            place.faults.append(observation.facts)
+        else:
+            place.needed = True
+    faulty = {key for key, place in places.items() if place.faults and not place.needed}
+    further: dict[tuple[str, Span], list[TrailStep]] = defaultdict(list)
+    reported: list[tuple[str, Span]] = []
+    for key in sorted(faulty):
+        causes = {c for f in places[key].faults for c in f["causes"]} & faulty
+        if causes:
+            for cause in causes:
+                further[cause].append(TrailStep(key[0], key[1].line, "and handed on here"))
+        else:
+            reported.append(key)
+    for key in reported:
+        known = places[key].faults
+        if HISTORY in {f["belongs"] for f in known}:
+            belongs = HISTORY
+        else:
+            belongs = TOTAL
+        if belongs == rule.name:
+            yield _finding(rule, key, known, further[key], decision)
+
+
+def _finding(
+    rule: Rule,
+    key: tuple[str, Span],
+    known: list[dict[str, Any]],
+    further: list[TrailStep],
+    decision: Decision,
+) -> Finding:
+    path, span = key
+    first = known[0]
+    tensor = any(f["tensor"] for f in known)
+    parts: dict[tuple[str, Span], tuple[bool, bool]] = {}
+    for seen in known:
+        for where, part, number, scalar in seen["parts"]:
+            before = parts.get((where, part), (False, True))
+            parts[(where, part)] = (before[0] or number, before[1] and scalar)
+    edits: list[tuple[str, Edit]] = []
+    promise = rule.promise
+    texts = []
+    for (where, part), (number, scalar) in sorted(parts.items()):
+        style = _style(decision.options.total_style, tensor=tensor, number=number, scalar=scalar)
+        if style is None:
+            promise = Promise.ADVICE
+            continue
+        prefix, suffix = {"float": ("float(", ")"), "item": ("", ".item()"), "detach": ("", ".detach()")}[style]
+        edits.append((where, WrapExpression(part, prefix, suffix)))
+        texts.append(f"`{prefix}{first['value']}{suffix}`" if len(parts) == 1 else f"`{prefix}...{suffix}`")
+    message = (
+        f"{first['name']} {first['verb']} {first['value']} with its graph, which is back-propagated already: "
+        "the graph of every step stays in memory and nothing will walk it again"
+    )
+    if first["verb"] == "holds on to":
+        message = (
+            f"{first['name']} holds on to {first['value']} with its graph, which stays in memory while later steps run "
+            "and which nothing will walk again"
+        )
+    if promise is Promise.ADVICE:
+        edits = []
+        message += "; it is sometimes a plain number and yet read as a tensor, so neither form fits all its readers"
+        remedy = ""
+    else:
+        remedy = f"keep {' and '.join(dict.fromkeys(texts))} instead"
+    trail = tuple(dict.fromkeys([TrailStep(*step) for step in first["trail"]] + further))[:6]
+    return Finding(rule.name, path, span, promise, message, remedy, trail, tuple(edits))
+
+
+def _style(wanted: str, *, tensor: bool, number: bool, scalar: bool) -> str | None:
+    """``float``, ``item`` or ``detach``; None where no form fits.
+
+    What is read as a tensor, or is not proven to have one element, stays one whatever the user prefers: a number would
+    break its readers. A value that is sometimes a number has no ``detach`` and no ``item``.
+    """
+    if number:
+        return None if tensor else "float"
+    if tensor or not scalar:
+        return "detach"
+    return "float" if wanted == "auto" else wanted

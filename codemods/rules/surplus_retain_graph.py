@@ -1,0 +1,240 @@
+"""The rule ``surplus-retain-graph``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.edits.model import DropArgument, Edit, ReplaceExpression
+from codemods.findings import Finding, Promise, TrailStep
+from codemods.graph import facts
+from codemods.graph.core import MAX_UNSEEN
+from codemods.graph.trace import Frame, Place, Trace, Walk
+from codemods.graph.values import Node, Unseen
+from codemods.rules.base import Decision, Observation, Rule, Site, sites
+
+_KINDS = ("leaf", "phi")
+"""What no walk can find freed: leaves gather gradients, and a join of paths is no operation."""
+
+_SHUFFLING = ("call:random.", "call:copy.", "call:queue.", "call:heapq.", "call:multiprocessing.", "call:threading.")
+"""Uses that hand a tensor of a container out again where the simulation loses its track."""
+
+_WRAPPERS = ("backward", "manual_backward")
+
+
+class SurplusRetainGraph(Rule):
+    """``retain_graph=True`` on a ``backward`` whose graph nobody walks again.
+
+    A ``backward`` frees the saved tensors of the graph that it walks. With the flag it keeps them: all activations of
+    the forward stay in memory until the last name that reaches them is bound anew, most often until after the next
+    forward, so that two graphs are alive at once. Often the flag was added to silence ``Trying to backward through the
+    graph a second time`` and stayed when the cause was gone.
+
+    The argument goes: ``retain_graph=True``, its old name ``retain_variables=True``, or the positional form, on
+    ``loss.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``. Of several backwards over one shared graph
+    only the last loses it.
+
+    Left alone: a later backward or ``autograd.grad`` over any part of the graph, also under a condition, in the next turn of
+    a loop, in a helper, or in a closure that an optimizer calls several times; ``create_graph=True``; a flag that is not a
+    literal ``True``; a loss or an intermediate that reaches code that cannot be seen (returned to an unseen caller, taken from
+    an argument that nobody in the tree passes, read through ``grad_fn``); the backward of an ``autograd.Function``.
+
+    Promise: exact. The graph is only freed earlier. Where the class of a model cannot be seen and might carry the graph
+    itself, the finding is advice.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html
+    """
+
+    name = "surplus-retain-graph"
+    promise = Promise.EXACT
+    summary = "retain_graph=True keeps a graph that nothing walks again"
+    gate = (b"retain_graph", b"retain_variables", b"backward(", b"grad(")
+
+    # reading a run
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        asked = [(i, walk) for i, walk in enumerate(trace.walks) if _keeps_by_literal(walk)]
+        if not asked:
+            return
+        if not trace.complete:
+            for _, walk in asked:
+                yield self._note(walk, "unsure", "budget")
+            return
+        judge = _Judge(trace)
+        for i, walk in asked:
+            verdict, why = judge.verdict(i, walk)
+            yield self._note(walk, verdict, why)
+
+    def _note(self, walk: Walk, verdict: str, why: str) -> Observation:
+        assert walk.call is not None
+        made = max((r for r in walk.roots if r.parents), key=lambda r: r.birth, default=None)
+        trail = [] if made is None else [(made.place.path, made.place.line)]
+        return self.seen(
+            walk.place.frame.file, walk.call, "flag", verdict, why=why, argument=walk.retain_argument, made=trail,
+            walker=walk.kind,
+        )  # fmt: skip
+
+    # deciding
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        for site in sites(observations, "flag"):
+            verdicts = {o.verdict for o in site.observations}
+            if verdicts == {"fault"}:
+                yield from self._finding(site, decision, advice="")
+            elif verdicts <= {"fault", "advice"}:
+                why = next(o.facts["why"] for o in site.observations if o.verdict == "advice")
+                yield from self._finding(site, decision, advice=why)
+
+    def _finding(self, site: Site, decision: Decision, *, advice: str) -> Iterator[Finding]:
+        file = decision.files(site.path)
+        call = file.find(site.span, ast.Call) if file is not None else None
+        if file is None or not isinstance(call, ast.Call):
+            return
+        argument = site.facts["argument"]
+        edit: Edit = DropArgument(site.span, argument)
+        name = argument
+        if isinstance(argument, int):
+            name = "retain_graph"
+            if argument + 1 < len(call.args):
+                # create_graph follows by position and must keep its place
+                edit = ReplaceExpression(file.span(call.args[argument]), "False")
+        trail = [TrailStep(path, line, "graph produced here") for path, line in site.facts["made"]]
+        trail.append(TrailStep(site.path, site.span.line, "kept here, and nothing walks it again"))
+        walker = "backward" if site.facts["walker"] == "backward" else "autograd.grad"
+        message = f"{name}=True keeps the graph of this {walker} in memory, but no later backward walks it"
+        if advice:
+            message = f"{name}=True keeps the graph of this {walker}, and no later backward in sight walks it; {advice}"
+        yield Finding(
+            self.name,
+            site.path,
+            site.span,
+            Promise.ADVICE if advice else Promise.EXACT,
+            message,
+            f"drop `{name}=True`",
+            tuple(trail),
+            () if advice else ((site.path, edit),),
+        )
+
+
+def _keeps_by_literal(walk: Walk) -> bool:
+    """Whether the flag stands there as a literal True, without ``create_graph``."""
+    if walk.retains is not True or walk.creates is not False or walk.retain_argument is None or walk.call is None:
+        return False
+    argument = walk.retain_argument
+    if isinstance(argument, int):
+        given = walk.call.args[argument] if argument < len(walk.call.args) else None
+    else:
+        given = next((k.value for k in walk.call.keywords if k.arg == argument), None)
+    return isinstance(given, ast.Constant) and given.value is True
+
+
+class _Judge:
+    """Says of each walk whether its graph is needed afterwards."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.order = {id(walk): i for i, walk in enumerate(trace.walks)}
+        self.sources = [_sources(walk) for walk in trace.walks]
+        # a backward over something of which nothing is known may walk any graph
+        self.blind = [i for i, walk in enumerate(trace.walks) if not walk.roots or any(_orphan(n) for n in walk.seen)]
+        self.exposed = _exposed(trace)
+        self.hooked = any(mark.kind == "module-hook" for mark in trace.marks)
+
+    def verdict(self, index: int, walk: Walk) -> tuple[str, str]:
+        """``fault`` (surplus), ``needed``, ``advice`` or ``unsure``, and why."""
+        graph = [n for n in walk.seen if n.kind not in _KINDS]
+        if not graph or any(_orphan(n) for n in graph) or not any(n.certain for n in graph):
+            return "unsure", "the loss comes from code that cannot be seen"
+        call = walk.call
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and walk.kind == "backward":
+            if call.func.attr not in _WRAPPERS:
+                return "unsure", "an unseen wrapper takes the flag"
+        for node in walk.seen:
+            if node.leaf:
+                continue
+            if any(self.order[id(other)] > index for other in node.walks):
+                return "needed", "walked again"
+            if id(node) in self.exposed:
+                return "unsure", "it reaches code that cannot be seen"
+        if any(later > index for later in self.blind):
+            return "unsure", "a later backward walks a graph that cannot be seen"
+        why = self._frames(walk, graph)
+        if why:
+            return "unsure", why
+        mine = self.sources[index]
+        if len(mine) >= MAX_UNSEEN or any(u.kind == "argument" for u in mine.values()):
+            return "unsure", "an argument may be attached outside"
+        if any(mine.keys() & other.keys() for other in self.sources[index + 1 :]):
+            return "unsure", "two losses share something that cannot be seen"
+        if self.hooked:
+            return "unsure", "module hooks may keep activations"
+        return self._doubts(walk, graph, mine)
+
+    def _frames(self, walk: Walk, graph: list[Node]) -> str:
+        """Who may call the code around the walk again, without building the whole graph anew."""
+        oldest = min(n.birth for n in graph)
+        place: Place | None = walk.place
+        while place is not None:
+            frame: Frame = place.frame
+            if frame.function is not None and frame.function.cls is not None and frame.function.cls.family == "function":
+                return "it is the backward of an autograd.Function"
+            if (frame.root or frame.handed) and oldest < frame.birth:
+                return "unseen code may call this again over the same graph"
+            place = frame.call
+        return ""
+
+    def _doubts(self, walk: Walk, graph: list[Node], mine: dict[int, Unseen]) -> tuple[str, str]:
+        for node in graph:
+            if node.kind == "module" and node.label == "module" and not _library_model(node):
+                return "advice", "the class of the model is not in the tree and may keep a graph between its calls"
+            if node.kind == "call" and "." not in node.label:
+                return "advice", f"what {node.label or 'an unseen call'}() keeps of the graph cannot be seen"
+            for child in node.children:
+                if child.kind == "call" and child.birth > walk.place.clock:
+                    return "advice", f"what {child.label or 'an unseen call'}() does with the graph cannot be seen"
+        if mine:
+            name = next(iter(mine.values())).name
+            return "advice", f"what {name or 'an unseen call'}() returns may be part of the graph"
+        return "fault", ""
+
+
+def _orphan(node: Node) -> bool:
+    """Whether the node stands for something that a backward proved attached, of which no more is known."""
+    return not node.parents and not node.leaf
+
+
+def _sources(walk: Walk) -> dict[int, Unseen]:
+    """What may be graphs that cannot be seen, among all that the walked graph was computed from."""
+    return {id(o): o for node in walk.seen for o in node.shadow if isinstance(o, Unseen)}
+
+
+def _library_model(node: Node) -> bool:
+    """Whether an unseen module comes from a library whose models keep no graphs."""
+    known = (*facts.MODEL_LIBRARIES, *facts.LAYER_LIBRARIES, "transformers.")
+    return any(p.leaf and p.label.startswith(known) for p in node.parents)
+
+
+def _exposed(trace: Trace) -> set[int]:
+    """The nodes that something computed from, or themselves, reached code that cannot be seen."""
+    stack = [n for n in trace.nodes if _leaks(n)]
+    exposed: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in exposed or node.leaf:
+            continue
+        exposed.add(id(node))
+        stack.extend(node.parents)
+    return exposed
+
+
+def _leaks(node: Node) -> bool:
+    if node.leaf:
+        return False
+    if node.escapes:
+        return True
+    if any(carrier.name == "*" for carrier, _ in node.stores):
+        return True
+    return any(kind.startswith(("stored-unseen:", *_SHUFFLING)) for kind, _ in node.uses)
+
+
+RULE = SurplusRetainGraph

@@ -1,0 +1,46 @@
+"""Every fixture: what is found in it, what becomes of it, and that a second time changes nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fixtures import Case, cases
+from tests.commands import codemod
+
+ALL = list(cases())
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_case(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path, text in case.before.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(text)
+
+    report = json.loads(codemod("check", ".", "--format", "json", *case.options).stdout)
+    found = [(f["rule"], f["path"], f["line"], f["promise"]) for f in report["findings"] if f["fixable"]]
+    assert sorted(found) == case.findings
+
+    codemod("apply", ".", *case.options)
+    assert {path: (tmp_path / path).read_bytes() for path in case.before} == case.after
+
+    again = codemod("apply", ".", "--dry-run", *case.options)
+    assert again.stdout == ""
+
+
+def test_each_rule_has_enough_cases() -> None:
+    by_rule: dict[str, list[bool]] = {}
+    for case in ALL:
+        by_rule.setdefault(case.rule, []).append(case.keep)
+    for rule, keeps in by_rule.items():
+        assert keeps.count(False) >= 6, rule
+        assert keeps.count(True) >= 8, rule
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_case_says_why(case: Case) -> None:
+    assert case.about["title"] and case.about["why"]
+    assert case.entry in case.before or case.entry.replace("before", "keep") in case.before
