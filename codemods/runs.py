@@ -14,10 +14,11 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemods.graph.machine import Machine
-from codemods.graph.program import ParsedFile
+from codemods.graph.machine import NEVER_OF_THE_TREE, Machine
+from codemods.graph.program import ParsedFile, Tree
 from codemods.graph.trace import Trace
 from codemods.rules.base import Observation, Rule
 from codemods.trees import Project
@@ -77,7 +78,8 @@ def observe(
         total = 2 * len(concerned)
         scripts = workers.run([Job(r, None) for r in concerned], progress, 0, total)
         entered = {d for record in scripts for d in record.entered}
-        wanted = {r: _unreached(project, r, entered) for r in concerned}
+        words = _words(rules)
+        wanted = {r: _unreached(project, r, entered, words) for r in concerned}
         alone = workers.run(
             [Job(r, frozenset(found)) for r, found in wanted.items() if found], progress, len(concerned), total
         )
@@ -100,34 +102,76 @@ def _nonempty(wanted: dict[str, set[Definition]]) -> list[tuple[str, set[Definit
 
 def _concerned(project: Project, rules: list[Rule]) -> list[str]:
     """The files that a rule may have something to say about, and those that import one of these."""
-    words = re.compile(b"|".join(sorted({re.escape(word) for rule in rules for word in rule.gate}, key=len, reverse=True)))
+    words = _words(rules)
     bytes_of = {relative: project.raw(relative) for relative in project.paths}
-    direct = {r for r, raw in bytes_of.items() if words.search(raw) and (b"torch" in raw or b"import" in raw)}
-    stems = {_stem(r) for r in direct}
+    direct = {r for r, raw in bytes_of.items() if (b"torch" in raw or b"import" in raw) and words.search(raw)}
+    tree = project.files.tree
     chosen = set(direct)
-    if stems:
-        names = re.compile(rb"\b(?:" + b"|".join(re.escape(s.encode()) for s in sorted(stems)) + rb")\b")
-        imports = re.compile(rb"^[ \t]*(?:from|import)[ \t][^\n]*", re.MULTILINE)
-        for relative, raw in bytes_of.items():
-            if relative not in chosen and any(names.search(line) for line in imports.findall(raw)):
-                chosen.add(relative)
+    for relative, raw in bytes_of.items():
+        if relative not in direct and any(found in direct for found in _imports(tree, relative, raw)):
+            chosen.add(relative)
     return sorted(chosen)
 
 
-def _stem(relative: str) -> str:
-    *folders, name = relative.split("/")
-    if name == "__init__.py" and folders:
-        return folders[-1]
-    return name.removesuffix(".py")
+def _words(rules: list[Rule]) -> re.Pattern[bytes]:
+    words = sorted({re.escape(word) for rule in rules for word in rule.gate}, key=len, reverse=True)
+    return re.compile(b"|".join(words))
 
 
-def _unreached(project: Project, relative: str, entered: set[Definition]) -> set[Definition]:
+_FROM = re.compile(rb"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
+_IMPORT = re.compile(rb"^[ \t]*import[ \t]+([^\n#]+)", re.MULTILINE)
+
+
+def _imports(tree: Tree, relative: str, raw: bytes) -> Iterable[str]:
+    """The files of the tree that a file imports, by a look at its text."""
+    importer = PurePosixPath(relative)
+    for source, names in _FROM.findall(raw):
+        module = source.decode(errors="replace")
+        dots = len(module) - len(module.lstrip("."))
+        if dots:
+            found = tree.resolve_relative(module[dots:] or None, dots, importer)
+        elif module.partition(".")[0] in NEVER_OF_THE_TREE:
+            continue
+        else:
+            found = tree.resolve(module, importer)
+        if found is None:
+            continue
+        yield found
+        if found.endswith(("/", "__init__.py")):
+            folder = found.removesuffix("__init__.py")
+            for name in re.findall(rb"\w+", names):
+                member = tree.at(folder + name.decode(errors="replace"))
+                if member is not None:
+                    yield member
+    for modules in _IMPORT.findall(raw):
+        for part in modules.split(b","):
+            name = part.split()[0].decode(errors="replace") if part.split() else ""
+            if name and name.partition(".")[0] not in NEVER_OF_THE_TREE:
+                found = tree.resolve(name, importer)
+                if found is not None:
+                    yield found
+
+
+def _unreached(
+    project: Project, relative: str, entered: set[Definition], words: re.Pattern[bytes]
+) -> set[Definition]:
+    """The functions of a file that no run entered, in the definitions that may matter or that use one of those."""
     file = project.files.file(relative)
     if file is None:
         return set()
+    lines = project.raw(relative).splitlines(keepends=True)
+    segments: list[tuple[ast.stmt, bytes]] = []
+    for statement in file.tree.body:
+        if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)):
+            segments.append((statement, b"".join(lines[statement.lineno - 1 : statement.end_lineno])))
+    chosen = [statement for statement, text in segments if words.search(text)]
+    if chosen:
+        names = re.compile(rb"\b(?:" + b"|".join(re.escape(s.name.encode()) for s in chosen) + rb")\b")  # type: ignore[attr-defined]
+        chosen += [statement for statement, text in segments if statement not in chosen and names.search(text)]
     return {
         (relative, node.lineno, node.col_offset)
-        for node in ast.walk(file.tree)
+        for statement in chosen
+        for node in ast.walk(statement)
         if isinstance(node, _FUNCTIONS) and (relative, node.lineno, node.col_offset) not in entered
     }
 

@@ -40,7 +40,7 @@ class Project:
     def files(self) -> Files:
         """The parsed files."""
         if self._files is None:
-            self._files = Files(Tree(self.paths, self.display), self._read)
+            self._files = Files(Tree(self.paths, self.display, self.root.name), self._read)
         return self._files
 
     def parsed(self, shown: str) -> ParsedFile | None:

@@ -51,9 +51,7 @@ def wrap_expression(node: cst.BaseExpression, prefix: str, suffix: str) -> cst.B
     Raises EditError if that is no expression.
     """
     template = parse_expression(f"{prefix}{_PLACEHOLDER}{suffix}")
-    outer = 0 if isinstance(node, (cst.Tuple, cst.GeneratorExp)) and len(node.lpar) == 1 else len(node.lpar)
-    if outer and isinstance(node, (cst.Tuple, cst.GeneratorExp)):
-        outer -= 1
+    outer = len(node.lpar) - _own_parentheses(node)
     inner = node.with_changes(lpar=node.lpar[outer:], rpar=node.rpar[: len(node.rpar) - outer])
     code = cst.Module([]).code_for_node(inner)
     if _same(f"{prefix}{code}{suffix}", f"{prefix}({code}\n){suffix}"):
@@ -70,7 +68,7 @@ def replace_expression(node: cst.BaseExpression, code: str) -> cst.BaseExpressio
     Raises EditError if ``code`` is no expression.
     """
     new = parse_expression(code)
-    own = 1 if isinstance(node, (cst.Tuple, cst.GeneratorExp)) else 0
+    own = _own_parentheses(node)
     lpar, rpar = node.lpar[: len(node.lpar) - own], node.rpar[own:]
     return new.with_changes(lpar=(*lpar, *new.lpar), rpar=(*new.rpar, *rpar))
 
@@ -100,6 +98,11 @@ def parse_expression(code: str) -> cst.BaseExpression:
         return cst.parse_expression(code)
     except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
         raise EditError(f"{code!r} is not an expression") from error
+
+
+def _own_parentheses(node: cst.BaseExpression) -> int:
+    """How many of the parentheses around ``node`` are a part of it to Python."""
+    return 1 if node.lpar and isinstance(node, (cst.Tuple, cst.GeneratorExp)) else 0
 
 
 class _Fill(cst.CSTTransformer):

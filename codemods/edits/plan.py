@@ -28,7 +28,7 @@ from codemods.edits.model import (
 )
 from codemods.edits.source import Source, StatementNode, describe
 from codemods.edits.statements import parse_statements
-from codemods.edits.suites import Insertion, SuiteChanges, Where, Wrap, statements_of
+from codemods.edits.suites import Insertion, SuiteChanges, Where, Wrap
 from codemods.edits.whitespace import Lines, Statement
 from codemods.findings import Span
 
@@ -98,14 +98,12 @@ class _Planner:
         self.source = source
         self.plan = Plan()
         self.taken_away: list[ast.stmt] = []
-        # Nodes that edits need to find where they are, each with what asks for it.
-        self.inner: list[tuple[cst.CSTNode, str]] = []
-        self.anchors: list[tuple[cst.CSTNode, str]] = []
-        self.codes: list[tuple[str, Place]] = []
-        self.pending: list[Edit] = []
+        # Nodes that edits need to find where they are, each with what it is to them.
+        self.targets: list[tuple[cst.CSTNode, str]] = []
+        self.with_code: list[Edit] = []
         self.import_limits: dict[str, int] = {}
         self.bindings = Bindings(source.tree, source.ast_parents)
-        self.top: list[tuple[TopLevelPlace, Insertion]] = []
+        self.at_top: list[Insertion] = []
         self.helpers: dict[str, str] = {}
 
     def add(self, edit: Edit) -> None:
@@ -138,11 +136,11 @@ class _Planner:
             if anchor is node or node in source.ancestors(anchor):
                 raise EditError(f"the statement at {describe(edit.target)} is to be moved into or next to itself")
         else:
-            self.pending.append(edit)
+            self.with_code.append(edit)
 
     def finish(self) -> Plan:
         self.bindings = Bindings(self.source.tree, self.source.ast_parents, self.taken_away)
-        for edit in self.pending:
+        for edit in self.with_code:
             self._add_code(edit)
         for name, limit in self.import_limits.items():
             code = f"import {MODULE}" if name == MODULE else f"import {MODULE} as {name}"
@@ -235,7 +233,7 @@ class _Planner:
             raise EditError(f"no statement with a body at {describe(anchor)}")
         changes = self.plan.suites.setdefault(suite, SuiteChanges())
         (changes.first if where == "first-in" else changes.last).append(insertion)
-        self.inner.append((suite, "an insertion"))
+        self._target(suite, "the place of an insertion")
         return node
 
     def _insert_at_top(self, place: TopLevelPlace, code: str) -> None:
@@ -250,9 +248,8 @@ class _Planner:
         side = changes.before if place.where == "before" else changes.after
         present = side.setdefault(node, [])
         # Above what edits put there: they may use it.
-        count = sum(other in (item for _, item in self.top) for other in present)
-        present.insert(count, insertion)
-        self.top.append((place, insertion))
+        present.insert(sum(other in self.at_top for other in present), insertion)
+        self.at_top.append(insertion)
 
     def _parsed(self, code: str) -> tuple[Sequence[Statement], Lines]:
         return parse_statements(code, self.source.module.default_newline)
@@ -266,7 +263,7 @@ class _Planner:
         return self.plan.suites.setdefault(self.source.suite_of(statement), SuiteChanges())
 
     def _target(self, node: cst.CSTNode, what: str) -> None:
-        self.inner.append((node, what))
+        self.targets.append((node, what))
 
     def _resolved(self, code: str, place: Place) -> str:
         """``code`` with names for ``{torch}`` that hold at ``place``."""
@@ -275,7 +272,8 @@ class _Planner:
         name = self.bindings.module_at(place)
         if name is not None:
             return code.replace(_TORCH, name)
-        attributes = {attribute: self.bindings.attribute_at(place, attribute) for attribute in _attributes(code)}
+        names = set(_TORCH_ATTRIBUTE.findall(code))
+        attributes = {attribute: self.bindings.attribute_at(place, attribute) for attribute in names}
         if all(attributes.values()) and _TORCH not in _TORCH_ATTRIBUTE.sub("", code):
             return _TORCH_ATTRIBUTE.sub(lambda match: attributes[match[1]] or "", code)
         name = self.bindings.free_name(place)
@@ -293,26 +291,17 @@ class _Planner:
         return index + 1 if place.where == "after" and node is place.node else index
 
     def _check(self) -> None:
+        """Refuse contradictions. What is removed takes along edits within it, but not what others put there."""
         plan = self.plan
+        if plan.removed & plan.moved:
+            raise EditError("a statement is to be both removed and moved")
         for suite, changes in plan.suites.items():
-            if plan.removed & plan.moved:
-                raise EditError("a statement is to be both removed and moved")
             inserted_into = changes.before or changes.after or changes.first or changes.last
             if inserted_into and any(node in plan.removed for node in self.source.ancestors(suite)):
                 raise EditError("statements are to be put into a statement that is to be removed")
-            assert isinstance(suite, (cst.Module, cst.IndentedBlock, cst.SimpleStatementSuite))
-            assert changes.removed <= set(statements_of(suite))
-        for node, what in self.inner:
+        for node, what in self.targets:
             if any(ancestor in plan.replacements for ancestor in self.source.ancestors(node)):
                 raise EditError(f"{what} is part of an expression that is to be replaced")
             if node in plan.replacements and node in plan.arguments:
                 raise EditError("a call is to lose an argument and to be replaced")
             _touch(plan, self.source, node)
-            plan.touched.update(self._suite_if_statement(node))
-
-    def _suite_if_statement(self, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
-        return [node, *self.source.ancestors(node)]
-
-
-def _attributes(code: str) -> set[str]:
-    return set(_TORCH_ATTRIBUTE.findall(code))

@@ -11,7 +11,7 @@ from codemods.graph.arguments import Arguments
 from codemods.graph.core import ITEMS, MAX_DEPTH, MAX_RECURSION, REST
 from codemods.graph.program import ClassInfo
 from codemods.graph.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
-from codemods.graph.state import Key, State, written_since
+from codemods.graph.state import CLEARED, Key, State, written_since
 from codemods.graph.torch_model import TorchModel
 from codemods.graph.trace import Frame, Storing
 from codemods.graph.values import (
@@ -132,6 +132,8 @@ class Calls(TorchModel):
             member = instance.cls.find("forward")
             first = self.clock + 1
             grad = self.s.grad
+            for hook in self.s.get((instance.oid, "pre-hooks")) or ():
+                self.call_value(hook, Arguments(None, [instance, Tuple(tuple(args.positional))]), at)
             if isinstance(member, Function):
                 result = self.call_function(member, args, at, receiver=instance)
             else:
@@ -171,10 +173,11 @@ class Calls(TorchModel):
             receiver is not None and self.is_module(receiver) and not self.entering_root
         )
         frame.root, self.entering_root = self.entering_root, False
-        if not frame.root:
+        if not frame.root and definition not in self.active:
+            # a function that only calls itself is called by nobody
             self.called[definition] = function.file
         frame.receiver = receiver
-        frame.module_globals = function.file.globals_id
+        frame.module_globals = function.module_globals
         frame.birth = self.tick()
         saved_grad = self.s.grad
         self.trace.frames.append(frame)
@@ -194,15 +197,39 @@ class Calls(TorchModel):
             result = self._run(frame, definition)
         else:
             result = self._run_and_remember(key, args, receiver, frame, definition)
+        marker = self._cache_of(definition)
+        if marker is not None:
+            result = self._kept(result, marker)
         frame.end = self.tick()
         if function.grad_mode != "" or self.s.grad is not saved_grad:
             self._leave_grad(function, saved_grad)
         return result
 
+    def _cache_of(self, definition: ast.AST) -> Unseen | None:
+        """What stands for the results of a function whose decorator hands the same result out again."""
+        if definition not in self.caches:
+            texts = [ast.unparse(d) for d in getattr(definition, "decorator_list", ())]
+            again = any("cache" in text or "memo" in text for text in texts)
+            self.caches[definition] = Unseen("call", getattr(definition, "name", "")) if again else None
+        return self.caches[definition]
+
+    def _kept(self, value: Value, marker: Unseen) -> Value:
+        """A result that later calls may give again."""
+        for node in self.nodes_of(value):
+            if not node.leaf:
+                node.shadow = (marker, *node.shadow)
+        if isinstance(value, Tensor):
+            return replace(value, shadow=(marker, *value.shadow))
+        if isinstance(value, Unknown):
+            value.shadow = (marker, *value.shadow)
+        if isinstance(value, Tuple):
+            return Tuple(tuple(self._kept(item, marker) for item in value.items))
+        return value
+
     # remembered calls
 
     def _memo_key(self, function: Function, args: Arguments, receiver: Value | None) -> Any:
-        if args.more or function.closure or function.grad_mode != "":
+        if args.more or function.closure or function.grad_mode != "" or self._cache_of(function.definition) is not None:
             return None
         parts = [signature(v) for v in args.positional] + [(k, signature(v)) for k, v in sorted(args.keywords.items())]
         if None in parts or any(isinstance(p, tuple) and p[-1] is None for p in parts):
@@ -213,8 +240,8 @@ class Calls(TorchModel):
         memo = self.memos.get(key)
         if memo is None:
             return None
-        cells = self.s.cells
-        if any(cells.get(cell) is not value for cell, value in memo.reads.items()):
+        peek = self.s.peek
+        if any(peek(cell) is not value for cell, value in memo.reads.items()):
             return None
         if self.s.reads is not None:
             for cell, value in memo.reads.items():
@@ -264,8 +291,8 @@ class Calls(TorchModel):
         if any(isinstance(o, Unseen) and id(o) not in given for o in self.shadow_of([result])):
             # it made something that cannot be seen, which is another thing each time
             return result
-        cells = self.s.cells
-        if any(0 < cell[0] < first_oid and (cell not in reads or cells.get(cell) is not reads[cell]) for cell in written):
+        peek = self.s.peek
+        if any(0 < cell[0] < first_oid and (cell not in reads or peek(cell) is not reads[cell]) for cell in written):
             return result
         kept = {cell: value for cell, value in reads.items() if cell[0] < first_oid}
         for value in kept.values():
@@ -407,13 +434,7 @@ class Calls(TorchModel):
         if isinstance(init, Function):
             self.call_function(init, args, at, receiver=made)
         else:
-            fields = [
-                s.target.id
-                for base in reversed(info.mro())
-                for s in base.node.body
-                if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
-            ]
-            for name, value in zip(fields, args.positional, strict=False):
+            for name, value in zip(info.fields(), args.positional, strict=False):
                 self.set_attribute(made, name, value, at)
             for name, value in args.keywords.items():
                 self.set_attribute(made, name, value, at)
@@ -502,13 +523,13 @@ class Calls(TorchModel):
                     return child
                 return Method(receiver, None, name)
         if isinstance(receiver, Instance) and receiver.cls.family.startswith("external"):
-            made = self.unknown(name)
+            made = self.lost(name, "attribute")
             self.s.set((receiver.oid, name), made)
             return made
         if isinstance(receiver, Instance):
             if name.startswith("__"):
                 return self.unknown(name)
-            made = self.unknown(name)
+            made = self.lost(name, "attribute")
             # remembered, so that what is learned about it is learned once
             self.s.set((receiver.oid, name), made)
             self.attributes.setdefault(receiver.oid, set()).add(name)
@@ -538,9 +559,8 @@ class Calls(TorchModel):
             member = receiver.members[name] = self.unknown(f"{receiver.origin}.{name}", data=receiver.data)
             # an element of an argument is as attached as the argument; its attributes are settings most often
             inherited = name != "data" and (name.startswith("[") or None)
-            member.shadow = tuple(
-                o for o in receiver.shadow if isinstance(o, Unseen) and (inherited or (inherited is None and o.kind == "call"))
-            )
+            unseen = [o for o in receiver.shadow if isinstance(o, Unseen)]
+            member.shadow = tuple(o for o in unseen if inherited or (inherited is None and o.kind == "call"))
         return member
 
     def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
@@ -734,6 +754,11 @@ class Calls(TorchModel):
         ):
             receiver.module = Module(self.new_oid(), "", self.leaf(at, receiver.origin))
             return self.module_method_of_unknown(receiver, name, args, at)
+        if name == "step" and receiver.origin.startswith("torch.optim.lr_scheduler"):
+            for value in args.all():
+                # ReduceLROnPlateau compares it with earlier ones
+                self.use(value, "call:scheduler.step", at)
+            return NONE
         if name == "step" and (args.empty or any(isinstance(v, (Function, Method)) for v in args.all())):
             return self.optimizer_method(receiver, "step", args, at)
         if name == "zero_grad":
@@ -819,11 +844,11 @@ class Calls(TorchModel):
             options = [o for o in container.options if not (isinstance(o, Const) and o.value is None)]
             found = [self.get_item(o, key, at) for o in options]
             result = self._one_of(found)
-            return result if result is not None else self.unknown("item")
+            return result if result is not None else self.lost()
         if isinstance(container, Tuple):
             if isinstance(key, Const) and isinstance(key.value, int) and -len(container.items) <= key.value < len(container.items):
                 return container.items[key.value]
-            return self._one_of(list(container.items)) or self.unknown("item")
+            return self._one_of(list(container.items)) or self.lost()
         if isinstance(container, (Sequence, Module)) and not (isinstance(container, Module) and not container.name):
             items = self.s.get((container.oid, ITEMS)) or ()
             rest = self.s.get((container.oid, REST))
@@ -834,7 +859,7 @@ class Calls(TorchModel):
             if value is not None:
                 self.read(value, Carrier("element", container.oid, ""), at)
                 return value
-            return self.unknown("item")
+            return self.lost()
         if isinstance(container, Mapping):
             value = None
             if isinstance(key, Const):
@@ -851,7 +876,7 @@ class Calls(TorchModel):
             if value is not None:
                 self.read(value, Carrier("element", container.oid, str(getattr(key, "value", ""))), at)
                 return value
-            return self.unknown("item")
+            return self.lost()
         if isinstance(container, Tensor):
             return self.tensor_op(at, "getitem", [container], saves=False)
         if isinstance(container, Unknown):
@@ -919,7 +944,10 @@ class Calls(TorchModel):
         held = tuple(dict.fromkeys(self.nodes_of(container))) if nodes else ()
         parts = tuple(self.parts_of(expression)) if nodes else ()
         self.trace.storings.append(
-            Storing(self.place(at), container, expression, value, method, self.s.grad, nodes, held, parts)
+            Storing(
+                self.place(at), container, expression, value, method, self.s.grad, nodes, held, parts,
+                self.born.get(getattr(container, "oid", 0), self.clock),
+            )  # fmt: skip
         )
 
     def parts_of(self, expression: ast.expr) -> list[tuple[ast.expr, Value]]:
@@ -965,9 +993,12 @@ class Calls(TorchModel):
                 elif isinstance(at, ast.AugAssign):
                     self._note_storing(container, at.value, value, name, at)
                 return NONE
+            if name in ("clear", "pop", "popleft", "remove"):
+                self.trace.emptied.append((container.oid, self.clock))
             if name == "clear":
                 self.s.set((container.oid, ITEMS), ())
                 self.s.delete((container.oid, REST))
+                self.s.set((container.oid, CLEARED), self.tick())
                 return NONE
             if name in ("pop", "popleft", "popitem"):
                 rest = self.s.get((container.oid, REST))
@@ -977,7 +1008,7 @@ class Calls(TorchModel):
                     value = items[0] if at_front else items[-1]
                     self.read(value, Carrier("element", container.oid, ""), at)
                     return value
-                return self._one_of(self.elements(container)) or self.unknown("item")
+                return self._one_of(self.elements(container)) or self.lost()
             if name == "copy":
                 return self.new_sequence(list(items), self.s.get((container.oid, REST)))
             if name in ("sort", "reverse", "remove", "index", "count"):
@@ -1012,6 +1043,7 @@ class Calls(TorchModel):
                     self.put_item(container, Const(key_name), value)
                 return NONE
             if name == "clear":
+                self.trace.emptied.append((container.oid, self.clock))
                 for key in self.mapping_keys(container):
                     self.s.delete((container.oid, key))
                 return NONE
@@ -1068,7 +1100,7 @@ class Calls(TorchModel):
         if name == "getattr" and len(given) >= 2:
             if isinstance(given[1], Const) and isinstance(given[1].value, str):
                 return self.get_attribute(given[0], given[1].value, at)
-            return self.unknown("getattr")
+            return self.lost("getattr")
         if name == "setattr" and len(given) >= 3:
             if isinstance(given[1], Const) and isinstance(given[1].value, str):
                 self.set_attribute(given[0], given[1].value, given[2], at)
@@ -1092,7 +1124,11 @@ class Calls(TorchModel):
             elements = self.elements(first) if not isinstance(first, (Tensor, Unknown)) else [first]
             start = [given[1]] if len(given) > 1 else []
             if not any(self.nodes_of(v) for v in (*elements, *start)):
-                return NUMBER if not elements or all(isinstance(v, (Plain, Const)) for v in elements) else self.unknown("sum")
+                if not elements or all(isinstance(v, (Plain, Const)) for v in elements):
+                    return NUMBER
+                total = self.unknown("sum")
+                total.shadow = self.shadow_of([*elements, *start])
+                return total
             scalar = all(self.is_scalar(v) for v in (*elements, *start)) and not isinstance(first, (Tensor, Unknown))
             return self.tensor_op(at, "sum", [*elements, *start], saves=False, scalar=scalar)
         if name in ("max", "min"):
@@ -1103,12 +1139,15 @@ class Calls(TorchModel):
         if name in ("abs", "pow", "round", "divmod"):
             if first is not None and self.nodes_of(first):
                 return self.tensor_op(at, name, given, scalar=self.is_scalar(first))
-            return NUMBER
+            shadow = self.shadow_of(given)
+            return Tensor(None, shadow=shadow) if any(isinstance(o, Unseen) for o in shadow) else NUMBER
         if name in ("range",):
             return self.unknown("range", data=True) if not given else Plain("range")
         if name in ("enumerate", "zip", "map", "filter", "next"):
             return self._iteration_builtin(name, args, at)
-        if name in ("vars", "dir", "locals", "globals"):
+        if name in ("vars", "locals", "globals"):
+            return self.lost(name)
+        if name == "dir":
             return self.unknown(name)
         if name in ("any", "all"):
             self.use(first, "truth", at)
@@ -1191,7 +1230,29 @@ class Calls(TorchModel):
                 return Const(False)
         if isinstance(value, Mapping) and "builtins.dict" in paths:
             return Const(True)
+        if isinstance(value, (Instance, Module)):
+            answers = {self._is_of(value, w) for w in wanted}
+            if True in answers:
+                return Const(True)
+            if answers == {False}:
+                return Const(False)
         return NUMBER
+
+    @staticmethod
+    def _is_of(value: Instance | Module, kind: Value) -> bool | None:
+        """Whether an object is of a class, None where that cannot be seen."""
+        if isinstance(value, Module):
+            if isinstance(kind, Class):
+                return False if value.name else None
+            if isinstance(kind, Library) and value.name:
+                return True if kind.path == "torch.nn.Module" else kind.path == f"torch.nn.{value.name}" or None
+            return None
+        order = value.cls.mro()
+        if isinstance(kind, Class):
+            if kind.info in order:
+                return True
+            return None if value.cls.family.startswith("external") else False
+        return None
 
     def _hasattr(self, given: list[Value]) -> Value:
         if len(given) == 2 and isinstance(given[0], Instance) and isinstance(given[1], Const):

@@ -9,7 +9,7 @@ from typing import Any
 from codemods.graph.arguments import Arguments
 from codemods.graph.program import ClassInfo, ParsedFile
 from codemods.graph.memo import Memo
-from codemods.graph.state import Key, State, merge
+from codemods.graph.state import FROZEN, Key, State, merge
 from codemods.graph.trace import Forward, Frame, Mark, Place, Reading, Step, Trace, Walk
 from codemods.graph.values import (
     NONE,
@@ -40,8 +40,9 @@ MAX_OPTIONS = 12
 MAX_DEPTH = 24
 MAX_RECURSION = 2
 MAX_UNSEEN = 16
-ITEMS = "items"
-REST = "rest"
+ITEMS = "[items]"
+REST = "[rest]"
+"""Cells of containers; no attribute can be called so."""
 
 
 class BudgetEnded(Exception):
@@ -73,8 +74,11 @@ class Core:
         self.active: list[ast.AST] = []
         self.values: dict[ast.expr, Value] = {}
         """What each expression gave when it was evaluated last."""
+        self.born: dict[int, int] = {}
+        """The moment at which each list and dict was made."""
         self.memos: dict[Any, Memo] = {}
         self.generators: dict[ast.AST, bool] = {}
+        self.caches: dict[ast.AST, Unseen | None] = {}
         self.written: set[Key] | None = None
         """The cells that the call that ended last has written."""
         self.entering_root = False
@@ -131,8 +135,10 @@ class Core:
         label: str = "",
     ) -> Node | None:
         """Record an operation; None if recording is off or nothing that it is computed from has a history."""
-        unique = tuple(dict.fromkeys(parents))
-        if not unique or self.s.grad is False:
+        if self.s.grad is False:
+            return None
+        unique = tuple(p for p in dict.fromkeys(parents) if p.kind != "leaf" or not self.frozen(p))
+        if not unique:
             return None
         sure = any(p.certain for p in unique) if certain is None else certain
         if self.s.grad is None:
@@ -203,6 +209,12 @@ class Core:
         made.shadow = tuple(o for o in self.shadow_of(given) if isinstance(o, Unseen))
         if made.node is not None:
             made.node.shadow = made.shadow
+        return made
+
+    def lost(self, name: str = "item", kind: str = "lost") -> Unknown:
+        """Something that is there, but that the simulation cannot name: it may carry any graph made before."""
+        made = self.unknown(name)
+        made.shadow = (Unseen(kind, name),)
         return made
 
     @staticmethod
@@ -323,13 +335,13 @@ class Core:
 
     def frozen(self, leaf: Node) -> bool:
         """Whether ``requires_grad = False`` was set on what the leaf stands for."""
-        return self.s.get((-leaf.birth, "frozen")) is True
+        return self.s.get((-leaf.birth, FROZEN)) is True
 
     def freeze(self, owner: Value, frozen: bool | None) -> None:
         """Set ``requires_grad`` of all parameters of ``owner``; None where it cannot be seen which way."""
         value = {True: True, False: False, None: "maybe"}[frozen]
         for leaf in self._all_leaves(owner, set()):
-            self.s.set((-leaf.birth, "frozen"), value)
+            self.s.set((-leaf.birth, FROZEN), value)
 
     def _all_leaves(self, owner: Value, seen: set[int]) -> Iterator[Node]:
         if isinstance(owner, Join):
@@ -417,6 +429,24 @@ class Core:
         """Record that a value goes where code that cannot be seen may back-propagate it."""
         for node in self.nodes_of(value):
             node.escapes.append(how)
+
+    def replace_everywhere(self, old: Value, new: Value) -> None:
+        """Something was changed in place: whatever holds ``old`` holds ``new`` now."""
+
+        def replaced(value: Value) -> Value:
+            if value is old:
+                return new
+            if isinstance(value, Tuple) and any(replaced(v) is not v for v in value.items):
+                return Tuple(tuple(replaced(v) for v in value.items))
+            return value
+
+        for key, content in list(self.s.cells.items()):
+            if isinstance(content, tuple):
+                changed: Any = tuple(replaced(v) if isinstance(v, Value) else v for v in content)
+                if any(a is not b for a, b in zip(changed, content, strict=True)):
+                    self.s.set(key, changed)
+            elif isinstance(content, Value) and replaced(content) is not content:
+                self.s.set(key, replaced(content))
 
     def stored(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
         """Record that a carrier now holds a value."""

@@ -418,6 +418,8 @@ class Expressions(Calls):
         name = function.attr
         if not name.endswith("_") or name.startswith("_") or name in ("requires_grad_",) and self.nodes_of(receiver):
             return
+        if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
+            self.replace_everywhere(receiver, result)
         if isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):
             if isinstance(function.value, ast.Name | ast.Attribute | ast.Subscript):
                 target = function.value
@@ -481,6 +483,8 @@ class Expressions(Calls):
             rest = self.s.get((value.oid, REST))
             if value.kind == "turns" and len(items) == 2:
                 return items
+            if value.kind == "modules":
+                return items
             if rest is not None:
                 items += [rest, rest]
             for item in items:
@@ -509,6 +513,9 @@ class Expressions(Calls):
         if isinstance(value, Module) and value.name in ("ModuleList", "Sequential", "ParameterList"):
             items = list(self.s.get((value.oid, ITEMS)) or ())
             rest = self.s.get((value.oid, REST))
+            if not items and rest is None:
+                # filled in a way that was not followed
+                return [self.lost("layer", "call"), self.lost("layer", "call")]
             return self._two([*items, *([rest] if rest is not None else [])])
         if isinstance(value, Parameters):
             element = Parameters(value.owner, element=True)
@@ -532,11 +539,11 @@ class Expressions(Calls):
             stored = self.s.get((value.oid, "[]"))
             if isinstance(stored, Value):
                 return [stored, stored]
-            turns = [self.unknown("item", data=True), self.unknown("item", data=True)]
-            for turn in turns:
-                # an argument that is gone through is a loader most often; what an unseen call made need not be
-                turn.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind == "call")
-            return turns
+            first, second = self.unknown("item", data=True), self.unknown("item", data=True)
+            # an argument that is gone through is a loader most often; what an unseen call made need not be
+            first.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind == "call")
+            second.shadow = first.shadow
+            return [first, second]
         if isinstance(value, (Library, TreeModule)):
             return [self.unknown("item", data=True), self.unknown("item", data=True)]
         return [DATA, DATA]

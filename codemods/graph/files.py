@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
+from codemods.graph.modules import Modules
 from codemods.graph.program import ParsedFile, Tree
 
 
@@ -17,7 +18,7 @@ class Files:
         self.tree = tree
         self.read = read
         self.parsed: dict[str, ParsedFile | None] = {}
-        self.imported: set[str] = set()
+        self.modules = Modules()
 
     def file(self, relative: str) -> ParsedFile | None:
         """The parsed file at ``relative``, None if it does not parse."""
@@ -30,23 +31,14 @@ class Files:
             )
         return self.parsed[relative]
 
-    def _found(self, resolved: str | None) -> ParsedFile | str | None:
-        if resolved is None:
-            return None
-        if resolved.endswith("/"):
-            return resolved
-        file = self.file(resolved)
-        self.imported.add(resolved)
-        return file
+    def import_module(self, module: str, importer: ParsedFile) -> str | None:
+        """What ``import module`` means in ``importer``: a file, a folder (with ``/`` behind it), None outside the tree."""
+        return self.tree.resolve(module, importer.relative)
 
-    def import_module(self, module: str, importer: ParsedFile) -> ParsedFile | str | None:
-        """What ``import module`` means in ``importer``: a file, the folder of a package, or None outside the tree."""
-        return self._found(self.tree.resolve(module, importer.relative))
-
-    def import_relative(self, module: str | None, level: int, importer: ParsedFile) -> ParsedFile | str | None:
+    def import_relative(self, module: str | None, level: int, importer: ParsedFile) -> str | None:
         """The same for relative imports."""
-        return self._found(self.tree.resolve_relative(module, level, importer.relative))
+        return self.tree.resolve_relative(module, level, importer.relative)
 
-    def member_file(self, package: str, name: str) -> ParsedFile | str | None:
+    def member_file(self, package: str, name: str) -> str | None:
         """The file or folder ``name`` in a package's folder."""
-        return self._found(self.tree.at(f"{package}/{name}" if package else name))
+        return self.tree.at(f"{package}/{name}" if package else name)

@@ -15,8 +15,9 @@ from typing import Protocol
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
-from codemods.graph.core import BudgetEnded
+from codemods.graph.core import ITEMS, REST, BudgetEnded
 from codemods.graph.expressions import Expressions
+from codemods.graph.modules import Modules
 from codemods.graph.program import ClassInfo, ParsedFile
 from codemods.graph.state import Key, State
 from codemods.graph.torch_model import canonical
@@ -29,6 +30,7 @@ from codemods.graph.values import (
     Const,
     Function,
     GradMode,
+    Imported,
     Instance,
     Join,
     Library,
@@ -48,20 +50,30 @@ from codemods.graph.values import (
 
 _BUILTINS = frozenset(dir(builtins))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LOAD_BUDGET = 60_000
+NEVER_OF_THE_TREE = frozenset({"torch", "torchvision", "numpy", "__future__", "typing"})
+"""What these names mean is known, also in a tree that holds a copy of them."""
 
 
 class Importer(Protocol):
     """Where the machine gets files from."""
 
-    def import_module(self, module: str, importer: ParsedFile) -> ParsedFile | str | None:
+    modules: Modules
+    """What imports have left so far."""
+
+    def file(self, relative: str) -> ParsedFile | None:
+        """The parsed file at a path below the root, None if it does not parse."""
+        ...
+
+    def import_module(self, module: str, importer: ParsedFile) -> str | None:
         """The file of ``import module``, the folder of a package without ``__init__``, or None outside the tree."""
         ...
 
-    def import_relative(self, module: str | None, level: int, importer: ParsedFile) -> ParsedFile | str | None:
+    def import_relative(self, module: str | None, level: int, importer: ParsedFile) -> str | None:
         """The same for relative imports."""
         ...
 
-    def member_file(self, package: str, name: str) -> ParsedFile | str | None:
+    def member_file(self, package: str, name: str) -> str | None:
         """The file or folder ``name`` in a package's folder."""
         ...
 
@@ -72,17 +84,21 @@ class Machine(Expressions):
     def __init__(self, importer: Importer, budget: int = 150_000) -> None:
         super().__init__(budget)
         self.importer = importer
+        modules = self.modules = importer.modules
+        modules.clean()
+        self.s = State.empty(modules.cells)
+        self.clock, self.oids = modules.clock, modules.oids
+        self.attributes = dict(modules.attributes)
         self.returns: list[tuple[State, Value]] = []
         self.breaks: list[State] = []
         self.continues: list[State] = []
         self.raises: list[State] = []
         self.raises_here = False
-        self.loaded: dict[str, int] = {}
         self.narrowed: list[tuple[Key, Value, Value]] = []
         """What the branch that begins now knows of cells: key, what it holds on all paths, what it holds here."""
-        self.closures: dict[int, int] = {}
+        self.closures: dict[int, int] = dict(modules.closures)
         """The enclosing frame of each frame that a function closes over."""
-        self.stars: dict[int, list[str]] = {}
+        self.stars: dict[int, list[str]] = dict(modules.stars)
         """Libraries that a module star-imports."""
 
     # roots
@@ -100,10 +116,8 @@ class Machine(Expressions):
         itself.
         """
         self.trace = Trace(file.path)
-        self._guard(lambda: self._run_module(file, file.relative.stem))
-        if not self.trace.complete:
-            return [self.trace]
-        frame = self.trace.frames[0]
+        frame = Frame(self._load(file), file, None, None, 0)
+        frame.module_globals = frame.fid
         traces = []
         for statement in file.tree.body:
             inside = {m for m in ast.walk(statement) if m in wanted}
@@ -120,12 +134,15 @@ class Machine(Expressions):
     def _guard(self, run: Callable[[], object]) -> None:
         try:
             run()
+            self.modules.clock, self.modules.oids = self.clock, self.oids
         except BudgetEnded:
+            self.modules.clock, self.modules.oids = self.clock, self.oids
             self.trace.complete = False
             where = self.frame.statement if self.frame is not None else None
             path = self.frame.file.path if self.frame is not None else self.trace.root
             self.trace.notes.append(f"{path}:{getattr(where, 'lineno', 0)}: the budget of this run ended here")
         except RecursionError:
+            self.modules.clock, self.modules.oids = self.clock, self.oids
             self.trace.complete = False
             self.trace.notes.append(f"{self.trace.root}: nested too deeply to be followed")
 
@@ -141,8 +158,6 @@ class Machine(Expressions):
     def _module_frame(self, file: ParsedFile) -> Frame:
         fid = self.new_oid()
         self.looked_at.add(file.relative.as_posix())
-        file.globals_id = fid
-        self.loaded[file.path] = fid
         frame = Frame(fid, file, None, None, 0)
         frame.module_globals = fid
         frame.birth = self.tick()
@@ -226,17 +241,23 @@ class Machine(Expressions):
         assert frame is not None
         if name not in frame.globals and name in frame.names:
             value = self.s.get((frame.fid, name))
+            if isinstance(value, Imported):
+                return self.module_member(value.module, value.name)
             if isinstance(value, Value):
                 self.read(value, Carrier("local", frame.fid, name), at)
                 return value
         fid = frame.function.closure if frame.function is not None else 0
         while fid:
             value = self.s.get((fid, name))
+            if isinstance(value, Imported):
+                return self.module_member(value.module, value.name)
             if isinstance(value, Value):
                 self.read(value, Carrier("local", fid, name), at)
                 return value
             fid = self.closures.get(fid, 0)
         value = self.s.get((frame.module_globals, name))
+        if isinstance(value, Imported):
+            return self.module_member(value.module, value.name)
         if isinstance(value, Value):
             self.read(value, Carrier("global", frame.module_globals, name), at)
             return value
@@ -255,7 +276,7 @@ class Machine(Expressions):
             kind = "global"
         elif name in frame.nonlocals:
             fid = frame.function.closure
-            while fid and (fid, name) not in self.s.cells:
+            while fid and self.s.peek((fid, name)) is None:
                 fid = self.closures.get(fid, 0)
             key = (fid or frame.fid, name)
             kind = "local"
@@ -377,6 +398,8 @@ class Machine(Expressions):
         elif isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value)
             self.set_attribute(owner, target.attr, value, target)
+            if target.attr == "requires_grad" and self.truth(value) is True:
+                self._ask_for_gradients(target, owner)
         elif isinstance(target, ast.Subscript):
             container = self.evaluate(target.value)
             key = self.evaluate(target.slice)
@@ -390,6 +413,14 @@ class Machine(Expressions):
             self._unpack(target, value, value_expr)
         elif isinstance(target, ast.Starred):
             self.assign(target.value, self.new_sequence(self.elements(value)), None)
+
+    def _ask_for_gradients(self, target: ast.Attribute, owner: Value) -> None:
+        """``x.requires_grad = True`` makes a leaf of data, as ``requires_grad_()`` does."""
+        if not isinstance(owner, (Tensor, Unknown)) or owner.node is not None or self.is_module(owner):
+            return
+        if isinstance(target.value, (ast.Name, ast.Attribute, ast.Subscript)):
+            leaf = Tensor(self.leaf(target, "input"), isinstance(owner, Tensor) and owner.scalar)
+            self.assign(target.value, leaf, None)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value, value_expr: ast.expr | None) -> None:
         count = len(target.elts)
@@ -405,8 +436,8 @@ class Machine(Expressions):
         items: list[Value] | None = None
         if isinstance(value, Tuple):
             items = list(value.items)
-        elif isinstance(value, Sequence) and self.s.get((value.oid, "rest")) is None and value.kind not in ("turns", "generator"):
-            items = list(self.s.get((value.oid, "items")) or ())
+        elif isinstance(value, Sequence) and self.s.get((value.oid, REST)) is None and value.kind not in ("turns", "generator"):
+            items = list(self.s.get((value.oid, ITEMS)) or ())
         elif isinstance(value, Join):
             per_option = [
                 self._columns(o, count, starred, at)
@@ -444,7 +475,7 @@ class Machine(Expressions):
         turns = self.iterate(value, at)
         if turns:
             return [turns[min(i, len(turns) - 1)] for i in range(count)]
-        return [self.unknown("item") for _ in range(count)]
+        return [self.lost() for _ in range(count)]
 
     def _do_Delete(self, s: ast.Delete) -> None:
         for target in s.targets:
@@ -563,7 +594,7 @@ class Machine(Expressions):
     def _rebind(self, subject: ast.expr, value: Value) -> None:
         if isinstance(subject, ast.Name):
             for fid in (self.frame.fid, self.frame.module_globals):
-                if (fid, subject.id) in self.s.cells:
+                if self.s.peek((fid, subject.id)) is not None:
                     self._narrow((fid, subject.id), value)
                     return
         elif isinstance(subject, ast.Attribute):
@@ -655,15 +686,21 @@ class Machine(Expressions):
         exits: list[Callable[[], None]] = []
         for item in s.items:
             self._enter(item, exits)
+        leaving = (self.breaks, self.continues, self.raises)
+        before = [len(states) for states in leaving]
         returned = len(self.returns)
         self.execute(s.body)
         for leave in reversed(exits):
             leave()
+        if not exits:
+            return
         # what left through return, break or raise has left the context as well
-        if exits and self.s.grad is not saved:
-            self.s.grad = saved
+        self.s.grad = saved
         for state, _ in self.returns[returned:]:
             state.grad = saved
+        for states, count in zip(leaving, before, strict=True):
+            for state in states[count:]:
+                state.grad = saved
 
     _do_AsyncWith = _do_With
 
@@ -774,12 +811,39 @@ class Machine(Expressions):
         self.meet(ends, base)
 
     def _bind_pattern(self, pattern: ast.pattern, subject: Value) -> None:
-        for node in ast.walk(pattern):
-            name = getattr(node, "name", None) or getattr(node, "rest", None)
-            if isinstance(name, str):
-                whole = node is pattern or (isinstance(pattern, ast.MatchAs) and node is pattern)
-                value = subject if whole else self.unknown("matched", self.part(node, subject, "matched"))
-                self.store_name(name, value, node)
+        if isinstance(pattern, ast.MatchAs):
+            if pattern.pattern is not None:
+                self._bind_pattern(pattern.pattern, subject)
+            if pattern.name is not None:
+                self.store_name(pattern.name, subject, pattern)
+        elif isinstance(pattern, ast.MatchStar):
+            if pattern.name is not None:
+                self.store_name(pattern.name, subject, pattern)
+        elif isinstance(pattern, ast.MatchOr):
+            for alternative in pattern.patterns:
+                self._bind_pattern(alternative, subject)
+        elif isinstance(pattern, ast.MatchSequence):
+            starred = next((i for i, p in enumerate(pattern.patterns) if isinstance(p, ast.MatchStar)), None)
+            columns = self._columns(subject, len(pattern.patterns), starred, pattern)
+            for inner, value in zip(pattern.patterns, columns, strict=True):
+                self._bind_pattern(inner, value)
+        elif isinstance(pattern, ast.MatchMapping):
+            for key, inner in zip(pattern.keys, pattern.patterns, strict=True):
+                self._bind_pattern(inner, self.get_item(subject, self.evaluate(key), pattern))
+            if pattern.rest is not None:
+                self.store_name(pattern.rest, subject, pattern)
+        elif isinstance(pattern, ast.MatchClass):
+            for attribute, inner in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
+                self._bind_pattern(inner, self.get_attribute(subject, attribute, pattern))
+            # Class(x): of a builtin the object itself, else the field that is declared there
+            fields = subject.cls.fields() if isinstance(subject, Instance) else []
+            for i, inner in enumerate(pattern.patterns):
+                if isinstance(subject, Instance) and i < len(fields):
+                    self._bind_pattern(inner, self.get_attribute(subject, fields[i], pattern))
+                else:
+                    whole = isinstance(subject, (Tensor, Const, Plain, Sequence, Mapping, Tuple))
+                    value = subject if whole else self.unknown("matched", self.part(pattern, subject, "matched"))
+                    self._bind_pattern(inner, value)
 
     # definitions
 
@@ -796,7 +860,9 @@ class Machine(Expressions):
             for arg, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
             if d is not None
         )
-        return Function(node, frame.file, closure, defaults=defaults, kw_defaults=kw_defaults)
+        return Function(
+            node, frame.file, closure, defaults=defaults, kw_defaults=kw_defaults, module_globals=frame.module_globals
+        )
 
     def _do_FunctionDef(self, s: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.store_name(s.name, self._decorate(s, self.define_function(s)), s)
@@ -868,51 +934,62 @@ class Machine(Expressions):
             if alias.asname:
                 self.store_name(alias.asname, self._module_value(alias.name), s)
                 continue
-            self._module_value(alias.name)
             self.store_name(top, self._module_value(top), s)
 
     def _module_value(self, name: str) -> Value:
-        found = self.importer.import_module(name, self.frame.file)
-        if found is None:
-            return Library(name)
-        return self._tree_module(found)
-
-    def _tree_module(self, found: ParsedFile | str) -> Value:
-        if isinstance(found, str):
-            return TreeModule(None, found)
-        self._load(found)
-        return TreeModule(found)
+        found = None if name.partition(".")[0] in NEVER_OF_THE_TREE else self.importer.import_module(name, self.frame.file)
+        return Library(name) if found is None else TreeModule(found)
 
     def _load(self, file: ParsedFile) -> int:
-        """Run a module's top level as an import does, once in a run."""
-        known = self.loaded.get(file.path)
+        """Run a module's top level as an import does, once for all runs; return what owns its globals."""
+        key = file.relative.as_posix()
+        modules = self.modules
+        self.looked_at.add(key)
+        known = modules.loaded.get(key)
         if known is not None:
+            self.looked_at |= modules.needs.get(key, set())
             return known
-        outer, was_dead = self.frame, self.dead
-        saved = (self.returns, self.breaks, self.continues, self.raises, self.raises_here)
-        self.returns, self.breaks, self.continues, self.raises = [], [], [], []
-        grad = self.s.grad
+        names = ("s", "trace", "frame", "dead", "spent", "budget", "active", "memos", "raises_here", "narrowed",
+                 "returns", "breaks", "continues", "raises", "looked_at", "written", "entering_root")  # fmt: skip
+        saved = {name: getattr(self, name) for name in names}
+        self.s = State.empty(modules.cells)
+        self.trace = Trace(file.path)
+        self.dead = self.raises_here = self.entering_root = False
+        self.returns, self.breaks, self.continues, self.raises, self.narrowed = [], [], [], [], []
+        self.active, self.memos, self.written, self.looked_at = [], {}, None, set()
+        self.spent, self.budget = 0, _LOAD_BUDGET
+        first = self.oids
         frame = self._module_frame(file)
-        frame.depth = outer.depth + 1
-        frame.call = self.place(outer.statement or file.tree)
+        modules.loaded[key] = frame.fid
+        if saved["frame"] is not None:
+            frame.depth = saved["frame"].depth + 1
         self.frame = frame
         self.s.set((frame.fid, "__name__"), Const(file.relative.stem))
         try:
-            self.dead = False
             if frame.depth < 40:
                 self.execute(file.tree.body)
-        finally:
-            self.frame, self.dead = outer, was_dead
-            self.returns, self.breaks, self.continues, self.raises, self.raises_here = saved
-            frame.end = self.tick()
-        self.s.grad = grad
+        except (BudgetEnded, RecursionError):
+            saved["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
+        modules.cells.update(self.s.cells)
+        modules.nodes += self.trace.nodes
+        modules.needs[key] = self.looked_at
+        for oid in range(first, self.oids + 1):
+            if oid in self.attributes:
+                modules.attributes[oid] = self.attributes[oid]
+            if oid in self.closures:
+                modules.closures[oid] = self.closures[oid]
+            if oid in self.stars:
+                modules.stars[oid] = self.stars[oid]
+        saved["looked_at"] |= self.looked_at
+        for name, value in saved.items():
+            setattr(self, name, value)
         return frame.fid
 
     def _do_ImportFrom(self, s: ast.ImportFrom) -> None:
         if s.level:
             found = self.importer.import_relative(s.module, s.level, self.frame.file)
-        elif s.module and s.module.partition(".")[0] in ("torch", "numpy", "__future__"):
-            found = self.importer.import_module(s.module, self.frame.file) if s.module.startswith("torch") else None
+        elif s.module and s.module.partition(".")[0] in NEVER_OF_THE_TREE:
+            found = None
         else:
             found = self.importer.import_module(s.module or "", self.frame.file)
         if found is None:
@@ -925,13 +1002,12 @@ class Machine(Expressions):
                     value: Value = Library(f"{prefix}.{alias.name}") if prefix else self.unknown(alias.name)
                     self.store_name(alias.asname or alias.name, value, s)
             return
-        module = self._tree_module(found)
-        assert isinstance(module, TreeModule)
+        module = TreeModule(found)
         for alias in s.names:
             if alias.name == "*":
                 self._import_star(module, s)
             else:
-                self.store_name(alias.asname or alias.name, self.module_member(module, alias.name), s)
+                self.store_name(alias.asname or alias.name, Imported(module, alias.name), s)
 
     def _star_library(self, prefix: str) -> None:
         """``from torch.nn import *`` and the like: the names that matter are known."""
@@ -949,29 +1025,39 @@ class Machine(Expressions):
             self.store_name(name, Library(f"{prefix}.{name}"), self.frame.statement or ast.Pass())
 
     def _import_star(self, module: TreeModule, at: ast.stmt) -> None:
-        if module.file is None:
+        file = None if module.path.endswith("/") else self.importer.file(module.path)
+        if file is None:
             return
-        fid = self._load(module.file)
-        for (owner, name), value in list(self.s.cells.items()):
+        fid = self._load(file)
+        for (owner, name), value in list(self.modules.cells.items()):
             if owner == fid and isinstance(name, str) and not name.startswith("_") and isinstance(value, Value):
                 self.store_name(name, value, at)
         for prefix in self.stars.get(fid, ()):
             self.stars.setdefault(self.frame.module_globals, []).append(prefix)
 
     def module_member(self, module: TreeModule, name: str) -> Value:
-        if module.file is not None:
-            fid = self._load(module.file)
+        package: str | None
+        if module.path.endswith("/"):
+            package = module.path.rstrip("/")
+        else:
+            file = self.importer.file(module.path)
+            if file is None:
+                self.looked_at.add(module.path)
+                return self.unknown(name)
+            fid = self._load(file)
             value = self.s.get((fid, name))
+            for _ in range(16):
+                if not isinstance(value, Imported):
+                    break
+                value = self.module_member(value.module, value.name)
             if isinstance(value, Value):
                 self.read(value, Carrier("global", fid, name), self.frame.statement or ast.Pass())
                 return value
-            package = str(module.file.relative.parent) if module.file.relative.name == "__init__.py" else None
-        else:
-            package = module.package.rstrip("/")
+            package = str(file.relative.parent) if file.relative.name == "__init__.py" else None
         if package is not None:
             found = self.importer.member_file("" if package == "." else package, name)
             if found is not None:
-                return self._tree_module(found)
+                return TreeModule(found)
         return self.unknown(name)
 
 

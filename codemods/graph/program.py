@@ -21,7 +21,6 @@ class ParsedFile:
     relative: PurePosixPath
     text: str
     tree: ast.Module
-    globals_id: int = field(default=0, init=False)
     _parents: dict[ast.AST, ast.AST] | None = field(default=None, init=False)
     _lines: list[str] | None = field(default=None, init=False)
 
@@ -101,6 +100,15 @@ class ClassInfo:
                 return info.members[name]
         return None
 
+    def fields(self) -> list[str]:
+        """The fields that a dataclass or named tuple declares, in the order of its arguments."""
+        return [
+            s.target.id
+            for base in reversed(self.mro())
+            for s in base.node.body
+            if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+        ]
+
     @property
     def is_module(self) -> bool:
         """Whether its objects are ``nn.Module``s."""
@@ -110,12 +118,13 @@ class ClassInfo:
 class Tree:
     """All files that can be looked at, and how their imports resolve.
 
-    ``sources`` maps the path below the root (with ``/``) to (display path, text loader).
+    ``name`` is that of the root folder: where the whole tree is one package, its files import each other by it.
     """
 
-    def __init__(self, relative_paths: dict[str, Path], display: dict[str, str]) -> None:
+    def __init__(self, relative_paths: dict[str, Path], display: dict[str, str], name: str = "") -> None:
         self.relative_paths = relative_paths
         self.display = display
+        self.name = name
         self.folders: set[str] = {""}
         for relative in relative_paths:
             parent = PurePosixPath(relative).parent
@@ -144,6 +153,8 @@ class Tree:
             found = self.at(top + tail)
             if found is not None:
                 return found
+        if self.name and tail.startswith(f"{self.name}/"):
+            return self.at(tail.removeprefix(f"{self.name}/"))
         return None
 
     def resolve_relative(self, module: str | None, level: int, importer: PurePosixPath) -> str | None:

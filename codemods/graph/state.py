@@ -8,6 +8,10 @@ from typing import Any
 from codemods.graph.values import Value
 
 Key = tuple[int, Hashable]
+CLEARED = "cleared"
+"""When a list was cleared last, under its identity."""
+FROZEN = "frozen"
+"""Whether ``requires_grad = False`` was set on a leaf, under minus its birth: True, False or ``maybe``."""
 
 
 class Log:
@@ -24,30 +28,43 @@ class State:
     """What every variable, attribute and element holds at one point of one path.
 
     ``grad`` tells whether operations are recorded: True, False, or None where paths disagree. Where ``reads`` is a dict, it
-    takes the first content that was read of each cell.
+    takes the first content that was read of each cell. ``base`` holds what cells contain that were never written here.
     """
 
-    __slots__ = ("cells", "grad", "log", "reads")
+    __slots__ = ("base", "cells", "grad", "log", "reads")
 
     def __init__(
-        self, cells: dict[Key, Any], log: Log, grad: bool | None, reads: dict[Key, Any] | None = None
+        self,
+        cells: dict[Key, Any],
+        log: Log,
+        grad: bool | None,
+        reads: dict[Key, Any] | None = None,
+        base: dict[Key, Any] | None = None,
     ) -> None:
         self.reads = reads
+        self.base = {} if base is None else base
         self.cells = cells
         self.log = log
         self.grad = grad
 
     @staticmethod
-    def empty() -> State:
-        """A state in which nothing has a value and gradients are recorded."""
-        return State({}, Log(None), True)
+    def empty(base: dict[Key, Any] | None = None) -> State:
+        """A state in which nothing was written and gradients are recorded."""
+        return State({}, Log(None), True, None, base)
 
     def get(self, key: Key) -> Any:
         """The content of a cell, None if it was never written."""
         value = self.cells.get(key)
+        if value is None:
+            value = self.base.get(key)
         if self.reads is not None and key not in self.reads:
             self.reads[key] = value
         return value
+
+    def peek(self, key: Key) -> Any:
+        """The same, without being noted as a read."""
+        value = self.cells.get(key)
+        return self.base.get(key) if value is None else value
 
     def set(self, key: Key, value: Any) -> None:
         """Write a cell."""
@@ -62,7 +79,7 @@ class State:
 
     def fork(self) -> State:
         """A copy that remembers what is written from here on."""
-        return State(self.cells.copy(), Log(self.log), self.grad, self.reads)
+        return State(self.cells.copy(), Log(self.log), self.grad, self.reads, self.base)
 
 
 def written_since(state: State, point: Log) -> set[Key]:
@@ -84,8 +101,8 @@ def merge(
 ) -> State | None:
     """The state after paths that forked off at ``base`` have met; None if no path gets here.
 
-    A cell that only some of the paths wrote keeps what they wrote. What was there ``before`` and was taken away on some of
-    the paths is ``maybe`` still there.
+    A cell that only some of the paths wrote keeps what they wrote. What was there ``before`` and was taken away on some
+    of the paths is ``maybe`` still there.
     """
     if not states:
         return None
@@ -95,16 +112,25 @@ def merge(
     for other in states[1:]:
         fresh = written_since(other, base)
         for key in written | fresh:
-            mine = first.cells.get(key)
-            theirs = other.cells.get(key)
+            # what a path did not write is what the loaded modules left there
+            mine = first.peek(key)
+            theirs = other.peek(key)
             if mine is theirs:
                 continue
-            if mine is None or theirs is None:
+            if key[1] == FROZEN:
+                # frozen on one of the paths, or some of the parameters: gradients may be needed
+                first.cells[key] = "maybe"
+            elif mine is None or theirs is None:
                 left = theirs if mine is None else mine
                 removed = left is before.get(key) and isinstance(left, Value)
                 first.cells[key] = maybe(left) if removed else left
-            elif isinstance(mine, tuple) and isinstance(theirs, tuple) and before.get(key) and not (mine and theirs):
-                # a list that was emptied on one of the paths
+            elif (
+                isinstance(mine, tuple)
+                and isinstance(before.get(key), tuple)
+                and not (mine and theirs)
+                and first.cells.get((key[0], CLEARED)) != other.cells.get((key[0], CLEARED))
+            ):
+                # a list that was cleared on one of the paths
                 first.cells[key] = tuple(maybe(v) if v in before[key] else v for v in mine or theirs)
             else:
                 first.cells[key] = _join_cells(mine, theirs, join)

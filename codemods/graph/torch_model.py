@@ -494,6 +494,9 @@ class TorchModel(Core):
             self.use(value, f"call:{path}", at)
         result = self.unknown(path, self._mix(at, path, args))
         result.shadow = self.shadow_of(args.all())
+        if result.node is None and any(isinstance(o, (Tensor, Unknown)) for v in args.all() for o in self.options(v)):
+            # what looks like a function may be a module that was imported
+            self.unseen_call(result, path)
         if last.rpartition("_")[2] == "loss" or "Loss" in last:
             return result
         if any(v is not None and self.is_module(v) for v in args.positional) and not self.nodes_of(result):
@@ -639,14 +642,16 @@ class TorchModel(Core):
         if name in facts.TRANSPARENT_MODULE_METHODS:
             return module
         if name in ("children", "modules", "named_children", "named_modules"):
-            children = [c for c in self.children_of(module) if self.is_module(c)]
+            children = self._submodules(module, deep=name.endswith("modules"))
             if name.startswith("named"):
                 children = [Tuple((Plain("text"), child)) for child in children]
-            return self.new_sequence(children[:8]) if children else self.unknown(name)
+            return self.new_sequence(children[:32], kind="modules") if children else self.unknown(name)
         if name in ("state_dict", "load_state_dict", "register_buffer", "register_parameter", "add_module", "named_buffers"):
             if name in ("register_buffer", "register_parameter", "add_module") and len(args.positional) > 1:
                 key = args.positional[0]
-                if isinstance(key, Const) and isinstance(key.value, str):
+                if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
+                    self.s.set((module.oid, ITEMS), ((self.s.get((module.oid, ITEMS)) or ()) + (args.positional[1],))[:64])
+                elif isinstance(key, Const) and isinstance(key.value, str):
                     self.set_attribute(module, key.value, args.positional[1], at)
             return self.unknown(name)
         if name in ("append", "extend", "insert") and isinstance(module, Module):
@@ -658,6 +663,10 @@ class TorchModel(Core):
             return self.call_module(module, args, at)
         if name.startswith("register_") and name.endswith("hook"):
             self.mark("module-hook", at)
+            if name == "register_forward_pre_hook" and isinstance(module, Instance) and args.positional:
+                known = self.s.get((module.oid, "pre-hooks")) or ()
+                self.s.set((module.oid, "pre-hooks"), (*known, args.positional[0]))
+                return self.unknown(name)
             self.run_callbacks(args, at)
             return self.unknown(name)
         if name in ("get_parameter", "get_submodule", "half", "extra_repr", "named_buffers", "_get_name"):
@@ -670,6 +679,21 @@ class TorchModel(Core):
         self.mark("unseen-module-method", at)
         self.forwarded(at, module, first, grad, name, args)
         return result
+
+    def _submodules(self, module: Value, *, deep: bool) -> list[Value]:
+        """The modules in a module, each once; ``deep`` for itself and all below."""
+        found: list[Value] = [module] if deep else []
+        seen = {getattr(module, "oid", None)}
+        queue = [module]
+        while queue:
+            for child in self.children_of(queue.pop(0)):
+                for option in self.options(child):
+                    if self.is_module(option) and getattr(option, "oid", None) not in seen:
+                        seen.add(getattr(option, "oid", None))
+                        found.append(option)
+                        if deep:
+                            queue.append(option)
+        return found
 
     def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
         """Write an attribute of any value."""
@@ -716,6 +740,7 @@ class TorchModel(Core):
     def new_sequence(self, items: list[Value], rest: Value | None = None, kind: str = "list") -> Sequence:
         """A fresh list, deque or set."""
         made = Sequence(self.new_oid(), kind)
+        self.born[made.oid] = self.clock
         self.s.set((made.oid, ITEMS), tuple(items))
         if rest is not None:
             self.s.set((made.oid, REST), rest)
@@ -724,5 +749,6 @@ class TorchModel(Core):
     def new_mapping(self) -> Mapping:
         """A fresh dict."""
         made = Mapping(self.new_oid())
+        self.born[made.oid] = self.clock
         self.attributes[made.oid] = set()  # type: ignore[assignment]
         return made

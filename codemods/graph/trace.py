@@ -197,7 +197,7 @@ class Storing:
     """A value put into a container that holds more than one: ``append``, ``extend``, ``d[k] = v``.
 
     ``nodes`` are those in the value, ``held`` those in the container afterwards, ``parts`` the smallest expressions of the
-    value that carry a graph, with their values.
+    value that carry a graph, with their values; ``born`` is the moment at which the container was made.
     """
 
     place: Place
@@ -209,6 +209,7 @@ class Storing:
     nodes: tuple[Node, ...] = ()
     held: tuple[Node, ...] = ()
     parts: tuple[tuple[ast.expr, Value], ...] = ()
+    born: int = 0
 
 
 class Trace:
@@ -225,6 +226,8 @@ class Trace:
         self.forwards: list[Forward] = []
         self.accumulations: list[Accumulation] = []
         self.storings: list[Storing] = []
+        self.emptied: list[tuple[int, int]] = []
+        """Containers from which something was taken, by identity, with the moment."""
         self.readings: list[Reading] = []
         self.plain: set[ast.AST] = set()
         """Names and attributes that at some time were read as something that is no tensor: a number, a text, None."""

@@ -119,7 +119,11 @@ class Carrier:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Unseen:
-    """A graph that a value may carry although none is known: what an unseen ``call`` made, or an ``argument`` of a root."""
+    """A graph that a value may carry although none is known.
+
+    ``kind``: what an unseen ``call`` made, an ``argument`` of a root, an ``attribute`` that nothing in sight sets, or
+    something ``lost``: taken from where the simulation does not know what lies there, perhaps a graph that it knows.
+    """
 
     kind: str
     name: str
@@ -203,7 +207,7 @@ class Unknown(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sequence(Value):
-    """A mutable list, deque or set; contents in the state under (oid, "items") as a tuple and (oid, "rest")."""
+    """A mutable list, deque or set; contents in the state under (oid, ITEMS) as a tuple and (oid, REST)."""
 
     oid: int
     kind: str = "list"
@@ -211,7 +215,7 @@ class Sequence(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Mapping(Value):
-    """A dict; contents in the state under (oid, ("key", constant)) and (oid, "rest")."""
+    """A dict; contents in the state under (oid, ("key", constant)) and (oid, REST)."""
 
     oid: int
 
@@ -270,6 +274,8 @@ class Function(Value):
     """function, staticmethod, classmethod or property"""
     defaults: tuple[Value, ...] = ()
     kw_defaults: tuple[tuple[str, Value], ...] = ()
+    module_globals: int = 0
+    """What owns the globals that it sees."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -297,10 +303,17 @@ class Library(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TreeModule(Value):
-    """A Python module (file) of the tree, or a package folder."""
+    """A Python module of the tree by its path below the root, or a folder (with ``/`` behind it) without ``__init__``."""
 
-    file: ParsedFile | None
-    package: str = ""
+    path: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Imported(Value):
+    """``name`` of a module of the tree: looked up when it is used, not when it is imported."""
+
+    module: TreeModule
+    name: str
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -16,7 +16,7 @@ from codemods.edits.model import AddHelper, DropArgument, Edit, InsertStatements
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
-from codemods.graph.trace import Frame, Place, Reading, Trace, Walk
+from codemods.graph.trace import Accumulation, Frame, Place, Reading, Trace, Walk
 from codemods.graph.values import (
     Carrier,
     Const,
@@ -25,6 +25,7 @@ from codemods.graph.values import (
     Mapping,
     Module,
     Node,
+    Optimizer,
     Plain,
     Sequence,
     Tensor,
@@ -37,14 +38,11 @@ SURPLUS = "surplus-retain-graph"
 
 _TURNING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SEEN_MODULES = (
-    facts.MODULES_WITH_PARAMETERS
-    | facts.MODULES_WITHOUT_PARAMETERS
-    | facts.LOSS_MODULES
-    | facts.MODULE_CONTAINERS
+    facts.MODULES_WITH_PARAMETERS | facts.MODULES_WITHOUT_PARAMETERS | facts.LOSS_MODULES | facts.MODULE_CONTAINERS
 )
 _OPERATORS = frozenset(c.__name__ for c in ast.operator.__subclasses__())
 
-HELPER = '''def detach_state(state):
+HELPER = """def detach_state(state):
     if isinstance(state, {torch}.Tensor):
         return state.detach()
     if isinstance(state, dict):
@@ -52,7 +50,7 @@ HELPER = '''def detach_state(state):
     if isinstance(state, (list, tuple)):
         return type(state)(detach_state(part) for part in state)
     return state
-'''
+"""
 
 
 def crossed(old: Place, new: Place) -> ast.AST | None:
@@ -91,8 +89,9 @@ def reach(roots: Iterable[Node]) -> set[Node]:
     return found
 
 
-def origins(node: Node) -> list[Node]:
-    """What a value may be that was joined from several paths; empty if on one of them it is not there or detached."""
+def origins(node: Node, *, sure: bool = True) -> list[Node]:
+    """What a value may be that was joined from several paths; where it shall be ``sure``, empty if on one of them it is
+    not there or detached."""
     found: list[Node] = []
     stack = [node]
     seen: set[Node] = set()
@@ -103,7 +102,7 @@ def origins(node: Node) -> list[Node]:
         seen.add(one)
         if one.kind != "phi":
             found.append(one)
-        elif one.certain:
+        elif one.certain or not sure:
             stack.extend(one.parents)
         else:
             return []
@@ -196,7 +195,7 @@ class Ledger:
     def _carried_into(self, walk: Walk) -> Iterator[Carry]:
         reached = self.reached(walk)
         again = {node for node, _ in walk.again}
-        for child in reached:
+        for child in sorted(reached, key=lambda n: n.birth):
             if opaque(child) or (child.kind == "phi" and not child.certain):
                 continue
             for old in child.parents:
@@ -226,9 +225,7 @@ class Ledger:
                 saving |= node.saves and earlier.retains is False and earlier.creates is False
         assert freed_by is not None
         for reading, store, carrier in self._held(child, old, sources):
-            yield Carry(
-                carrier, store, reading, old, child, loop, freed_by, walk, saving, graph, {(child, old)}
-            )
+            yield Carry(carrier, store, reading, old, child, loop, freed_by, walk, saving, graph, {(child, old)})
 
     def _walked_before(self, node: Node, child: Node) -> Walk | None:
         for walk in reversed(node.walks):
@@ -238,6 +235,7 @@ class Ledger:
 
     def _held(self, child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:
         found: dict[Carrier, tuple[Reading, Place, Carrier]] = {}
+        chain = {id(place.statement) for place in child.place.chain()}
         wanted = [old, *sources]
         readings = {id(r): r for node in wanted for r in self.readings_of.get(node, ())}
         for reading in sorted(readings.values(), key=lambda r: r.place.clock):
@@ -254,16 +252,20 @@ class Ledger:
                             if direct
                             else carrier.kind == "element" and carrier.owner in reading.containers
                         )
-                        if fits and place.clock < reading.place.clock and crossed(place, reading.place):
-                            if best is None or place.clock > best[0].clock:
-                                best = (place, carrier)
+                        if not fits or place.clock > reading.place.clock or not crossed(place, reading.place):
+                            continue
+                        if best is None or place.clock > best[0].clock:
+                            best = (place, carrier)
                 if best is not None:
                     break
-            if best is not None and best[1] not in found:
+            # a test whether it is None reads it too
+            closer = id(reading.place.statement) in chain
+            if best is not None and (
+                best[1] not in found or (closer and id(found[best[1]][0].place.statement) not in chain)
+            ):
                 found[best[1]] = (reading, best[0], best[1])
-        chain = {id(place.statement) for place in child.place.chain()}
-        direct = [entry for entry in found.values() if id(entry[0].place.statement) in chain]
-        return direct or list(found.values())
+        nearest = [entry for entry in found.values() if id(entry[0].place.statement) in chain]
+        return nearest or list(found.values())
 
     def later(self, carry: Carry) -> list[tuple[Place, Node]]:
         """What the same carrier came to hold in the turn that reads the old value."""
@@ -321,17 +323,24 @@ class Ledger:
 
     def surplus(self, carries: Iterable[Carry]) -> list[Walk]:
         """The walks whose ``retain_graph=True`` keeps alive nothing but what the cuts take away."""
+        carries = list(carries)
         edges = {edge for carry in carries for edge in carry.edges}
+        cut = {node for carry in carries for _, node in self.stored_in.get(carry.carrier, ())}
         found: dict[int, Walk] = {}
         for carry in carries:
             walk = carry.freed_by
-            if walk.call is None or walk.retains is not True or walk.retain_argument is None or walk.creates is not False:
+            if (
+                walk.call is None
+                or walk.retains is not True
+                or walk.retain_argument is None
+                or walk.creates is not False
+            ):
                 continue
-            if not self._needed(walk.call, edges):
+            if not self._needed(walk.call, edges, cut):
                 found.setdefault(id(walk.call), walk)
         return list(found.values())
 
-    def _needed(self, call: ast.Call, edges: set[tuple[Node, Node]]) -> bool:
+    def _needed(self, call: ast.Call, edges: set[tuple[Node, Node]], cut: set[Node]) -> bool:
         for number, walk in enumerate(self.trace.walks):
             earlier = {id(w) for w in self.trace.walks[:number] if w.call is call}
             if not earlier:
@@ -345,37 +354,46 @@ class Ledger:
                 seen.add(node)
                 if not node.leaf and any(id(w) in earlier for w in node.walks):
                     return True
-                stack.extend(p for p in node.parents if (node, p) not in edges)
+                stack.extend(
+                    p
+                    for p in node.parents
+                    if (node, p) not in edges
+                    and not all(o in cut and crossed(o.place, node.place) for o in origins(p, sure=False))
+                )
         return False
 
     # where to cut
 
     def cut(self, carries: list[Carry], style: str = "state") -> list[tuple[str, Edit]] | None:
-        """One statement after the end of the step that detaches what is carried; None if it cannot be named there."""
-        first = carries[0]
-        for with_step in (True, False):
-            for place in self._inside(first.freed_by.place, first.loop):
-                anchor = self._anchor(place, first, with_step=with_step)
-                if anchor is None:
-                    continue
-                lines: list[str] = []
-                helper = False
-                for carry in carries:
-                    path = self.path(carry, place.frame)
-                    if path is None:
-                        break
-                    line, helps = _detached(path, carry, style)
-                    helper |= helps
-                    if line not in lines:
-                        lines.append(line)
-                else:
-                    file = place.frame.file
-                    edits: list[tuple[str, Edit]] = [
-                        (file.path, InsertStatements(file.span(anchor), "after", "\n".join(lines)))
-                    ]
-                    if helper:
-                        edits.append((file.path, AddHelper("detach_state", HELPER)))
-                    return edits
+        """One statement each after the end of the step that detaches what is carried; None if it has no name there."""
+        lines: dict[tuple[str, Span], list[str]] = {}
+        edits: list[tuple[str, Edit]] = []
+        for carry in carries:
+            found = self._cut(carry, style)
+            if found is None:
+                return None
+            path, anchor, line, helps = found
+            known = lines.setdefault((path, anchor), [])
+            if line not in known:
+                known.append(line)
+            if helps and (path, AddHelper("detach_state", HELPER)) not in edits:
+                edits.append((path, AddHelper("detach_state", HELPER)))
+        inserted = [
+            (path, InsertStatements(anchor, "after", "\n".join(code))) for (path, anchor), code in lines.items()
+        ]
+        return [*inserted, *edits]
+
+    def _cut(self, carry: Carry, style: str) -> tuple[str, Span, str, bool] | None:
+        places = list(self._inside(carry.freed_by.place, carry.loop))
+        # through a global only in the function of the loop: a helper may serve others too
+        attempts = [(place, step, False) for step in (True, False) for place in places]
+        attempts += [(place, step, True) for step in (True, False) for place in reversed(places)]
+        for place, with_step, through_globals in attempts:
+            anchor = self._anchor(place, carry, with_step=with_step)
+            path = self.path(carry, place.frame, through_globals=through_globals) if anchor is not None else None
+            if anchor is not None and path is not None:
+                file = place.frame.file
+                return (file.path, file.span(anchor), *_detached(path, carry, style))
         return None
 
     @staticmethod
@@ -395,7 +413,10 @@ class Ledger:
             return mine[-1]
         best: ast.stmt | None = None
         last = carry.reading.place.clock
-        for step in self.trace.steps:
+        # a scheduler that cannot be seen looks like an optimizer that cannot be seen
+        for step in sorted(self.trace.steps, key=lambda s: isinstance(s.optimizer, Optimizer)):
+            if best is not None and not isinstance(step.optimizer, Optimizer):
+                continue
             if not carry.freed_by.place.clock <= step.place.clock <= last or crossed(carry.freed_by.place, step.place):
                 continue
             for outer in step.place.chain():
@@ -405,19 +426,19 @@ class Ledger:
                             best = statement
         return best
 
-    def path(self, carry: Carry, frame: Frame) -> str | None:
+    def path(self, carry: Carry, frame: Frame, *, through_globals: bool) -> str | None:
         """How code of ``frame`` can name what carries the value, so that it can be assigned."""
         carrier, cells = carry.carrier, carry.freed_by.cells
         if carrier.kind in ("local", "global"):
             if carrier.owner == (frame.fid if frame.function is not None else frame.module_globals):
                 return carrier.name
             if carrier.kind == "global":
-                fits = carrier.owner == frame.module_globals and carrier.name in frame.globals
-                return carrier.name if fits else None
-            if carrier.name in frame.nonlocals:
+                if carrier.owner == frame.module_globals and carrier.name in frame.globals:
+                    return carrier.name
+            elif carrier.name in frame.nonlocals:
                 return carrier.name
             return self._handed_on(carry, frame)
-        owner = paths_in(frame, cells).get(carrier.owner)
+        owner = paths_in(frame, cells, through_globals=through_globals).get(carrier.owner)
         if owner is None:
             return None
         return f"{owner}.{carrier.name}" if carrier.kind == "attribute" else owner
@@ -463,7 +484,7 @@ def _siblings(file: ParsedFile, one: ast.stmt, other: ast.stmt) -> bool:
     )
 
 
-def paths_in(frame: Frame, cells: dict[Any, Any]) -> dict[int, str]:
+def paths_in(frame: Frame, cells: dict[Any, Any], *, through_globals: bool) -> dict[int, str]:
     """The shortest names by which code of ``frame`` reaches objects, by identity."""
     members: dict[int, list[tuple[str, Value]]] = {}
     for (owner, name), value in cells.items():
@@ -473,7 +494,8 @@ def paths_in(frame: Frame, cells: dict[Any, Any]) -> dict[int, str]:
     level: list[tuple[str, Value]] = []
     if frame.function is not None:
         level += sorted(members.get(frame.fid, ()), key=lambda entry: entry[0] != "self")
-    level += members.get(frame.module_globals, ())
+    if frame.function is None or through_globals:
+        level += members.get(frame.module_globals, ())
     for _ in range(5):
         following: list[tuple[str, Value]] = []
         for path, value in level:
@@ -522,8 +544,8 @@ def contents(value: Value, cells: dict[Any, Any]) -> list[Value]:
     if isinstance(value, Tuple):
         return list(value.items)
     if isinstance(value, Sequence):
-        rest = cells.get((value.oid, "rest"))
-        return [*(cells.get((value.oid, "items")) or ()), *([rest] if isinstance(rest, Value) else [])]
+        rest = cells.get((value.oid, "[rest]"))
+        return [*(cells.get((value.oid, "[items]")) or ()), *([rest] if isinstance(rest, Value) else [])]
     return []
 
 
@@ -539,19 +561,52 @@ def _find(value: Value, oid: int, cells: dict[Any, Any], depth: int = 0) -> Valu
     return None
 
 
+def averages(trace: Trace, event: Accumulation) -> bool:
+    """Whether a sum is a running mean whose value, detached, takes part in what is back-propagated.
+
+    Such a mean belongs to the computation and to ``stored-graph``; one that is only looked at is a total.
+    """
+    expression = event.place.node
+    if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.Add):
+        return False
+    text = ast.unparse(event.target)
+    if any(ast.unparse(side) == text for side in (expression.left, expression.right)):
+        return False
+    sums = {n for v in _options(event.new) if isinstance(v, (Tensor, Unknown)) for n in [v.node] if n is not None}
+    entered = {o for walk in trace.walks for n in walk.seen for o in n.shadow if isinstance(o, Node)}
+    return bool(entered) and any(d in entered for n in sums for d in n.descendants())
+
+
+def _options(value: Value) -> tuple[Value, ...]:
+    return value.options if isinstance(value, Join) else (value,)
+
+
 # findings
+
+
+def by_statement(carries: Iterable[Carry]) -> list[list[Carry]]:
+    """What one statement stored, together; a local variable counts once however often its function ran."""
+    grouped: dict[int, dict[tuple[str, int, str], Carry]] = {}
+    for carry in carries:
+        carrier = carry.carrier
+        owner = 0 if carrier.kind == "local" else carrier.owner
+        grouped.setdefault(id(carry.store.statement), {}).setdefault((carrier.kind, owner, carrier.name), carry)
+    return [list(found.values()) for found in grouped.values()]
 
 
 def trail(carry: Carry) -> list[tuple[str, int, str]]:
     """The stations of the carried graph, as plain data."""
     made = carry.store if carry.old.kind == "phi" else carry.old.place
-    steps = [
+    return [
         (made.path, made.line, "graph produced here"),
-        (carry.store.path, carry.store.line, f"carried by `{carry.carrier.name}`" if carry.carrier.name else "carried from here"),
+        (
+            carry.store.path,
+            carry.store.line,
+            f"carried by `{carry.carrier.name}`" if carry.carrier.name else "carried from here",
+        ),
         (carry.freed_by.place.path, carry.freed_by.place.line, _freed(carry.freed_by)),
         (carry.reading.place.path, carry.reading.place.line, "used again here, one step later"),
     ]
-    return steps
 
 
 def _freed(walk: Walk) -> str:
@@ -559,7 +614,7 @@ def _freed(walk: Walk) -> str:
 
 
 def flags(walks: list[Walk]) -> list[tuple[str, Span, Span, str | int]]:
-    """The ``retain_graph`` arguments of walks, as plain data: path, span of the statement, span of the call, argument."""
+    """The ``retain_graph`` arguments of walks, as plain data: path, spans of statement and call, argument."""
     found = []
     for walk in walks:
         file = walk.place.frame.file
@@ -585,7 +640,7 @@ def paired(
     path, span = site
     drops: list[tuple[str, Edit]] = [(p, DropArgument(call, argument)) for p, _, call, argument in dropped]
     partners = () if alone else tuple((SURPLUS, p, statement.line) for p, statement, _, _ in dropped)
-    yield Finding(rule, path, span, promise, message, remedy, steps, tuple([*edits, *drops]), partners)
+    yield Finding(rule, path, span, promise, message, remedy, steps, (*edits, *drops), partners)
     if alone:
         return
     for (p, statement, _, _), drop in zip(dropped, drops, strict=True):

@@ -4,7 +4,8 @@ What the rules ``attached-loss-total`` and ``attached-loss-history`` share: both
 of them a place belongs to is decided here, so that one cause gives one finding.
 
 A value is *kept* if what holds it still does when the next step has begun, if the graph behind it served a ``backward``
-(a graph that never did is evaluation, which another rule mends) and if no ``backward`` ever comes through what holds it.
+(a graph that never did is evaluation, which another rule mends) and if no ``backward`` ever comes through what holds
+it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import ast
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,15 +25,32 @@ from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Frame, Place, Storing, Trace
 from codemods.graph.values import Carrier, Const, Join, Node, Plain, Tensor, Unknown, Value
+from codemods.rules._carried import averages
 from codemods.rules.base import Decision, Observation, Rule
 
 TOTAL = "attached-loss-total"
 HISTORY = "attached-loss-history"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _NEEDS_NUMBERS = ("float", "int", "complex")
-_KEEPS_OBJECTS = frozenset("pickle multiprocessing queue threading copyreg types functools itertools collections".split())
+_KEEPS_OBJECTS = frozenset(
+    ("pickle", "multiprocessing", "queue", "threading", "copyreg", "types", "functools", "itertools", "collections")
+)
 """Libraries of the standard library that hand on what they get as it is."""
-_PLAIN_ARITHMETIC = frozenset("Add Sub Mult Div neg".split())
+_PLAIN_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "neg")
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """An expression to mend; ``number`` where it is sometimes a number, ``scalar`` where proven to have one element."""
+
+    file: ParsedFile
+    expression: ast.expr
+    nodes: tuple[Node, ...]
+    number: bool
+    scalar: bool
+    odd: bool
+    """Whether it is sometimes neither a tensor nor a number."""
 
 
 @dataclass(eq=False)
@@ -42,23 +61,31 @@ class _Kept:
     place: Place
     name: str
     verb: str
-    parts: list[tuple[ParsedFile, ast.expr, bool, bool]]
-    """Expressions to mend: file, expression, whether sometimes a number, whether proven to have one element."""
+    parts: list[_Part]
     nodes: list[Node]
     sums: list[Node]
     since: int
     inside: frozenset[int] = frozenset()
     """Frames between the call that hands the value over and the place that keeps it."""
+    keeper: Carrier | None = None
+    """The name that keeps it, where that is a name."""
     tensor: bool = False
     number: bool = False
 
 
+_Result = tuple[str, Span, str, dict[str, Any]]
+"""Path, span, verdict and facts."""
+
+_RESULTS: WeakKeyDictionary[Trace, list[_Result]] = WeakKeyDictionary()
+"""What was read of a run: two rules ask for it."""
+
+
 def observe(rule: Rule, trace: Trace) -> Iterator[Observation]:
     """What one run shows about the places that keep attached values."""
-    ledger = _LEDGERS.get(trace)
-    if ledger is None:
-        ledger = _LEDGERS[trace] = _Ledger(trace)
-    for path, span, verdict, seen in ledger.results():
+    results = _RESULTS.get(trace)
+    if results is None:
+        results = _RESULTS[trace] = list(_Ledger(trace).read())
+    for path, span, verdict, seen in results:
         yield Observation(rule.name, path, span, "kept", verdict, seen)
 
 
@@ -71,25 +98,23 @@ class _Ledger:
         self.stores: dict[Carrier, list[tuple[int, Node, Place]]] = defaultdict(list)
         self.sums: dict[int, tuple[str, Span]] = {}
         """The sums that accumulations made, by the identity of their nodes, with where they stand."""
-        self._results: list[tuple[str, Span, str, dict[str, Any]]] | None = None
+        self.roots: set[int] = set()
+        self.loops: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        """When each loop began and ended, by the identity of its statement."""
 
-    def results(self) -> list[tuple[str, Span, str, dict[str, Any]]]:
-        """Path, span, verdict and facts of each place."""
-        if self._results is None:
-            self._results = list(self._read())
-        return self._results
-
-    def _read(self) -> Iterator[tuple[str, Span, str, dict[str, Any]]]:
+    def read(self) -> Iterator[_Result]:
+        """What the run shows, place by place."""
         sums = [a for a in self.trace.accumulations if isinstance(a.added, (Tensor, Unknown, Join, Plain, Const))]
         if not self.trace.complete:
             # nothing is known of what would have come
-            for event in (*sums, *self.trace.storings):
-                if event.parts:
-                    yield event.place.path, _statement(event.place), "needed", {"why": "budget"}
+            places = [e.place for e in sums if e.parts] + [e.place for e in self.trace.storings if e.parts]
+            for place in places:
+                yield place.path, _statement(place), "needed", {"why": "budget"}
             return
         if not self.trace.walks:
             return
         self._index()
+        self._find_roots()
         yield from self._totals(sums)
         yield from self._histories()
         yield from self._bests()
@@ -106,9 +131,38 @@ class _Ledger:
         for found in self.stores.values():
             found.sort(key=lambda s: s[0])
 
+    def _find_roots(self) -> None:
+        """What backward started from; of a value that is one of several, each of them."""
+        for walk in self.trace.walks:
+            if walk.kind == "backward":
+                self.roots |= {id(n) for root in walk.roots for n in _through_phi(root) if n.kind != "phi"}
+        for ran in self.trace.ran:
+            if isinstance(ran.statement, _LOOPS):
+                self.loops[id(ran.statement)].append((ran.first, ran.last))
+
+    def _proven(self, nodes: Iterable[Node]) -> list[Node]:
+        """The nodes that a real run is sure to have.
+
+        One of several that a backward started from counts as well: it has a graph when that backward comes.
+        """
+        return [n for n in nodes if not n.leaf and (n.certain or (n.kind == "phi" and self._sometimes_root(n)))]
+
+    def _sometimes_root(self, node: Node) -> bool:
+        return any(p.kind != "phi" and id(p) in self.roots for p in _through_phi(node))
+
+    def _loop_around(self, place: Place, walked: list[Node]) -> tuple[int, int, ast.AST] | None:
+        """The innermost loop around ``place`` in which one of ``walked`` was walked: when it began and ended."""
+        for loop, _ in reversed(place.turns()):
+            for first, last in self.loops.get(id(loop), ()):
+                if first <= place.clock < last and any(
+                    first <= w.place.clock < last for n in walked for a in n.ancestors() if not a.leaf for w in a.walks
+                ):
+                    return first, last, loop
+        return None
+
     # sums
 
-    def _totals(self, sums: list[Accumulation]) -> Iterator[tuple[str, Span, str, dict[str, Any]]]:
+    def _totals(self, sums: list[Accumulation]) -> Iterator[_Result]:
         by_place: dict[int, list[Accumulation]] = defaultdict(list)
         for event in sums:
             by_place[id(event.place.node)].append(event)
@@ -117,17 +171,27 @@ class _Ledger:
         for events in by_place.values():
             number = any(_sometimes_number(e.added) for e in events)
             for i, event in enumerate(events):
-                attached = _proven(_nodes(event.added))
-                if not attached or not event.parts:
+                attached = self._proven(_nodes(event.added))
+                if not attached or not event.parts or not _nodes(event.new) or event.grad is not True:
                     continue
-                outlives = any(
-                    self._carried(event, later, attached) for later in events[i + 1 : i + 8]
-                ) or any(self._carried(former, event, _proven(_nodes(former.added))) for former in events[max(0, i - 7) : i])
+                if averages(self.trace, event):
+                    continue
                 kept = self._kept(
                     TOTAL, event.place, _name(event.target), "adds up", event.parts, attached, _nodes(event.new)
                 )
                 kept.number = number
-                yield from self._judge(kept, outlives)
+                around = events[max(0, i - 7) : i], events[i + 1 : i + 8]
+                yield from self._judge(kept, partial(self._sum_outlives, event, attached, *around))
+
+    def _sum_outlives(
+        self, event: Accumulation, attached: list[Node], before: list[Accumulation], after: list[Accumulation]
+    ) -> bool:
+        """Whether the sum is still there when the next step has begun."""
+        return (
+            any(self._carried(event, later, attached) for later in after)
+            or any(self._carried(former, event, self._proven(_nodes(former.added))) for former in before)
+            or self._never_reset(event, attached)
+        )
 
     def _carried(self, first: Accumulation, later: Accumulation, attached: list[Node]) -> bool:
         """Whether the sum of ``first`` is still there when the next step has begun and ``later`` adds to it."""
@@ -135,6 +199,22 @@ class _Ledger:
         if not sums or not any(id(a) in sums for n in _nodes(later.old) for a in n.ancestors()):
             return False
         return self._next_step(first.place.clock, later.place.clock, attached)
+
+    def _never_reset(self, event: Accumulation, attached: list[Node]) -> bool:
+        """Whether nothing assigns the target anew in the loop whose turns are the steps."""
+        around = self._loop_around(event.place, attached)
+        frame = event.place.frame
+        if around is None or not any(around[2] is loop for loop, _ in event.place.loops):
+            return False
+        if not isinstance(event.target, ast.Name) or not isinstance(event.old, (Const, Plain, Join)):
+            return False
+        name = event.target.id
+        stores = [
+            n
+            for n in ast.walk(around[2])
+            if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+        ]
+        return all(frame.file.parent(n) is event.place.statement for n in stores)
 
     def _next_step(self, first: int, last: int, attached: list[Node]) -> bool:
         """Whether a step, or a backward through other graphs than those of ``attached``, lies between two moments."""
@@ -148,37 +228,57 @@ class _Ledger:
 
     # containers
 
-    def _histories(self) -> Iterator[tuple[str, Span, str, dict[str, Any]]]:
+    def _histories(self) -> Iterator[_Result]:
         by_place: dict[int, list[Storing]] = defaultdict(list)
         for event in self.trace.storings:
             by_place[id(event.place.node)].append(event)
         for events in by_place.values():
             number = any(isinstance(e.value, (Plain, Const, Join)) and _sometimes_number(e.value) for e in events)
             for i, event in enumerate(events):
-                attached = [n for n in _proven(event.nodes) if n.scalar or _scalar_part(n, event)]
+                attached = [n for n in self._proven(event.nodes) if n.scalar or _scalar_part(n, event)]
                 if not attached or not event.parts:
                     continue
-                outlives = any(self._still_held(event, later) for later in events[i + 1 : i + 8]) or any(
-                    self._still_held(former, event) for former in events[max(0, i - 7) : i]
-                )
                 kept = self._kept(
                     HISTORY, event.place, _container(event), "keeps", event.parts, attached, []
                 )
                 kept.number = number
-                yield from self._judge(kept, outlives)
+                around = events[max(0, i - 7) : i], events[i + 1 : i + 8]
+                yield from self._judge(kept, partial(self._element_outlives, event, attached, *around))
+
+    def _element_outlives(
+        self, event: Storing, attached: list[Node], before: list[Storing], after: list[Storing]
+    ) -> bool:
+        """Whether the element is still there when the next step has begun."""
+        return (
+            any(self._still_held(event, later) for later in after)
+            or any(self._still_held(former, event) for former in before)
+            or self._outlives_turns(event, attached)
+        )
 
     def _still_held(self, first: Storing, later: Storing) -> bool:
         if getattr(first.container, "oid", 0) != getattr(later.container, "oid", -1):
             return False
         held = {id(n) for node in later.held for n in _through_phi(node)}
-        attached = _proven(first.nodes)
+        attached = self._proven(first.nodes)
         return any(id(n) in held for n in attached) and self._next_step(
             first.place.clock, later.place.clock, attached
         )
 
+    def _outlives_turns(self, event: Storing, attached: list[Node]) -> bool:
+        """Whether the container is older than the loop whose turns are the steps, and nothing is taken from it there.
+
+        The simulation runs two turns; what a later turn does first, after a warm-up, is seen once.
+        """
+        around = self._loop_around(event.place, attached)
+        if around is None or (event.method == "[]" and _constant_key(event)):
+            return False
+        first, last, _ = around
+        oid = getattr(event.container, "oid", 0)
+        return event.born < first and not any(o == oid and first <= at < last for o, at in self.trace.emptied)
+
     # the best so far
 
-    def _bests(self) -> Iterator[tuple[str, Span, str, dict[str, Any]]]:
+    def _bests(self) -> Iterator[_Result]:
         for node in self.trace.nodes:
             if not node.certain or node.leaf or not node.scalar or not node.walks or not node.stale_reads:
                 continue
@@ -194,7 +294,8 @@ class _Ledger:
                     continue
                 kept = self._kept(TOTAL, place, carrier.name, "holds on to", ((part, Tensor(node, True)),), [node], [])
                 kept.tensor = True
-                yield from self._judge(kept, True)
+                kept.keeper = carrier
+                yield from self._judge(kept, lambda: True)
 
     # judging
 
@@ -209,51 +310,70 @@ class _Ledger:
         sums: list[Node],
     ) -> _Kept:
         file = place.frame.file
-        found = [(file, e, _sometimes_number(v), _scalar(v)) for e, v in parts if _proven(_nodes(v)) or not attached]
-        kept = _Kept(rule, place, name, verb, found, attached, sums, place.clock)
-        self._hand_back(kept)
-        return kept
+        found = [
+            _Part(file, e, tuple(_nodes(v)), _sometimes_number(v), _scalar(v), rule == HISTORY and _odd(v))
+            for e, v in parts
+            if self._proven(_nodes(v))
+        ]
+        return _Kept(rule, place, name, verb, found, attached, sums, place.clock)
 
-    def _hand_back(self, kept: _Kept) -> None:
-        """Where an argument is kept as it came, the call that hands it over is the cause: other callers hand numbers."""
-        while len(kept.parts) == 1 and len(kept.nodes) == 1:
-            file, expression, number, scalar = kept.parts[0]
-            frame = kept.place.frame
-            node = kept.nodes[0]
-            if not isinstance(expression, ast.Name) or frame.call is None or not isinstance(frame.definition, _FUNCTIONS):
-                return
+    def _handed_over(self, kept: _Kept) -> Iterator[_Kept]:
+        """Where an argument is kept as it came, the call that hands it over is the cause: others hand numbers.
+
+        The outermost such call comes first, the place that keeps it last.
+        """
+        inner = kept
+        outer = [kept]
+        while len(inner.parts) == 1 and len(inner.parts[0].nodes) == 1:
+            part = inner.parts[0]
+            expression, node = part.expression, part.nodes[0]
+            frame = inner.place.frame
+            if not isinstance(expression, ast.Name) or frame.call is None:
+                break
+            if not isinstance(frame.definition, _FUNCTIONS):
+                break
             bound = self.stores.get(Carrier("local", frame.fid, expression.id), [])
             if not bound or any(n is not node or p.frame is frame for _, n, p in bound):
-                return
+                break
             given = _argument(frame, expression.id)
             if given is None or any(frame.birth <= w.place.clock <= frame.end for w in node.walks):
-                return
-            call = frame.call
-            kept.rule = HISTORY
-            kept.parts = [(call.frame.file, given, number, scalar)]
-            kept.place = call
-            kept.since = frame.birth
-            kept.inside = kept.inside | {frame.fid}
+                break
+            inner = replace(
+                inner,
+                rule=HISTORY,
+                parts=[replace(part, file=frame.call.frame.file, expression=given)],
+                nodes=[node],
+                place=frame.call,
+                since=frame.birth,
+                inside=inner.inside | {frame.fid},
+            )
+            outer.append(inner)
+        yield from reversed(outer)
 
-    def _judge(self, kept: _Kept, outlives: bool) -> Iterator[tuple[str, Span, str, dict[str, Any]]]:
-        path, span = kept.place.path, _statement(kept.place)
-        walked = any(a.walks for n in kept.nodes for a in n.ancestors() if not a.leaf)
-        if not walked:
+    def _judge(self, first: _Kept, outlives: Callable[[], bool]) -> Iterator[_Result]:
+        if any(n.walks for n in first.sums):
+            # most sums are walked: residual connections, losses of several tasks
+            yield first.place.path, _statement(first.place), "needed", {"why": "walked"}
+            return
+        if not first.parts or not any(a.walks for n in first.nodes for a in n.ancestors() if not a.leaf):
             return
         freed = any(
-            w.retains is False for n in kept.nodes for a in n.ancestors() if a.saves and not a.leaf for w in a.walks
+            w.retains is False for n in first.nodes for a in n.ancestors() if a.saves and not a.leaf for w in a.walks
         )
-        needed, tensor = self._uses(kept, freed)
-        if needed:
-            yield path, span, "needed", {"why": needed}
+        lasting: bool | None = None
+        for kept in self._handed_over(first):
+            path, span = kept.place.path, _statement(kept.place)
+            needed, tensor = self._uses(kept, freed)
+            if needed:
+                yield path, span, "needed", {"why": needed}
+                continue
+            lasting = outlives() if lasting is None else lasting
+            if lasting:
+                yield path, span, "fault", self._facts(kept, tensor)
             return
-        if not outlives or not kept.parts:
-            return
-        yield path, span, "fault", self._facts(kept, tensor)
 
     def _facts(self, kept: _Kept, tensor: bool) -> dict[str, Any]:
-        file = kept.place.frame.file
-        made = kept.nodes[0]
+        made = next((n for n in _through_phi(kept.nodes[0]) if n.kind != "phi"), kept.nodes[0])
         trail = [(made.place.path, made.place.line, "graph produced here")]
         walk = next((w for n in kept.nodes for a in n.ancestors() if not a.leaf for w in a.walks), None)
         if walk is not None:
@@ -266,13 +386,14 @@ class _Ledger:
                 found = self.sums.get(id(ancestor))
                 if found is not None and found != own:
                     causes.add(found)
-        parts = tuple((f.path, f.span(e), number or kept.number, scalar) for f, e, number, scalar in kept.parts)
+        parts = tuple(
+            (p.file.path, p.file.span(p.expression), p.number or kept.number, p.scalar, p.odd) for p in kept.parts
+        )
         return {
             "belongs": kept.rule,
             "name": kept.name,
             "verb": kept.verb,
-            "value": ast.unparse(kept.parts[0][1]),
-            "file": file.path,
+            "value": ast.unparse(kept.parts[0].expression),
             "parts": parts,
             "tensor": tensor or kept.tensor,
             "causes": tuple(sorted(causes)),
@@ -297,7 +418,7 @@ class _Ledger:
                 for child in node.children:
                     if child.birth <= kept.since:
                         continue
-                    if child.kind != "phi" and self._by_name(node, child.place, kept):
+                    if child.kind != "phi" and self._by_name(node, child.place, kept, child.birth - 1):
                         # what is changed in place afterwards changes here as well
                         tensor = tensor or _changes_in_place(child, node)
                         continue
@@ -327,39 +448,43 @@ class _Ledger:
 
     # by which name a value was used
 
-    def _by_name(self, node: Node, place: Place, kept: _Kept, depth: int = 0) -> bool:
-        """Whether code at ``place`` got at ``node`` by a name that had it before it was kept, not through its keeper."""
-        return any(self._had(node, expression, place, kept, depth) for expression in _operands(place.node))
+    def _by_name(self, node: Node, place: Place, kept: _Kept, clock: int | None = None) -> bool:
+        """Whether code at ``place`` got at ``node`` by a name that had it before it was kept, not through its keeper.
 
-    def _had(self, node: Node, expression: ast.expr, place: Place, kept: _Kept, depth: int) -> bool:
+        ``clock`` is the moment just before, if not that of the place.
+        """
+        at = place.clock if clock is None else clock
+        return any(self._had(node, expression, place, kept, at, 0) for expression in _operands(place.node))
+
+    def _had(self, node: Node, expression: ast.expr, place: Place, kept: _Kept, clock: int, depth: int) -> bool:
         frame = place.frame
+        owners: set[int] = set()
         if isinstance(expression, ast.Name):
-            name, kinds = expression.id, ("local", "global")
+            name, attribute = expression.id, False
             owners = {frame.fid, frame.module_globals, frame.function.closure if frame.function is not None else 0}
         elif isinstance(expression, ast.Attribute):
-            name, kinds, owners = expression.attr, ("attribute",), set()
+            name, attribute = expression.attr, True
         else:
             return False
-        for carrier in {c for c, _ in node.stores if c.name == name and c.kind in kinds}:
-            if owners and carrier.owner not in owners:
+        for carrier in {c for c, _ in node.stores if c.name == name}:
+            if (carrier.kind == "attribute") is not attribute or carrier.kind == "element" or carrier == kept.keeper:
                 continue
-            if carrier.owner in kept.inside and carrier.kind == "local":
+            if not attribute and (carrier.owner not in owners or carrier.owner in kept.inside):
                 continue
             stores = self.stores.get(carrier, [])
-            at = bisect_right([clock for clock, _, _ in stores], place.clock) - 1
+            at = bisect_right([moment for moment, _, _ in stores], clock) - 1
             # the clock stands still where nothing is recorded: of stores at one moment the last one counts
             if at < 0 or stores[at][1] is not node:
                 continue
-            clock, _, origin = stores[at]
-            if clock < kept.since:
+            moment, _, origin = stores[at]
+            if moment < kept.since or (kept.keeper is not None and moment == kept.since):
                 return True
-            if depth < 3 and (source := _source(origin, name)) is not None:
-                if any(self._had(node, e, origin, kept, depth + 1) for e in _operands(source)):
-                    return True
+            source = _source(origin) if depth < 3 else None
+            if source is not None and any(
+                self._had(node, e, origin, kept, origin.clock, depth + 1) for e in _operands(source)
+            ):
+                return True
         return False
-
-
-_LEDGERS: WeakKeyDictionary[Trace, _Ledger] = WeakKeyDictionary()
 
 
 # reading nodes and syntax
@@ -369,10 +494,6 @@ def _nodes(value: Value) -> list[Node]:
     if isinstance(value, Join):
         return [n for option in value.options for n in _nodes(option)]
     return [value.node] if isinstance(value, (Tensor, Unknown)) and value.node is not None else []
-
-
-def _proven(nodes: Iterable[Node]) -> list[Node]:
-    return [n for n in nodes if n.certain and not n.leaf]
 
 
 def _through_phi(node: Node) -> Iterator[Node]:
@@ -398,10 +519,18 @@ def _scalar_part(node: Node, event: Storing) -> bool:
 
 def _sometimes_number(value: Value) -> bool:
     if isinstance(value, Join):
-        return any(_sometimes_number(o) for o in value.options)
+        # of something that cannot be seen nobody knows that it is a tensor
+        return any(_sometimes_number(o) or (isinstance(o, Unknown) and o.node is None) for o in value.options)
     if isinstance(value, Const):
         return isinstance(value.value, (int, float))
     return isinstance(value, Plain) and value.kind == "number"
+
+
+def _odd(value: Value) -> bool:
+    """Whether it is sometimes neither a tensor nor a number, such as None."""
+    return isinstance(value, Join) and any(
+        not isinstance(o, (Tensor, Unknown)) and not _sometimes_number(o) for o in value.options
+    )
 
 
 def _statement(place: Place) -> Span:
@@ -423,14 +552,20 @@ def _container(event: Storing) -> str:
     return "a container"
 
 
+def _constant_key(event: Storing) -> bool:
+    node = event.place.node
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+
+
 def _assigned(statement: ast.Assign, target: ast.AST) -> ast.expr | None:
     """What an assignment gives to one of its targets."""
     for whole in statement.targets:
         if whole is target:
             return statement.value
         if isinstance(whole, (ast.Tuple, ast.List)) and isinstance(statement.value, (ast.Tuple, ast.List)):
-            if target in whole.elts and len(whole.elts) == len(statement.value.elts):
-                return statement.value.elts[whole.elts.index(target)]  # type: ignore[arg-type]
+            for element, given in zip(whole.elts, statement.value.elts, strict=False):
+                if element is target:
+                    return given
     return None
 
 
@@ -495,7 +630,7 @@ def _operands(node: ast.AST) -> Iterator[ast.expr]:
         stack.extend(ast.iter_child_nodes(found))
 
 
-def _source(origin: Place, name: str) -> ast.AST | None:
+def _source(origin: Place) -> ast.AST | None:
     """The expression that a store at ``origin`` took its value from."""
     if isinstance(origin.node, ast.Call):
         return origin.node
@@ -552,7 +687,7 @@ def _is_number(expression: ast.expr) -> bool:
     return isinstance(expression, ast.Constant)
 
 
-_COUNTS_FEW = frozenset("sum item count_nonzero nonzero count any all eq tolist".split())
+_COUNTS_FEW = ("sum", "item", "count_nonzero", "nonzero", "count", "any", "all", "eq", "tolist")
 
 
 def _may_be_zero(divisor: ast.expr, place: Place, kept: _Kept) -> bool:
@@ -597,9 +732,9 @@ def _counts_few(counter: ast.Name | ast.Attribute, place: Place, kept: _Kept) ->
                 return True
             if grown is not None and not kept.inside and any(c not in around for c in _conditions(file, node)):
                 return True
-        if isinstance(node, ast.Assign) and any(ast.unparse(t) == text for t in node.targets):
-            if _may_be_nothing(node.value):
-                return True
+        assigned = isinstance(node, ast.Assign) and any(ast.unparse(t) == text for t in node.targets)
+        if isinstance(node, ast.Assign) and assigned and _may_be_nothing(node.value):
+            return True
     return False
 
 
@@ -658,10 +793,7 @@ def decide(rule: Rule, observations: Iterable[Observation], decision: Decision) 
             reported.append(key)
     for key in reported:
         known = places[key].faults
-        if HISTORY in {f["belongs"] for f in known}:
-            belongs = HISTORY
-        else:
-            belongs = TOTAL
+        belongs = HISTORY if any(f["belongs"] == HISTORY for f in known) else TOTAL
         if belongs == rule.name:
             yield _finding(rule, key, known, further[key], decision)
 
@@ -676,16 +808,16 @@ def _finding(
     path, span = key
     first = known[0]
     tensor = any(f["tensor"] for f in known)
-    parts: dict[tuple[str, Span], tuple[bool, bool]] = {}
+    parts: dict[tuple[str, Span], tuple[bool, bool, bool]] = {}
     for seen in known:
-        for where, part, number, scalar in seen["parts"]:
-            before = parts.get((where, part), (False, True))
-            parts[(where, part)] = (before[0] or number, before[1] and scalar)
+        for where, part, number, scalar, odd in seen["parts"]:
+            before = parts.get((where, part), (False, True, False))
+            parts[(where, part)] = (before[0] or number, before[1] and scalar, before[2] or odd)
     edits: list[tuple[str, Edit]] = []
     promise = rule.promise
     texts = []
-    for (where, part), (number, scalar) in sorted(parts.items()):
-        style = _style(decision.options.total_style, tensor=tensor, number=number, scalar=scalar)
+    for (where, part), (number, scalar, odd) in sorted(parts.items()):
+        style = None if odd else _style(decision.options.total_style, tensor=tensor, number=number, scalar=scalar)
         if style is None:
             promise = Promise.ADVICE
             continue
@@ -703,7 +835,7 @@ def _finding(
         )
     if promise is Promise.ADVICE:
         edits = []
-        message += "; it is sometimes a plain number and yet read as a tensor, so neither form fits all its readers"
+        message += "; it is not always a tensor, and no one form fits all that is read of it"
         remedy = ""
     else:
         remedy = f"keep {' and '.join(dict.fromkeys(texts))} instead"
@@ -718,7 +850,7 @@ def _style(wanted: str, *, tensor: bool, number: bool, scalar: bool) -> str | No
     break its readers. A value that is sometimes a number has no ``detach`` and no ``item``.
     """
     if number:
-        return None if tensor else "float"
+        return "float" if scalar and not tensor else None
     if tensor or not scalar:
         return "detach"
     return "float" if wanted == "auto" else wanted

@@ -59,7 +59,7 @@ class GradInEvaluation(Rule):
     name = "grad-in-evaluation"
     promise = Promise.EXACT
     summary = "evaluation runs with gradient recording on"
-    gate = (b"backward", b".eval()", b".train(False)", b"volatile", b"load_state_dict", b"torch.load", b"no_grad")
+    gate = (b"backward", b".eval()", b".train(False)", b"volatile", b"load_state_dict")
 
     # reading a run
 

@@ -16,7 +16,18 @@ from codemods.rules.base import Decision, Observation, Rule, Site, sites
 _KINDS = ("leaf", "phi")
 """What no walk can find freed: leaves gather gradients, and a join of paths is no operation."""
 
-_SHUFFLING = ("call:random.", "call:copy.", "call:queue.", "call:heapq.", "call:multiprocessing.", "call:threading.")
+_SHUFFLING = (
+    "call:random.",
+    "call:copy.",
+    "call:queue.",
+    "call:heapq.",
+    "call:multiprocessing.",
+    "call:threading.",
+    "call:operator.",
+    "call:collections.",
+    "call:functools.",
+    "call:types.",
+)
 """Uses that hand a tensor of a container out again where the simulation loses its track."""
 
 _WRAPPERS = ("backward", "manual_backward")
@@ -31,13 +42,14 @@ class SurplusRetainGraph(Rule):
     graph a second time`` and stayed when the cause was gone.
 
     The argument goes: ``retain_graph=True``, its old name ``retain_variables=True``, or the positional form, on
-    ``loss.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``. Of several backwards over one shared graph
-    only the last loses it.
+    ``loss.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``. Of several backwards over one shared
+    graph only the last loses it.
 
-    Left alone: a later backward or ``autograd.grad`` over any part of the graph, also under a condition, in the next turn of
-    a loop, in a helper, or in a closure that an optimizer calls several times; ``create_graph=True``; a flag that is not a
-    literal ``True``; a loss or an intermediate that reaches code that cannot be seen (returned to an unseen caller, taken from
-    an argument that nobody in the tree passes, read through ``grad_fn``); the backward of an ``autograd.Function``.
+    Left alone: a later backward or ``autograd.grad`` over any part of the graph, also under a condition, in the next
+    turn of a loop, in a helper, or in a closure that an optimizer calls several times; ``create_graph=True``; a flag
+    that is not a literal ``True``; a loss or an intermediate that reaches code that cannot be seen (returned to an
+    unseen caller, taken from an argument that nobody in the tree passes, read through ``grad_fn``); the backward of an
+    ``autograd.Function``.
 
     Promise: exact. The graph is only freed earlier. Where the class of a model cannot be seen and might carry the graph
     itself, the finding is advice.
@@ -56,7 +68,7 @@ class SurplusRetainGraph(Rule):
         asked = [(i, walk) for i, walk in enumerate(trace.walks) if _keeps_by_literal(walk)]
         if not asked:
             return
-        if not trace.complete:
+        if not trace.complete or any("not entered" in note for note in trace.notes):
             for _, walk in asked:
                 yield self._note(walk, "unsure", "budget")
             return
@@ -136,7 +148,13 @@ class _Judge:
         self.order = {id(walk): i for i, walk in enumerate(trace.walks)}
         self.sources = [_sources(walk) for walk in trace.walks]
         # a backward over something of which nothing is known may walk any graph
-        self.blind = [i for i, walk in enumerate(trace.walks) if not walk.roots or any(_orphan(n) for n in walk.seen)]
+        self.blind = [
+            i
+            for i, walk in enumerate(trace.walks)
+            if not walk.roots
+            or any(_orphan(n) for n in walk.seen)
+            or any(u.kind == "lost" for u in self.sources[i].values())
+        ]
         self.exposed = _exposed(trace)
         self.hooked = any(mark.kind == "module-hook" for mark in trace.marks)
 
@@ -145,10 +163,9 @@ class _Judge:
         graph = [n for n in walk.seen if n.kind not in _KINDS]
         if not graph or any(_orphan(n) for n in graph) or not any(n.certain for n in graph):
             return "unsure", "the loss comes from code that cannot be seen"
-        call = walk.call
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and walk.kind == "backward":
-            if call.func.attr not in _WRAPPERS:
-                return "unsure", "an unseen wrapper takes the flag"
+        function = walk.call.func if walk.call is not None else None
+        if walk.kind == "backward" and isinstance(function, ast.Attribute) and function.attr not in _WRAPPERS:
+            return "unsure", "an unseen wrapper takes the flag"
         for node in walk.seen:
             if node.leaf:
                 continue
@@ -176,7 +193,8 @@ class _Judge:
         place: Place | None = walk.place
         while place is not None:
             frame: Frame = place.frame
-            if frame.function is not None and frame.function.cls is not None and frame.function.cls.family == "function":
+            owner = frame.function.cls if frame.function is not None else None
+            if owner is not None and owner.family == "function":
                 return "it is the backward of an autograd.Function"
             if (frame.root or frame.handed) and oldest < frame.birth:
                 return "unseen code may call this again over the same graph"
@@ -216,7 +234,9 @@ def _library_model(node: Node) -> bool:
 
 def _exposed(trace: Trace) -> set[int]:
     """The nodes that something computed from, or themselves, reached code that cannot be seen."""
-    stack = [n for n in trace.nodes if _leaks(n)]
+    # what a method that nobody in sight calls leaves on its object, or in a global variable, others may find
+    owners = {getattr(frame.receiver, "oid", None) for frame in trace.frames if frame.root}
+    stack = [n for n in trace.nodes if not n.leaf and _leaks(n, owners)]
     exposed: set[int] = set()
     while stack:
         node = stack.pop()
@@ -227,13 +247,14 @@ def _exposed(trace: Trace) -> set[int]:
     return exposed
 
 
-def _leaks(node: Node) -> bool:
-    if node.leaf:
-        return False
+def _leaks(node: Node, owners: set[int | None]) -> bool:
     if node.escapes:
         return True
-    if any(carrier.name == "*" for carrier, _ in node.stores):
-        return True
+    for carrier, _ in node.stores:
+        if carrier.name == "*" or (owners and carrier.kind == "global"):
+            return True
+        if carrier.kind == "attribute" and carrier.owner in owners:
+            return True
     return any(kind.startswith(("stored-unseen:", *_SHUFFLING)) for kind, _ in node.uses)
 
 

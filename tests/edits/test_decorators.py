@@ -18,14 +18,15 @@ from tests.edits.tools import check, check_refused, expression, statement
         ("a\n\n\n# c\ndef f():\n    a\n", "a\n\n\n# c\n@n.o()\ndef f():\n    a\n"),
         ("# file\ndef f():\n    a\n", "# file\n@n.o()\ndef f():\n    a\n"),
         ("class A:\n\tdef f(self): pass\n", "class A:\n\t@n.o()\n\tdef f(self): pass\n"),
-        ("class A:\n  @d(\n    1)\n  async def f(self):\n    a\n", None),
+        (
+            "class A:\n  @d(\n    1)\n  async def f(self):\n    a\n",
+            "class A:\n  @d(\n    1)\n  @n.o()\n  async def f(self):\n    a\n",
+        ),
         ("if x:\n    pass\nelse:\n    def f(): pass\n", "if x:\n    pass\nelse:\n    @n.o()\n    def f(): pass\n"),
         ("\x0cdef f(): pass\n", "\x0c@n.o()\ndef f(): pass\n"),
     ],
 )
-def test_function_is_decorated(before: str, after: str | None) -> None:
-    if after is None:
-        after = "class A:\n  @d(\n    1)\n  @n.o()\n  async def f(self):\n    a\n"
+def test_function_is_decorated(before: str, after: str) -> None:
     start = "async def" if "async" in before else "def"
     check(before, after, AddDecorator(statement(before, start), "n.o()"))
 
@@ -44,6 +45,13 @@ def test_nested_functions_are_decorated() -> None:
         AddDecorator(statement(before, "def f"), "o"),
     ]
     check(before, "@n\n@o\ndef f(a=b.c):\n    @m\n    def g(): pass\n    return g\n", *edits)
+
+
+def test_decorators_that_are_the_same_are_added_once() -> None:
+    before = "import torch\n\n\ndef f(): pass\n"
+    f = statement(before, "def")
+    edits = [AddDecorator(f, "{torch}.no_grad()"), AddDecorator(f, "torch.no_grad()")]
+    check(before, "import torch\n\n\n@torch.no_grad()\ndef f(): pass\n", *edits)
 
 
 def test_what_cannot_be_decorated_is_refused() -> None:

@@ -44,6 +44,7 @@ from tests.edits.tools import check, check_refused, expression
         ("y = (\n    a\n)\n", "a", "", ".detach()", "y = (\n    a.detach()\n)\n"),
         ("y = (a, b)\n", "(a, b)", "", ".count(1)", "y = (a, b).count(1)\n"),
         ("y = (a, b)\n", "(a, b)", "list(", ")", "y = list((a, b))\n"),
+        ("y = ((a, b))\n", "(a, b)", "list(", ")", "y = (list((a, b)))\n"),
         ("y = ()\n", "()", "list(", ")", "y = list(())\n"),
         ("y = f((a, b))\n", "(a, b)", "list(", ")", "y = f(list((a, b)))\n"),
         ("y = (x := 1)\n", "x := 1", "", ".real", "y = (x := 1).real\n"),

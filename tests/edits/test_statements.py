@@ -164,18 +164,30 @@ def test_removal_takes_edits_within_along() -> None:
         ("for x in y: a; b\n", "a", "for", "after", "for x in y: b\na\n"),
         ("z = 0\nfor x in y:\n\ta\n", "z", "for", "first-in", "for x in y:\n\tz = 0\n\ta\n"),
         ("z = 0\nfor x in y: a\n", "z", "for", "last-in", "for x in y:\n    a\n    z = 0\n"),
-        ("z = f(\n    1,\n\n    2)\nfor x in y: a\n", "z", "for", "last-in", None),
-        ("if z:\n  b\n\n  c\nfor x in y:\n    a\n", "if", "for", "last-in", None),
-        ("with x:\n    def f():\n        a\n    f()\nb\n", "def", "with", "before", None),
+        (
+            "z = f(\n    1,\n\n    2)\nfor x in y: a\n",
+            "z",
+            "for",
+            "last-in",
+            "for x in y:\n    a\n    z = f(\n        1,\n\n        2)\n",
+        ),
+        (
+            "if z:\n  b\n\n  c\nfor x in y:\n    a\n",
+            "if",
+            "for",
+            "last-in",
+            "for x in y:\n    a\n    if z:\n      b\n\n      c\n",
+        ),
+        (
+            "with x:\n    def f():\n        a\n    f()\nb\n",
+            "def",
+            "with",
+            "before",
+            "def f():\n    a\nwith x:\n    f()\nb\n",
+        ),
     ],
 )
-def test_statement_is_moved(before: str, target: str, anchor: str, where: str, after: str | None) -> None:
-    if after is None:
-        after = {
-            "z": "for x in y:\n    a\n    z = f(\n        1,\n\n        2)\n",
-            "if": "for x in y:\n    a\n    if z:\n      b\n\n      c\n",
-            "def": "def f():\n    a\nwith x:\n    f()\nb\n",
-        }[target]
+def test_statement_is_moved(before: str, target: str, anchor: str, where: str, after: str) -> None:
     edit = MoveStatement(statement(before, target), statement(before, anchor), where)  # type: ignore[arg-type]
     check(before, after, edit)
 

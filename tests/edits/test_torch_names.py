@@ -50,87 +50,42 @@ def test_existing_imports_are_used(before: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    "marked",
     [
         # Next to the other imports.
-        ("import os\n\ndef f(): pass\n", "import os\nimport torch\n\n@torch.no_grad()\ndef f(): pass\n"),
-        ("import os; import re\ndef f(): pass\n", None),
-        ("# file\nimport os\n\n# c\nx = 1\ndef f(): pass\n", None),
-        ("import os\nimport numpy\n\nx = 1\nimport z\ndef f(): pass\n", None),
-        ("import os\n\n# torch\nfrom torch import nn\nimport z\ndef f(): pass\n", None),
-        ("import os\nimport torch.nn as nn\ndef f(): pass\n", None),
-        ("import os\nfrom torch.nn import functional as F\ndef f(): pass\n", None),
-        ("from .torch import no_grad\ndef f(): pass\n", None),
-        ("from torchvision import no_grad\ndef f(): pass\n", None),
+        "import os\n+import torch\n\ndef f(): pass\n",
+        "import os; import re\n+import torch\ndef f(): pass\n",
+        "# file\nimport os\n+import torch\n\n# c\nx = 1\ndef f(): pass\n",
+        "import os\nimport numpy\n+import torch\n\nx = 1\nimport z\ndef f(): pass\n",
+        "import os\n\n# torch\n+import torch\nfrom torch import nn\nimport z\ndef f(): pass\n",
+        "import os\n+import torch\nimport torch.nn as nn\ndef f(): pass\n",
+        "import os\n+import torch\nfrom torch.nn import functional as F\ndef f(): pass\n",
+        "from .torch import no_grad\n+import torch\ndef f(): pass\n",
+        "from torchvision import no_grad\n+import torch\ndef f(): pass\n",
         # At the top.
-        ("def f(): pass\n", "import torch\n\n\n@torch.no_grad()\ndef f(): pass\n"),
-        ("x = 1\ndef f(): pass\n", "import torch\n\nx = 1\n@torch.no_grad()\ndef f(): pass\n"),
-        ("#!sh\n# file\n\nx = 1\ndef f(): pass\n", None),
-        ('"""doc"""\ndef f(): pass\n', '"""doc"""\n\nimport torch\n\n\n@torch.no_grad()\ndef f(): pass\n'),
-        ('"""doc"""\n\n\ndef f(): pass\n', '"""doc"""\n\nimport torch\n\n\n@torch.no_grad()\ndef f(): pass\n'),
-        ("from __future__ import annotations\n\n\ndef f(): pass\n", None),
+        "+import torch\n+\n+\ndef f(): pass\n",
+        "+import torch\n+\nx = 1\ndef f(): pass\n",
+        "#!sh\n# file\n\n+import torch\n+\nx = 1\ndef f(): pass\n",
+        '"""doc"""\n+\n+import torch\n+\n+\ndef f(): pass\n',
+        '"""doc"""\n+\n+import torch\n\n\ndef f(): pass\n',
+        "from __future__ import annotations\n+\n+import torch\n\n\ndef f(): pass\n",
         # Where an import is not certain to have been made.
-        ("try:\n    import torch\nexcept ImportError:\n    pass\ndef f(): pass\n", None),
-        ("if x:\n    import torch\ndef f(): pass\n", None),
-        ("with suppress(E):\n    import torch\ndef f(): pass\n", None),
-        ("def f(): pass\n\n\nimport torch\n", "import torch\n\n\n@torch.no_grad()\ndef f(): pass\n\n\nimport torch\n"),
-        ("def g():\n    import torch\n\n\ndef f(): pass\n", None),
-        ("class A:\n    import torch\n\n    class B:\n        def f(): pass\n", None),
+        "+import torch\n+\ntry:\n    import torch\nexcept ImportError:\n    pass\ndef f(): pass\n",
+        "+import torch\n+\nif x:\n    import torch\ndef f(): pass\n",
+        "+import torch\n+\nwith suppress(E):\n    import torch\ndef f(): pass\n",
+        "+import torch\n+\n+\ndef f(): pass\n\n\nimport torch\n",
+        "+import torch\n+\n+\ndef g():\n    import torch\n\n\ndef f(): pass\n",
+        "+import torch\n+\n+\nclass A:\n    import torch\n\n    class B:\n        def f(): pass\n",
     ],
 )
-def test_torch_is_imported(before: str, after: str | None) -> None:
-    if after is None:
-        after = {
-            "import os; ": "import os; import re\nimport torch\n@torch.no_grad()\ndef f(): pass\n",
-            "# file\nimport": "# file\nimport os\nimport torch\n\n# c\nx = 1\n@torch.no_grad()\ndef f(): pass\n",
-            "import os\nimport numpy": (
-                "import os\nimport numpy\nimport torch\n\nx = 1\nimport z\n@torch.no_grad()\ndef f(): pass\n"
-            ),
-            "import os\n\n# torch": (
-                "import os\n\n# torch\nimport torch\nfrom torch import nn\nimport z\n@torch.no_grad()\ndef f(): pass\n"
-            ),
-            "import os\nimport torch.nn": (
-                "import os\nimport torch\nimport torch.nn as nn\n@torch.no_grad()\ndef f(): pass\n"
-            ),
-            "import os\nfrom torch.nn": (
-                "import os\nimport torch\nfrom torch.nn import functional as F\n@torch.no_grad()\ndef f(): pass\n"
-            ),
-            "from .torch": "from .torch import no_grad\nimport torch\n@torch.no_grad()\ndef f(): pass\n",
-            "from torchvision": "from torchvision import no_grad\nimport torch\n@torch.no_grad()\ndef f(): pass\n",
-            "#!sh": "#!sh\n# file\n\nimport torch\n\nx = 1\n@torch.no_grad()\ndef f(): pass\n",
-            "from __future__": (
-                "from __future__ import annotations\n\nimport torch\n\n\n@torch.no_grad()\ndef f(): pass\n"
-            ),
-            "try": (
-                "import torch\n\ntry:\n    import torch\nexcept ImportError:\n    pass\n@torch.no_grad()\ndef f(): pass\n"
-            ),
-            "if x": "import torch\n\nif x:\n    import torch\n@torch.no_grad()\ndef f(): pass\n",
-            "with": "import torch\n\nwith suppress(E):\n    import torch\n@torch.no_grad()\ndef f(): pass\n",
-            "def g": "import torch\n\n\ndef g():\n    import torch\n\n\n@torch.no_grad()\ndef f(): pass\n",
-            "class A": (
-                "import torch\n\n\nclass A:\n    import torch\n\n    class B:\n        @torch.no_grad()\n        def f(): pass\n"
-            ),
-        }[next(start for start in _STARTS if before.startswith(start))]
+def test_torch_is_imported(marked: str) -> None:
+    """New lines are marked with a plus."""
+    lines = marked.splitlines(keepends=True)
+    before = "".join(line for line in lines if not line.startswith("+"))
+    after = "".join(line.removeprefix("+") for line in lines)
+    indent = before[: before.index("def f")].rpartition("\n")[2]
+    after = after.replace("def f", f"@torch.no_grad()\n{indent}def f")
     check(before, after, AddDecorator(statement(before, "def f"), CODE))
-
-
-_STARTS = (
-    "import os; ",
-    "# file\nimport",
-    "import os\nimport numpy",
-    "import os\n\n# torch",
-    "import os\nimport torch.nn",
-    "import os\nfrom torch.nn",
-    "from .torch",
-    "from torchvision",
-    "#!sh",
-    "from __future__",
-    "try",
-    "if x",
-    "with",
-    "def g",
-    "class A",
-)
 
 
 @pytest.mark.parametrize(
@@ -237,20 +192,31 @@ MADE = "def h(x):\n    with torch.no_grad():\n        return x\n"
         ('"""doc"""\nx = 1\n', f'"""doc"""\n\nimport torch\n\n\n{MADE}\n\nx = 1\n'),
         ("x = 1\n", f"import torch\n\n\n{MADE}\n\nx = 1\n"),
         ("import os\n\nx = 1\nimport re\n", f"import os\nimport torch\n\n\n{MADE}\n\nx = 1\nimport re\n"),
-        ("import torch\ntry:\n    import a\nexcept E:\n    a = 1\nx = 1\n", None),
+        (
+            "import torch\ntry:\n    import a\nexcept E:\n    a = 1\nx = 1\n",
+            f"import torch\ntry:\n    import a\nexcept E:\n    a = 1\n\n\n{MADE}\n\nx = 1\n",
+        ),
         ("import torch\nif x:\n\tpass\n", "import torch\n\n\n" + MADE.replace("    ", "\t") + "\n\nif x:\n\tpass\n"),
         ("import torch; import os\nx = 1\n", f"import torch; import os\n\n\n{MADE}\n\nx = 1\n"),
     ],
 )
-def test_helper_is_added(before: str, after: str | None) -> None:
-    if after is None:
-        after = f"import torch\ntry:\n    import a\nexcept E:\n    a = 1\n\n\n{MADE}\n\nx = 1\n"
+def test_helper_is_added(before: str, after: str) -> None:
     check(before, after, AddHelper("h", HELPER))
 
 
 def test_helper_is_added_to_nothing() -> None:
     assert apply_edits("", [AddHelper("h", HELPER)]) == f"import torch\n\n\n{MADE}"
     assert apply_edits("# file\n", [AddHelper("h", "def h(): pass")]) == "# file\n\n\ndef h(): pass\n"
+
+
+def test_a_helper_at_the_top_has_no_blank_lines_above() -> None:
+    check("x = 1\n", "def h(): pass\n\n\nx = 1\n", AddHelper("h", "def h(): pass"))
+
+
+def test_imports_and_helpers_stand_above_what_uses_them() -> None:
+    before = "import os\nx\n"
+    after = f"import os\nimport torch\n\n\n{MADE}\n\nh(torch)\nx\n"
+    check(before, after, InsertStatements(statement(before, "import"), "after", "h({torch})"), AddHelper("h", HELPER))
 
 
 def test_helpers_are_kept_apart() -> None:

@@ -1,0 +1,400 @@
+"""The rule ``backward-in-loss-loop``."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from codemods.edits.model import DropArgument, Edit, InsertStatements, MoveStatement, RemoveStatement
+from codemods.findings import Finding, Promise, TrailStep
+from codemods.graph.program import ParsedFile
+from codemods.graph.trace import Accumulation, Frame, Place, Trace, Walk
+from codemods.graph.values import Const, Node
+from codemods.rules.base import Decision, Observation, Rule, Site, sites
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+_TAMPERING = frozenset(
+    {
+        "grad-read",
+        "gradients-changed",
+        "zero_grad",
+        "graph-read",
+        "handed-out",
+        "functional-gradient",
+        "unseen-module-method",
+    }
+)
+"""What reads, clears or changes gradients, or may, and so works on the gradients of each backward alone."""
+
+_HOOKS = frozenset({"hook", "module-hook"})
+"""Hooks run once per backward, wherever they were registered."""
+
+_OWN_FORWARD = 3
+"""From so many layers made in one turn on, the parts of the losses that do not share weigh in memory."""
+
+_MASK = 64
+"""Shared nodes that are looked at; the newest ones are enough to prove sharing."""
+
+_NAMES = ("total_loss", "summed_loss", "loss_sum", "total_loss_sum")
+
+
+class BackwardInLossLoop(Rule):
+    """A ``backward`` for each of several losses that come from one forward, in a loop.
+
+    One graph, one backward. Losses that were computed from the same forward share its graph: the first ``backward``
+    frees it, and the second raises ``Trying to backward through the graph a second time``. With ``retain_graph=True``
+    it runs, but the shared part is walked again for every loss, and its activations stay in memory after the last.
+
+    The losses are summed in the loop and back-propagated once behind it; a loop that does nothing else becomes
+    ``sum(losses).backward()``. Where the loop sums already and calls ``backward`` on the growing sum in every turn, the
+    call moves behind the loop. Where the loop may run no turn at all, the one ``backward`` is guarded.
+
+    Left alone: a loop whose turns run a forward of their own that shares nothing (micro-batches, one graph a turn); a
+    state carried from turn to turn; a loop that steps, clears, clips or reads gradients in its turns; gradient hooks; a
+    graph that is walked again behind the loop.
+
+    Promise: repair where the loop raises; equivalent where ``retain_graph=True`` makes it run (rounding may differ);
+    behaviour where the growing sum is back-propagated with the flag, which weighs the first losses more than the last.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html
+    """
+
+    name = "backward-in-loss-loop"
+    promise = Promise.EQUIVALENT
+    summary = "several losses of one forward are back-propagated one by one in a loop"
+    gate = (b"backward(",)
+
+    # reading a run
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        groups: dict[tuple[int, int, tuple[int, ...]], list[Walk]] = defaultdict(list)
+        for walk in trace.walks:
+            if _candidate(walk):
+                outer = tuple(turn for _, turn in walk.place.loops[:-1])
+                groups[id(walk.call), walk.place.frame.fid, outer].append(walk)
+        order = {id(walk): i for i, walk in enumerate(trace.walks)}
+        for walks in groups.values():
+            if len(walks) < 2:
+                continue
+            if not trace.complete:
+                yield self._note(walks[0], "unsure", why="budget")
+                continue
+            yield self._judge(trace, walks, order)
+
+    def _note(self, walk: Walk, verdict: str, **facts: object) -> Observation:
+        assert walk.place.statement is not None
+        return self.seen(walk.place.frame.file, walk.place.statement, "backward", verdict, **facts)
+
+    def _judge(self, trace: Trace, walks: list[Walk], order: dict[int, int]) -> Observation:
+        first, second = walks[0], walks[1]
+        loop = _Loop(first.place)
+        shared = _shared(first, second)
+        before = [n for n in shared if n.certain and not loop.holds(n.place)]
+        if not _proven(first, second, before):
+            return self._note(first, "needed", why="the turns share no graph from before the loop")
+        sums = [a for a in trace.accumulations if loop.holds(a.place) and _sums(a, first)]
+        if not sums and any(loop.holds(n.place) for n in shared):
+            return self._note(first, "needed", why="a state is carried from turn to turn")
+        if sums and not all(isinstance(o, Const) for o in _starts(sums, loop)):
+            return self._note(first, "needed", why="the sum goes on from something older")
+        mine = {id(w) for w in walks}
+        if any(id(w) not in mine and loop.holds(w.place) for w in trace.walks):
+            return self._note(first, "needed", why="another backward in the loop")
+        if any(loop.holds(s.place) for s in trace.steps):
+            return self._note(first, "needed", why="an optimizer steps in the loop")
+        if any(m.kind in _HOOKS or (m.kind in _TAMPERING and loop.holds(m.place)) for m in trace.marks):
+            return self._note(first, "needed", why="gradients are read, cleared or changed")
+        last = max(order[id(w)] for w in walks)
+        if any(order[id(w)] > last for n in before for w in n.walks):
+            return self._note(first, "needed", why="the shared graph is walked again")
+        layers = sum(n.kind == "module" and loop.holds(n.place) for n in second.seen)
+        produced = max(before, key=lambda n: n.birth).place
+        return self._note(
+            first,
+            "fault",
+            retains=first.retains,
+            argument=first.retain_argument,
+            summed=bool(sums),
+            heavy=layers >= _OWN_FORWARD,
+            produced=(produced.path, produced.line),
+        )
+
+    # deciding
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        for site in sites(observations, "backward"):
+            file = decision.files(site.path)
+            if not site.faulty or file is None:
+                continue
+            statement = file.find(site.span, ast.Expr)
+            loop = file.parent(statement) if statement is not None else None
+            if isinstance(statement, ast.Expr) and isinstance(loop, ast.For) and _movable(loop):
+                yield self._finding(site, file, statement, loop)
+
+    def _finding(self, site: Site, file: ParsedFile, statement: ast.Expr, loop: ast.For) -> Finding:
+        rewrite = _Rewrite(file, statement, loop)
+        facts = site.facts
+        retains = facts["retains"] is True
+        remedy = "sum the losses in the loop and call `backward` once behind it"
+        if facts["summed"]:
+            edits = rewrite.move(facts["argument"])
+            remedy = "call `backward` once behind the loop"
+            promise = Promise.BEHAVIOUR if retains else Promise.REPAIR
+        else:
+            whole = rewrite.whole()
+            edits = whole or rewrite.total()
+            if whole:
+                remedy = "back-propagate the sum of the losses once"
+            promise = Promise.EQUIVALENT if retains else Promise.REPAIR
+        if promise is Promise.REPAIR:
+            message = "the backward of one turn frees the graph that the next loss shares: the second turn raises"
+        elif promise is Promise.BEHAVIOUR:
+            message = "backward runs on the growing sum in every turn: the first losses count more than the last"
+        else:
+            message = "these losses share one graph, and every turn walks it again; their sum needs one backward"
+        if facts["heavy"] and promise is not Promise.REPAIR:
+            message += "; what each turn adds to the graph then lives until that backward, so peak memory rises"
+        path, line = facts["produced"]
+        trail = (
+            TrailStep(path, line, "graph produced here"),
+            TrailStep(site.path, site.span.line, "kept here" if retains else "freed here"),
+            TrailStep(site.path, site.span.line, "walked again here, by the next turn"),
+        )
+        return Finding(
+            self.name, site.path, site.span, promise, message, remedy, trail, tuple((site.path, e) for e in edits)
+        )
+
+
+# reading a run
+
+
+class _Loop:
+    """The innermost loop around a place of its frame, in the one run of it that the place belongs to."""
+
+    def __init__(self, place: Place) -> None:
+        self.frame: Frame = place.frame
+        self.outer = place.loops[:-1]
+        self.node = place.loops[-1][0]
+
+    def holds(self, place: Place) -> bool:
+        """Whether something happened in the loop, also in a function called from it."""
+        at: Place | None = place
+        depth = len(self.outer)
+        while at is not None:
+            if at.frame is self.frame:
+                return len(at.loops) > depth and at.loops[:depth] == self.outer and at.loops[depth][0] is self.node
+            at = at.frame.call
+        return False
+
+
+def _candidate(walk: Walk) -> bool:
+    """A statement ``loss.backward()`` directly in the body of a ``for``."""
+    place, call = walk.place, walk.call
+    if walk.kind != "backward" or walk.with_gradient or walk.creates is not False or walk.retains is None:
+        return False
+    if not place.loops or call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":
+        return False
+    if call.args or any(k.arg not in ("retain_graph", "retain_variables") for k in call.keywords):
+        return False
+    statement, loop = place.statement, place.loops[-1][0]
+    if not isinstance(statement, ast.Expr) or statement.value is not call or not isinstance(loop, ast.For):
+        return False
+    return any(s is statement for s in loop.body)
+
+
+def _shared(first: Walk, second: Walk) -> list[Node]:
+    """What both walked and a second walk would find freed."""
+    seen = {id(n) for n in first.seen}
+    return [n for n in second.seen if id(n) in seen and not n.leaf and n.saves and n.kind not in ("phi", "part")]
+
+
+def _proven(first: Walk, second: Walk, shared: list[Node]) -> bool:
+    """Whether both walks reach one of the shared nodes on every path of the program."""
+    newest = sorted(shared, key=lambda n: -n.birth)[:_MASK]
+    bits = {id(n): 1 << i for i, n in enumerate(newest)}
+    return bool(bits) and bool(_surely(first, bits) & _surely(second, bits))
+
+
+def _surely(walk: Walk, bits: dict[int, int]) -> int:
+    """Which of the marked nodes the walk reaches whatever path was taken.
+
+    What is back-propagated is attached; so of a join that all its history goes through, one of the parents is there,
+    and what they all reach is reached. Where other history comes beside such a join, the join may be missing.
+    """
+    masks: dict[int, int] = {}
+    optional: dict[int, bool] = {}
+    for node in sorted(walk.seen, key=lambda n: n.birth):
+        parents = [p for p in node.parents if id(p) in masks]
+        mine = bits.get(id(node), 0)
+        if node.kind == "phi":
+            optional[id(node)] = not node.certain or any(optional[id(p)] for p in parents)
+            masks[id(node)] = mine | _common(masks[id(p)] for p in parents)
+            continue
+        present = [masks[id(p)] for p in parents if not optional[id(p)]]
+        optional[id(node)] = bool(parents) and not present
+        if present or not parents:
+            for other in present:
+                mine |= other
+        else:
+            mine |= _common(masks[id(p)] for p in parents)
+        masks[id(node)] = mine
+    return _common(masks.get(id(root), 0) for root in walk.roots)
+
+
+def _common(masks: Iterable[int]) -> int:
+    result = -1
+    for mask in masks:
+        result &= mask
+    return max(result, 0)
+
+
+def _sums(accumulation: Accumulation, walk: Walk) -> bool:
+    """Whether it adds to what the walk back-propagates."""
+    assert walk.call is not None
+    assert isinstance(walk.call.func, ast.Attribute)
+    return ast.unparse(accumulation.target) == ast.unparse(walk.call.func.value)
+
+
+def _starts(sums: list[Accumulation], loop: _Loop) -> list[object]:
+    """What the sum held when the loop began."""
+    depth = len(loop.outer)
+    first = [a for a in sums if a.place.frame is loop.frame and a.place.loops[depth][1] == 0]
+    return [first[0].old] if first else [None]
+
+
+# rewriting
+
+
+def _movable(loop: ast.For) -> bool:
+    """Whether what stands directly behind the loop runs after it however the loop ends."""
+    return not loop.orelse and not any(
+        isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)) for n in _own_nodes(loop.body)
+    )
+
+
+def _own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes below, but for those of nested functions."""
+    stack = list(body)
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, _FUNCTIONS):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+class _Rewrite:
+    """The edits that take a ``backward`` out of its loop."""
+
+    def __init__(self, file: ParsedFile, statement: ast.Expr, loop: ast.For) -> None:
+        self.file = file
+        self.statement = statement
+        self.loop = loop
+        assert isinstance(statement.value, ast.Call)
+        assert isinstance(statement.value.func, ast.Attribute)
+        self.call = statement.value
+        self.loss = statement.value.func.value
+        scope = file.enclosing(loop, *_FUNCTIONS)
+        self.scope: ast.AST = scope if scope is not None else file.tree
+        skips = any(isinstance(n, (ast.Continue, ast.Break)) for n in _own_nodes(loop.body))
+        self.runs = not skips and self._filled(loop.iter)
+
+    def move(self, argument: str | int | None) -> list[Edit]:
+        """The loop sums already: only the call moves."""
+        target, loop = self.file.span(self.statement), self.file.span(self.loop)
+        if not self.runs:
+            name = ast.unparse(self.loss)
+            code = f"if {{torch}}.is_tensor({name}):\n    {name}.backward()"
+            return [RemoveStatement(target), InsertStatements(loop, "after", code)]
+        edits: list[Edit] = [MoveStatement(target, loop, "after")]
+        if argument is not None:
+            edits.append(DropArgument(self.file.span(self.call), argument))
+        return edits
+
+    def whole(self) -> list[Edit]:
+        """``for l in losses: l.backward()`` and nothing else: ``sum(losses).backward()``."""
+        target, loss = self.loop.target, self.loss
+        if len(self.loop.body) > 1 or not isinstance(target, ast.Name) or not isinstance(loss, ast.Name):
+            return []
+        if target.id != loss.id or self._uses(target.id) > 2:
+            return []
+        losses = ast.get_source_segment(self.file.text, self.loop.iter)
+        if losses is None or "\n" in losses:
+            return []
+        span = self.file.span(self.loop)
+        if self.runs:
+            code = f"sum({losses}).backward()"
+        else:
+            name = self._free_name()
+            code = f"{name} = sum({losses})\nif {{torch}}.is_tensor({name}):\n    {name}.backward()"
+        return [InsertStatements(span, "before", code), RemoveStatement(span)]
+
+    def total(self) -> list[Edit]:
+        """A total before the loop, a sum in it, one backward behind it."""
+        name = self._free_name()
+        loss = ast.get_source_segment(self.file.text, self.loss) or ast.unparse(self.loss)
+        if not isinstance(self.loss, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) or "\n" in loss:
+            loss = loss if _multiplies(self.loss) and "\n" not in loss else f"({loss})"
+        target, loop = self.file.span(self.statement), self.file.span(self.loop)
+        last = f"{name}.backward()"
+        if not self.runs:
+            last = f"if {{torch}}.is_tensor({name}):\n    {last}"
+        return [
+            InsertStatements(loop, "before", f"{name} = 0"),
+            InsertStatements(target, "before", f"{name} = {name} + {loss}"),
+            RemoveStatement(target),
+            InsertStatements(loop, "after", last),
+        ]
+
+    def _free_name(self) -> str:
+        taken = {n.id for n in ast.walk(self.scope) if isinstance(n, ast.Name)}
+        taken |= {n.arg for n in ast.walk(self.scope) if isinstance(n, ast.arg)}
+        names = [*_NAMES, *(f"total_loss_{i}" for i in range(2, 100))]
+        return next(name for name in names if name not in taken)
+
+    def _uses(self, name: str) -> int:
+        return sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(self.scope))
+
+    def _filled(self, values: ast.expr, depth: int = 0) -> bool:
+        """Whether a loop over ``values`` runs at least one turn, by what stands in the text."""
+        if isinstance(values, (ast.List, ast.Tuple, ast.Set)):
+            return any(not isinstance(e, ast.Starred) for e in values.elts)
+        if isinstance(values, ast.Call) and isinstance(values.func, ast.Name) and not values.keywords:
+            numbers = [_number(a) for a in values.args]
+            if values.func.id == "range" and numbers and None not in numbers:
+                return len(range(*numbers)) > 0  # type: ignore[arg-type]
+            if values.func.id in ("enumerate", "reversed", "sorted", "list", "tuple", "zip") and values.args:
+                return all(self._filled(a, depth) for a in values.args)
+        if isinstance(values, ast.Name) and depth < 3:
+            return self._assigned(values.id, depth)
+        return False
+
+    def _assigned(self, name: str, depth: int) -> bool:
+        """Whether a local name is bound once, to something that is not empty, and never shortened."""
+        bound: list[ast.expr | None] = []
+        for node in ast.walk(self.scope):
+            if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
+                around = self.file.parent(node)
+                plain = isinstance(around, ast.Assign) and around.targets == [node]
+                bound.append(around.value if plain and isinstance(around, ast.Assign) else None)
+            elif isinstance(node, ast.arg) and node.arg == name:
+                bound.append(None)
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
+                if node.attr in ("pop", "clear", "remove", "popleft"):
+                    return False
+            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
+                return False
+        return len(bound) == 1 and bound[0] is not None and self._filled(bound[0], depth + 1)
+
+
+def _multiplies(expression: ast.expr) -> bool:
+    """Whether it binds tighter than a sum."""
+    return isinstance(expression, ast.BinOp) and isinstance(expression.op, (ast.Mult, ast.Div, ast.Pow, ast.MatMult))
+
+
+def _number(expression: ast.expr) -> int | None:
+    return expression.value if isinstance(expression, ast.Constant) and isinstance(expression.value, int) else None
+
+
+RULE = BackwardInLossLoop

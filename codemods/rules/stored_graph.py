@@ -1,0 +1,517 @@
+"""The rule ``stored-graph``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.edits.model import Edit, WrapExpression
+from codemods.findings import Finding, Promise, TrailStep
+from codemods.graph.trace import Place, Reading, Storing, Trace, Walk
+from codemods.graph.values import Carrier, Node, Sequence, Tensor
+from codemods.rules._carried import (
+    SURPLUS,
+    Carry,
+    Ledger,
+    averages,
+    by_statement,
+    crossed,
+    flags,
+    opaque,
+    paired,
+    reach,
+    trail,
+)
+from codemods.rules.base import Decision, Observation, Rule, Site, sites
+
+_ADDING = frozenset({"append", "appendleft", "add", "insert"})
+_LEAVES = ("stored-unseen", "call:unseen")
+
+
+class StoredGraph(Rule):
+    """An intermediate result that is kept, with its graph, beyond the step that made it.
+
+    A list, queue, dict, attribute, global or default argument holds a tensor of an earlier step, and a later step
+    computes with it: its ``backward`` walks into a graph that is freed and raises "Trying to backward through the graph
+    a second time". Where nobody walks the kept graph again, it only stays in memory, and memory grows with every step.
+
+    What is kept is detached where it is stored. If the new value is used in its own step too, the old one is detached
+    where it is read (running means), or where the step ends (a queue that holds the current batch). A
+    ``retain_graph=True`` that only kept the old graphs alive goes with it.
+
+    Left alone: what is stored and used within one step before its backward (saved log probabilities, skip connections,
+    outputs of time steps); stores that are emptied every step; what is stored under ``no_grad`` or already detached;
+    what goes to code that cannot be seen; state that is computed from itself through weights
+    (``carried-hidden-state``); losses (``attached-loss-history``, ``attached-loss-total``); sums with parameters that
+    save nothing (dual variables of ADMM).
+
+    Promise: repair where the later backward raises; exact where the kept graph is never walked again; ``behaviour``
+    where it is walked again without an error, because its operations save no tensors.
+
+    Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
+    """
+
+    name = "stored-graph"
+    promise = Promise.REPAIR
+    summary = "an attached tensor is kept beyond its step"
+    gate = (b"backward",)
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.complete:
+            return
+        ledger = Ledger(trace)
+        taken: set[int] = set()
+        others = [c for c in ledger.carries if not ledger.recurrent(c)]
+        for carries in by_statement(others):
+            for observation, statement in self._walked_again(ledger, carries):
+                taken.add(id(statement))
+                yield observation
+        taken |= {id(c.store.statement) for c in ledger.carries}
+        for observation, statement in (*self._running(ledger), *self._kept(ledger)):
+            if id(statement) not in taken:
+                taken.add(id(statement))
+                yield observation
+
+    # graphs that a later backward walks again
+
+    def _walked_again(self, ledger: Ledger, carries: list[Carry]) -> Iterator[tuple[Observation, ast.stmt]]:
+        carry = carries[0]
+        if _is_loss(ledger, carry.old):
+            return
+        if ledger.grows(carry):
+            yield from self._mean_walked_again(ledger, carry)
+            return
+        store = carry.store
+        promise = ledger.promise(carry, saved_parameters=any(_saves_parameter(n) for n in carry.graph))
+        if promise is None or store.statement is None:
+            return
+        edits: list[tuple[str, Edit]] | None = []
+        where = "where it is stored"
+        if any(_used_through(ledger, c) for c in carries):
+            style = "last" if _appended_once(ledger, carry) else "state"
+            edits = ledger.cut(carries, style)
+            where = "where the step ends, because this step uses it too"
+        else:
+            expressions = [_stored_expression(ledger, c) for c in carries]
+            if None in expressions:
+                edits = ledger.cut(carries)
+                where = "where the step ends"
+            else:
+                file = store.frame.file
+                edits = [
+                    (file.path, WrapExpression(file.span(e), "", ".detach()")) for e in expressions if e is not None
+                ]
+        yield self._noted(ledger, carries, store, promise, edits, where, "walked"), store.statement
+
+    def _mean_walked_again(self, ledger: Ledger, carry: Carry) -> Iterator[tuple[Observation, ast.stmt]]:
+        """``self.mean = m * self.mean + (1 - m) * x`` where the new mean is used in this step."""
+        promise = ledger.promise(carry, saved_parameters=any(_saves_parameter(n) for n in carry.graph))
+        statement = carry.child.place.statement
+        if promise is None or promise is Promise.BEHAVIOUR or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            return
+        if not _simple_sum(statement):
+            return
+        file = carry.child.place.frame.file
+        reads = _reads_in(ledger, carry.old, statement)
+        edits: list[tuple[str, Edit]] | None
+        if reads and not any(node in ledger.trace.plain for node in reads):
+            edits = [(file.path, WrapExpression(file.span(node), "", ".detach()")) for node in reads]
+            where = "where the old value is read"
+        else:
+            edits, where = None, ""
+        yield self._noted(ledger, [carry], carry.child.place, promise, edits, where, "walked"), statement
+
+    def _noted(
+        self,
+        ledger: Ledger,
+        carries: list[Carry],
+        place: Place,
+        promise: Promise,
+        edits: list[tuple[str, Edit]] | None,
+        where: str,
+        kind: str,
+    ) -> Observation:
+        assert place.statement is not None
+        carry = carries[0]
+        return self.seen(
+            place.frame.file,
+            place.statement,
+            "stored",
+            "fault",
+            promise=promise,
+            edits=edits,
+            where=where,
+            name=_spoken(carry.carrier, place.statement),
+            how=kind,
+            retained=carry.freed_by.retains is True,
+            flags=flags(ledger.surplus(carries)),
+            trail=trail(carry),
+        )
+
+    # graphs that only pile up
+
+    def _running(self, ledger: Ledger) -> Iterator[tuple[Observation, ast.stmt]]:
+        """A running mean that nothing ever back-propagates: each step hangs its graph on that of the one before."""
+        trace = ledger.trace
+        summed = {a.place.statement for a in trace.accumulations if not averages(trace, a)}
+        done: set[int] = set()
+        for reading in trace.readings:
+            statement = reading.place.statement
+            if statement is None or id(statement) in done or statement in summed:
+                continue
+            if not isinstance(statement, ast.Assign) or not _simple_sum(statement):
+                continue
+            for old in reading.nodes:
+                loop = None if old.leaf or not old.certain else crossed(old.place, reading.place)
+                if loop is None or old.place.statement is not statement or opaque(old):
+                    continue
+                new = [
+                    n
+                    for n in trace.nodes
+                    if n.birth > reading.place.clock
+                    and n.place.statement is statement
+                    and n.place.frame is reading.place.frame
+                    and old in reach([n])
+                    and n.stores
+                ]
+                if not new or not _unwalked(ledger, old) or not _unwalked(ledger, new[0]):
+                    continue
+                walk = _training_walk(ledger, old, loop)
+                if walk is None:
+                    continue
+                done.add(id(statement))
+                file = reading.place.frame.file
+                target = _new_part(ledger, statement.value, reading.place.node)
+                edits: list[tuple[str, Edit]] = [(file.path, WrapExpression(file.span(target), "", ".detach()"))]
+                yield (
+                    self.seen(
+                        file, statement, "stored", "fault",
+                        promise=Promise.EXACT, edits=edits, where="what is added to it",
+                        name=_spoken(reading.carrier, statement), how="running", retained=False, flags=[],
+                        trail=_short_trail(old, old.place, reading, walk),
+                    ),
+                    statement,
+                )  # fmt: skip
+                break
+
+    def _kept(self, ledger: Ledger) -> Iterator[tuple[Observation, ast.stmt]]:
+        """Outputs of training steps that pile up in a list although only their values are read."""
+        by_site: dict[int, list[Storing]] = {}
+        for storing in ledger.trace.storings:
+            if storing.method in _ADDING and storing.grad is True and isinstance(storing.container, Sequence):
+                by_site.setdefault(id(storing.place.node), []).append(storing)
+        for storings in by_site.values():
+            statement = storings[0].place.statement
+            if len(storings) < 2 or statement is None:
+                continue
+            found = [self._piled(ledger, storing, storings) for storing in storings]
+            shown = next((f for f in found if f is not None), None)
+            if shown is None or any(not _harmless(ledger, s) for s in storings):
+                continue
+            old, reading, walk = shown
+            file = storings[0].place.frame.file
+            expression = storings[0].value_expr
+            edits: list[tuple[str, Edit]] = [(file.path, WrapExpression(file.span(expression), "", ".detach()"))]
+            yield (
+                self.seen(
+                    file, statement, "stored", "fault",
+                    promise=Promise.EXACT, edits=edits, where="where it is stored",
+                    name=f"`{ast.unparse(expression)}`", how="kept", retained=False, flags=[],
+                    trail=_short_trail(old, storings[0].place, reading, walk),
+                ),
+                statement,
+            )  # fmt: skip
+
+    @staticmethod
+    def _piled(ledger: Ledger, storing: Storing, all_here: list[Storing]) -> tuple[Node, Reading, Walk] | None:
+        """Proof that a stored value outlives its step beside those of other steps."""
+        value = storing.value
+        if not isinstance(value, Tensor) or value.node is None or not value.node.certain or opaque(value.node):
+            return None
+        old = value.node
+        if old.leaf or old.scalar or _is_loss(ledger, old):
+            return None
+        for other in all_here:
+            loop = crossed(storing.place, other.place)
+            node = other.value.node
+            if loop is None or node is None or node is old:
+                continue
+            walk = _training_walk(ledger, old, loop)
+            if walk is None:
+                continue
+            container = getattr(storing.container, "oid", 0)
+            for reading in ledger.readings_of.get(old, ()):
+                if (
+                    container in reading.containers
+                    and node in reading.nodes
+                    and reading.place.clock >= other.place.clock
+                ):
+                    return old, reading, walk
+        return None
+
+    # findings
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        for site in sites(observations, "stored"):
+            yield from self._finding(site, decision)
+
+    def _finding(self, site: Site, decision: Decision) -> Iterator[Finding]:
+        found = [o.facts for o in site.observations]
+        facts = max(found, key=lambda f: f["promise"].rank if f["how"] == "walked" else -1)
+        promise: Promise = facts["promise"]
+        name = facts["name"]
+        if facts["how"] == "kept":
+            message = f"{name} is kept with the graph of its step, although only its value is read later: memory grows"
+        elif facts["how"] == "running":
+            message = (
+                f"{name} hangs each step's graph on that of the step before, and nothing ever walks it: memory grows"
+            )
+        elif facts["retained"]:
+            message = f"{name} takes the graph of its step into the next one, where its retained graph is walked again"
+        elif promise is Promise.BEHAVIOUR:
+            message = (
+                f"{name} takes the graph of its step into the next one, which back-propagates through it once more"
+            )
+        else:
+            message = f"{name} takes the graph of its step into the next one, after backward() has freed it"
+        steps = tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"]))
+        edits: list[tuple[str, Edit]] = []
+        for other in found:
+            for edit in other["edits"] or ():
+                if edit not in edits and other["how"] == facts["how"]:
+                    edits.append(edit)
+        if not edits or facts["edits"] is None:
+            yield Finding(
+                self.name, site.path, site.span, Promise.ADVICE,
+                f"{message}; detach the old value, where it may also be a plain number", "", steps,
+            )  # fmt: skip
+            return
+        dropped = list(dict.fromkeys(flag for f in found for flag in f["flags"]))
+        alone = SURPLUS in decision.options.ignore
+        remedy = f"detach {facts['where']}" if facts["how"] == "running" else f"detach it {facts['where']}"
+        yield from paired(
+            self.name, (site.path, site.span), promise, message, remedy, steps, edits, dropped, alone=alone
+        )
+
+
+def _spoken(carrier: Carrier, statement: ast.stmt) -> str:
+    if carrier.name and carrier.kind != "element":
+        return f"`{carrier.name}`"
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and statement.value.args:
+        return f"`{ast.unparse(statement.value.args[-1])}`"
+    if isinstance(statement, ast.Assign):
+        return f"`{ast.unparse(statement.targets[0])}`"
+    return "what is stored here"
+
+
+def _short_trail(old: Node, stored: Place, reading: Reading, walk: Walk) -> list[tuple[str, int, str]]:
+    return [
+        (old.place.path, old.place.line, "graph produced here"),
+        (stored.path, stored.line, "carried from here"),
+        (walk.place.path, walk.place.line, "its step ends here"),
+        (reading.place.path, reading.place.line, "only its value is read here"),
+    ]
+
+
+def _is_loss(ledger: Ledger, node: Node) -> bool:
+    """Whether a walk starts at it, or at a sum of it: losses and totals have rules of their own."""
+    stack = [node]
+    seen: set[Node] = set()
+    roots = {root for walk in ledger.trace.walks for root in walk.roots if walk.kind == "backward"}
+    while stack:
+        one = stack.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if one in roots:
+            return True
+        stack.extend(c for c in one.children if c.scalar and not c.saves)
+    return False
+
+
+def _saves_parameter(node: Node) -> bool:
+    """Whether it keeps a parameter for its backward: only then does a changed parameter raise."""
+    if not node.saves or not any(p.leaf for p in node.parents):
+        return False
+    return node.label in ("LSTM", "GRU", "RNN") or any(not p.leaf for p in node.parents)
+
+
+def _training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
+    """A backward in the turn that made the node, over the graph that it holds."""
+    mine = {n for n in reach([node]) if not n.leaf}
+    for walk in ledger.trace.walks:
+        if walk.kind != "backward" or crossed(node.place, walk.place) or not _same_turn(node.place, walk.place, loop):
+            continue
+        if not mine.isdisjoint(walk.seen):
+            return walk
+    return None
+
+
+def _same_turn(one: Place, other: Place, loop: ast.AST) -> bool:
+    return any(a is loop for a, _ in one.turns()) and any(a is loop for a, _ in other.turns())
+
+
+def _unwalked(ledger: Ledger, node: Node) -> bool:
+    """Whether neither it nor what is computed from it is ever walked or leaves for code that cannot be seen."""
+    for one in node.descendants():
+        if one.walks or one.escapes or one.kind == "call":
+            return False
+        if any(kind.startswith(_LEAVES) for kind, _ in one.uses):
+            return False
+    return True
+
+
+def _harmless(ledger: Ledger, storing: Storing) -> bool:
+    """Whether nothing back-propagates through the stored value after its step, here or in code that cannot be seen."""
+    node = storing.value.node
+    if node is None:
+        return True
+    for one in node.descendants():
+        if one.escapes or one.kind == "call" or any(kind.startswith(_LEAVES) for kind, _ in one.uses):
+            return False
+    # a later walk may come to it only through what its own step made of it
+    after = [r for r in ledger.readings_of.get(node, ()) if r.place.clock > storing.place.clock]
+    container = getattr(storing.container, "oid", 0)
+    first = min((r.place.clock for r in after if container in r.containers), default=None)
+    if first is None:
+        return True
+    return not any(walk.place.clock > first and node in walk.seen for walk in ledger.trace.walks)
+
+
+def _used_through(ledger: Ledger, carry: Carry) -> bool:
+    """Whether its own step reads the stored value back and back-propagates it."""
+    store = carry.store
+    walks = [
+        w
+        for w in ledger.trace.walks
+        if w.place.clock > store.clock and w.place.clock < carry.reading.place.clock and not crossed(store, w.place)
+    ]
+    if not walks:
+        return False
+    wanted = {carry.old} | set(reach([carry.old])) if carry.old.kind == "phi" else {carry.old}
+    for node in wanted:
+        for reading in ledger.readings_of.get(node, ()):
+            if not store.clock < reading.place.clock < walks[-1].place.clock:
+                continue
+            if crossed(store, reading.place) is carry.loop:
+                continue
+            same = reading.carrier == carry.carrier or carry.carrier.owner in reading.containers
+            if same and any(node in w.seen for w in walks) and not _other_key(store, reading.place):
+                return True
+    return False
+
+
+def _other_key(store: Place, read: Place) -> bool:
+    """``seen[i]`` of a later turn of the loop over ``i`` is not the ``seen[i]`` that this turn has stored."""
+    turned = crossed(store, read)
+    target = getattr(turned, "target", None)
+    if target is None or store.statement is None or not isinstance(store.statement, ast.Assign):
+        return False
+    written = store.statement.targets[0]
+    if not isinstance(written, ast.Subscript):
+        return False
+    turning = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+    keys = {n.id for n in ast.walk(written.slice) if isinstance(n, ast.Name)}
+    if not keys & turning:
+        return False
+    file = read.frame.file
+    outer: ast.AST | None = read.node
+    while outer is not None and not isinstance(outer, ast.Subscript):
+        if isinstance(outer, (ast.Compare, ast.stmt)):
+            # a test whether the key is there
+            return True
+        outer = file.parent(outer)
+    return isinstance(outer, ast.Subscript) and ast.unparse(outer) == ast.unparse(written)
+
+
+def _appended_once(ledger: Ledger, carry: Carry) -> bool:
+    """Whether a step puts one thing at the end of a list or deque."""
+    mine = [s for s in ledger.trace.storings if s.place.node is carry.store.node]
+    if not mine or mine[0].method != "append" or not isinstance(mine[0].container, Sequence):
+        return False
+    owner = carry.carrier.owner
+    appended = [
+        s
+        for s in ledger.trace.storings
+        if getattr(s.container, "oid", 0) == owner
+        and not crossed(s.place, carry.store)
+        and not crossed(carry.store, s.place)
+    ]
+    return len(appended) == 1
+
+
+def _stored_expression(ledger: Ledger, carry: Carry) -> ast.expr | None:
+    """The expression whose value was stored, None where it has no place of its own."""
+    for storing in ledger.trace.storings:
+        if storing.place.node is carry.store.node and storing.place.clock >= carry.store.clock:
+            return storing.value_expr if isinstance(storing.value, Tensor) else None
+    statement = carry.store.statement
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        value: ast.expr = statement.value
+        for target in targets:
+            if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+                for part, expression in zip(target.elts, value.elts, strict=False):
+                    if part is carry.store.node:
+                        return expression
+            elif target is carry.store.node and len(targets) == 1 and isinstance(carry.reading.value, Tensor):
+                return value
+    return None
+
+
+def _simple_sum(statement: ast.stmt) -> bool:
+    """Whether a value is combined from old and new by one arithmetic expression and given to one name."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) != 1:
+        return False
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    value = getattr(statement, "value", None)
+    return isinstance(target, (ast.Name, ast.Attribute)) and isinstance(value, (ast.BinOp, ast.Call))
+
+
+def _reads_in(ledger: Ledger, old: Node, statement: ast.stmt) -> list[ast.expr]:
+    """The expressions of a statement that read the old value."""
+    found: dict[int, ast.expr] = {}
+    for reading in ledger.readings_of.get(old, ()):
+        node = reading.place.node
+        if reading.place.statement is not statement or not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            continue
+        outer = reading.place.frame.file.parent(node)
+        if isinstance(outer, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in outer.ops):
+            continue
+        if isinstance(reading.value, Tensor):
+            found.setdefault(id(node), node)
+    return list(found.values())
+
+
+def _new_part(ledger: Ledger, value: ast.expr, old: ast.AST) -> ast.expr:
+    """What is new in ``a * old + b * new``: the one attached factor of the summand, else the whole."""
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return value
+    holds_old = [any(n is old for n in ast.walk(side)) for side in (value.left, value.right)]
+    if holds_old == [True, False]:
+        part = value.right
+    elif holds_old == [False, True]:
+        part = value.left
+    else:
+        return value
+    while isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Mult, ast.Div)):
+        left, right = _plain(ledger, part.left), _plain(ledger, part.right)
+        if left and not right:
+            part = part.right
+        elif right and not left:
+            part = part.left
+        else:
+            break
+    return part
+
+
+def _plain(ledger: Ledger, node: ast.expr) -> bool:
+    """Whether it is a number and no tensor."""
+    if isinstance(node, ast.Constant) or node in ledger.trace.plain:
+        return True
+    if isinstance(node, ast.BinOp):
+        return _plain(ledger, node.left) and _plain(ledger, node.right)
+    return isinstance(node, ast.UnaryOp) and _plain(ledger, node.operand)
+
+
+RULE = StoredGraph

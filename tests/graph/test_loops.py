@@ -1,0 +1,200 @@
+"""Loops run for two turns; branches both ways; jumps."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.graph.tools import line, run
+
+CARRIED = [
+    # a loop, and whether the backward of its second turn walks what that of the first has freed
+    ("h = x\nfor i in range(9):\n    h = h * w\n    h.sum().backward()", True),
+    ("h = x\nfor i in range(9):\n    h = h.detach() * w\n    h.sum().backward()", False),
+    ("h = x\nfor i in range(9):\n    h = h * w\n    h.sum().backward()\n    h = h.detach()", False),
+    ("h = x\nfor i in range(9):\n    h = h * w\n    h.sum().backward()\n    h.detach_()", False),
+    ("h = x\nfor i in range(9):\n    h = h * w\n    h.sum().backward()\n    h = h.data", False),
+    ("h = x\nwhile True:\n    h = h * w\n    h.sum().backward()", True),
+    ("h = x\nwhile h.sum() > 0:\n    h = h * w\n    h.sum().backward()", True),
+    ("h = x\ni = 0\nwhile i < 9:\n    h = h * w\n    h.sum().backward()\n    i += 1", True),
+    ("for i in range(9):\n    h = x * w\n    h.sum().backward()", False),
+    ("for e in range(9):\n    h = x\n    for i in range(9):\n        h = h * w\n    h.sum().backward()", False),
+    ("h = x\nfor e in range(9):\n    for i in range(9):\n        h = h * w\n    h.sum().backward()", True),
+    ("for e in range(9):\n    h = x\n    for i in range(9):\n        h = h * w\n        h.sum().backward()", True),
+    ("bank = []\nfor i in range(9):\n    bank.append(x * w)\n    torch.stack(bank).sum().backward()", True),
+    ("bank = []\nfor i in range(9):\n    bank.append((x * w).detach())\n    (torch.stack(bank) * w).sum().backward()", False),
+    ("bank = []\nfor i in range(9):\n    bank.append(x * w)\n    sum(bank).sum().backward()\n    bank.clear()", False),
+    ("bank = []\nfor i in range(9):\n    bank = []\n    bank.append(x * w)\n    sum(bank).sum().backward()", False),
+    ("bank = []\nfor i in range(9):\n    bank.append(x * w)\n    sum(bank).sum().backward()\n    del bank[:]", False),
+    ("bank = {}\nfor i in range(9):\n    h = bank.get('h', x) * w\n    h.sum().backward()\n    bank['h'] = h", True),
+    ("bank = {}\nfor i in range(9):\n    if 'h' in bank:\n        h = bank['h'] * w\n    else:\n        h = x * w\n"
+     "    h.sum().backward()\n    bank['h'] = h", True),
+    ("from collections import deque\nq = deque(maxlen=3)\nfor i in range(9):\n    q.append(x * w)\n"
+     "    torch.stack(list(q)).sum().backward()", True),
+    ("h = None\nfor i in range(9):\n    h = x * w if h is None else h * w\n    h.sum().backward()", True),
+    ("h = None\nfor i in range(9):\n    if h is None:\n        h = x\n    h = h * w\n    h.sum().backward()", True),
+    ("h = None\nfor i in range(9):\n    if h is not None:\n        h = h.detach()\n    else:\n        h = x\n"
+     "    h = h * w\n    h.sum().backward()", False),
+    ("reg = w.norm()\nfor i in range(9):\n    (reg + (w * x).sum()).backward()", True),
+    ("for i in range(9):\n    reg = w.norm()\n    (reg + (w * x).sum()).backward()", False),
+    ("lstm = nn.LSTM(3, 3)\nh = None\nfor i in range(9):\n    out, h = lstm(x, h)\n    out.sum().backward()", True),
+    ("lstm = nn.LSTM(3, 3)\nh = None\nfor i in range(9):\n    out, (h, c) = lstm(x)\n    out.sum().backward()", False),
+    ("lstm = nn.LSTM(3, 3)\nh = (x, x)\nfor i in range(9):\n    out, h = lstm(x, h)\n    out.sum().backward()\n"
+     "    h = tuple(t.detach() for t in h)", False),
+    ("lstm = nn.LSTM(3, 3)\nh = (x, x)\nfor i in range(9):\n    out, h = lstm(x, h)\n    out.sum().backward()\n"
+     "    h = (h[0].detach(), h[1].detach())", False),
+    ("lstm = nn.LSTM(3, 3)\nh = (x, x)\nfor i in range(9):\n    out, h = lstm(x, h)\n    out.sum().backward()\n"
+     "    h = [t.data for t in h]", False),
+    ("lstm = nn.LSTM(3, 3)\nh = (x, x)\nfor i in range(9):\n    out, h = lstm(x, h)\n    out.sum().backward()\n"
+     "    h[0].detach_()\n    h[1].detach_()", False),
+    ("lstm = nn.LSTM(3, 3)\nh = (x, x)\nfor i in range(9):\n    out, h = lstm(x, h)\n    out.sum().backward()\n"
+     "    for t in h:\n        t.detach_()", False),
+    ("gru = nn.GRU(3, 3)\nh = x\nfor i in range(9):\n    out, h = gru(x, h)\n    out.sum().backward()", True),
+    ("def repackage(h):\n    if isinstance(h, torch.Tensor):\n        return h.detach()\n"
+     "    return tuple(repackage(v) for v in h)\n"
+     "lstm = nn.LSTM(3, 3)\nh = (x, x)\nfor i in range(9):\n    h = repackage(h)\n    out, h = lstm(x, h)\n"
+     "    out.sum().backward()", False),
+    ("def repackage(h):\n    if type(h) == Variable:\n        return Variable(h.data)\n    else:\n"
+     "        return tuple(repackage(v) for v in h)\n"
+     "lstm = nn.LSTM(3, 3)\nh = (x, x)\nfor i in range(9):\n    h = repackage(h)\n    out, h = lstm(x, h)\n"
+     "    out.sum().backward()", False),
+    ("h = x\nfor i, b in enumerate([x, x, x]):\n    h = h * w\n    h.sum().backward()", True),
+    ("h = x\nfor a, b in zip([x, x], [w, w]):\n    h = h * b\n    h.sum().backward()", True),
+    ("from tqdm import tqdm\nh = x\nfor b in tqdm(range(9)):\n    h = h * w\n    h.sum().backward()", True),
+    ("h = x\nfor i in range(9):\n    h = h * w\n    if x.sum() > 0:\n        continue\n    h.sum().backward()", True),
+    ("h = x\nfor i in range(9):\n    h = h * w\n    h.sum().backward()\n    if x.sum() > 0:\n        break", True),
+    ("h = x\nfor i in range(9):\n    h = h * w\n    h.sum().backward()\n    break", False),
+    ("loss = 0\nfor i in range(9):\n    loss += (w * x).sum()\nloss.backward()", False),
+    ("loss = 0\nfor i in range(9):\n    loss = loss + (w * x).sum()\n    loss.backward()", True),
+    ("loss = 0\nfor i in range(9):\n    loss += (w * x).sum()\n    loss.backward()\n    loss = 0", False),
+    ("def step(h):\n    h = h * w\n    h.sum().backward()\n    return h\nh = x\nfor i in range(9):\n    h = step(h)", True),
+    ("class T:\n    def __init__(self):\n        self.h = x\n    def step(self):\n        self.h = self.h * w\n"
+     "        self.h.sum().backward()\nt = T()\nfor i in range(9):\n    t.step()", True),
+    ("class T:\n    def __init__(self):\n        self.h = x\n    def step(self):\n        self.h = self.h * w\n"
+     "        self.h.sum().backward()\n        self.h = self.h.detach()\nt = T()\nfor i in range(9):\n    t.step()", False),
+    ("class T:\n    h = x\n    def step(self):\n        T.h = T.h * w\n        T.h.sum().backward()\n"
+     "t = T()\nfor i in range(9):\n    t.step()", True),
+    ("h = x\ndef step():\n    global h\n    h = h * w\n    h.sum().backward()\nfor i in range(9):\n    step()", True),
+    ("def outer():\n    h = x\n    def step():\n        nonlocal h\n        h = h * w\n        h.sum().backward()\n"
+     "    for i in range(9):\n        step()\nouter()", True),
+    ("def step(b, bank=[]):\n    bank.append(b * w)\n    sum(bank).sum().backward()\nfor i in range(9):\n    step(x)", True),
+    ("h = x\nasync def main():\n    global h\n    async for b in stream():\n        h = h * w\n        h.sum().backward()\n"
+     "import asyncio\nasyncio.run(main())", True),
+    ("h = x\n[(h := h * w).sum().backward() for _ in range(9)]", True),
+    ("def gen():\n    h = x\n    for i in range(9):\n        h = h * w\n        yield h\n"
+     "for h in gen():\n    h.sum().backward()", True),
+    ("h = x\nfor i in range(9):\n    with torch.no_grad():\n        h = h * w\n    (h * w).sum().backward()", False),
+    ("h = x\nfor i in range(9):\n    try:\n        h = h * w\n        h.sum().backward()\n    except RuntimeError:\n        pass", True),
+    ("h = x\nfor i in range(9):\n    try:\n        h = h * w\n    finally:\n        h.sum().backward()", True),
+    ("h = x\nfor i in range(9):\n    match i:\n        case 0:\n            h = x\n        case _:\n            h = h * w\n"
+     "    (h * w).sum().backward()", True),
+    ("hs = [x, x]\nfor i in range(9):\n    for k in range(2):\n        hs[k] = hs[k] * w\n    sum(hs).sum().backward()", True),
+    ("hs = [x, x]\nfor i in range(9):\n    hs = [h * w for h in hs]\n    sum(hs).sum().backward()", True),
+    ("hs = [x, x]\nfor i in range(9):\n    hs = [h.detach() * w for h in hs]\n    sum(hs).sum().backward()", False),
+    ("a, *rest = x, x, x\nfor i in range(9):\n    a, *rest = [t * w for t in (a, *rest)]\n    sum(rest).sum().backward()", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "expected"), CARRIED)
+def test_what_one_turn_leaves_for_the_next(code: str, expected: bool) -> None:
+    found = run(code)
+    assert found.trace.complete
+    assert found.walks()
+    assert bool(found.again()) is expected
+
+
+def test_the_turn_is_told() -> None:
+    found = run("h = x\nfor i in range(9):\n    h = h * w\n    h.sum().backward()")
+    first, second = found.walks()
+    assert [turn for _, turn in first.place.turns()] == [0]
+    assert [turn for _, turn in second.place.turns()] == [1]
+    assert {by for _, by in second.again} == {first}
+
+
+def test_turns_through_calls() -> None:
+    code = """
+        def step():
+            for j in range(2):
+                (w * x).sum().backward()
+        for i in range(2):
+            step()
+    """
+    assert [[t for _, t in walk.place.turns()] for walk in run(code).walks()] == [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+GRAPHS = [
+    ("y = x\nif x.sum() > 0:\n    y = w", "perhaps"),
+    ("if x.sum() > 0:\n    y = w * 2\nelse:\n    y = w * 3", "attached"),
+    ("if x.sum() > 0:\n    y = w\nelif x.sum() < 1:\n    y = x\nelse:\n    y = x * 2", "perhaps"),
+    ("if True:\n    y = x\nelse:\n    y = w", "free"),
+    ("if 0:\n    y = w\nelse:\n    y = x", "free"),
+    ("y = None\nif y is None:\n    y = w", "attached"),
+    ("y = w\nif x.sum() > 0:\n    raise ValueError\nelse:\n    y = x", "free"),
+    ("y = w\nwhile x.sum() > 0:\n    y = x\nelse:\n    y = w", "attached"),
+    ("for i in range(3):\n    pass\nelse:\n    y = w", "attached"),
+    ("y = x\nfor i in range(3):\n    if x.sum() > 0:\n        break\nelse:\n    y = w", "perhaps"),
+    ("y = x\nfor i in []:\n    y = w", "free"),
+    ("y = x\nfor i in ():\n    y = w", "free"),
+    ("y = x\nwhile False:\n    y = w\nelse:\n    y = w", "attached"),
+    ("y = w\nwhile True:\n    y = x\n    break", "free"),
+    ("try:\n    y = w\nexcept ValueError:\n    y = x", "perhaps"),
+    ("y = x\ntry:\n    y = w\nexcept ValueError:\n    pass", "perhaps"),
+    ("try:\n    raise ValueError\nexcept ValueError:\n    y = w\nelse:\n    y = x", "attached"),
+    ("try:\n    y = x\nfinally:\n    y = w", "attached"),
+    ("y = x\ntry:\n    y = w\nexcept ValueError:\n    y = w\nexcept (TypeError, KeyError) as e:\n    y = w\nelse:\n    y = w",
+     "attached"),
+    ("def f():\n    try:\n        return w\n    finally:\n        pass\ny = f()", "attached"),
+    ("def f():\n    if x.sum() > 0:\n        return x\n    return w\ny = f()", "perhaps"),
+    ("def f():\n    for i in range(3):\n        return w\ny = f()", "perhaps"),
+    ("def f():\n    for i in range(3):\n        if x.sum() > 0:\n            return w\n    return w\ny = f()", "attached"),
+    ("def f():\n    raise NotImplementedError\n    return w\ntry:\n    y = f()\nexcept NotImplementedError:\n    y = x", "free"),
+    ("match x:\n    case [a, b]:\n        y = w\n    case {'k': v}:\n        y = w\n    case _:\n        y = x", "perhaps"),
+    ("match x:\n    case 1 | 2:\n        y = w\n    case str():\n        y = w * 2\n    case other:\n        y = other", "perhaps"),
+    ("y = x\nmatch (w, x):\n    case (a, b) if x.sum() > 0:\n        y = a * 2\n    case _:\n        y = w", "attached"),
+    ("y = w if True else x", "attached"),
+    ("y = w if None else x", "free"),
+    ("y = (z := w * 2) and z", "attached"),
+    ("y = x\nif (n := 3) > 2:\n    y = w", "attached"),
+    ("assert x.sum() > 0, 'no'\ny = w", "attached"),
+    ("y = w\ndel y\ny = x", "free"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "expected"), GRAPHS)
+def test_branches_are_run_both_ways(code: str, expected: str) -> None:
+    assert run(code).graph("y") == expected
+
+
+def test_both_branches_leave_their_walks() -> None:
+    found = run("if x.sum() > 0:\n    (w * x).sum().backward()\nelse:\n    (w * 2).sum().backward()")
+    assert len(found.walks()) == 2
+
+
+def test_a_store_in_a_branch_is_seen_by_the_next_turn() -> None:
+    code = """
+        h = x
+        for i in range(9):
+            y = h * w
+            y.sum().backward()
+            if i % 2:
+                h = y
+    """
+    found = run(code)
+    assert found.again() == [line(found, "backward")]
+
+
+def test_a_window_is_no_proof() -> None:
+    # conditions are not related to each other: the graph of a turn without backward meets that of a turn with one, but
+    # only by a node that says that it may be another
+    code = """
+        h = x
+        for i in range(9):
+            h = h * w
+            if i % 3 == 2:
+                h.sum().backward()
+                h = h.detach()
+    """
+    found = run(code)
+    freed = {id(node) for walk in found.walks() for node, _ in walk.again}
+    reached = [n for w in found.walks() for n in w.seen if any(id(p) in freed for p in n.parents) and id(n) not in freed]
+    assert reached
+    assert not any(node.certain for node in reached if node.kind == "phi")

@@ -1,0 +1,420 @@
+"""What attached-loss-history finds, mends and leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.findings import Promise
+from codemods.options import Options
+from tests.rules.tools import analysed, mended
+
+RULES = ("attached-loss-total", "attached-loss-history")
+
+HEAD = """
+from collections import defaultdict, deque
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.Adam(net.parameters())
+criterion = nn.MSELoss()
+
+def batches():
+    for _ in range(50):
+        yield torch.randn(16, 4), torch.randn(16, 2)
+
+def learn(loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+LOOP = """
+seen = []
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    seen.append(loss)
+"""
+
+
+def check(folder: Path, program: str, after: str, style: str = "auto", **files: str) -> None:
+    """One exact history in ``program``, whose line becomes ``after``."""
+    found = analysed(folder, Options(select=RULES, total_style=style), HEAD, program, **files)
+    assert [(f.rule, f.promise, f.path) for f in found] == [("attached-loss-history", Promise.EXACT, "train.py")]
+    text = (folder / "train.py").read_text()
+    assert [b.strip() for a, b in zip(text.splitlines(), mended(folder, found).splitlines(), strict=True) if a != b] == [
+        after
+    ]
+
+
+def leave(folder: Path, *programs: str, **files: str) -> None:
+    """Nothing in ``programs``."""
+    assert analysed(folder, Options(select=RULES, unsafe=True), HEAD, *programs, **files) == []
+
+
+METER = """
+class Meter:
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.last, self.total, self.count = 0, 0, 0
+
+    def update(self, value, n=1):
+        self.last = value
+        self.total += value * n
+        self.count += n
+
+    @property
+    def mean(self):
+        return self.total / self.count
+"""
+
+
+# numbers
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "print(seen)",
+        "print('%.3f' % seen[-1])",
+        "print(sum(seen) / len(seen))",
+        "print(np.mean(seen))",
+        "plt.plot(seen)",
+        "for value in seen:\n    print(f'{value:.3f}')",
+    ],
+)
+def test_a_list_that_is_only_looked_at_holds_floats(tmp_path: Path, read: str) -> None:
+    check(tmp_path, LOOP + read, "seen.append(float(loss))")
+
+
+def test_reading_the_loss_itself_says_nothing_about_the_list(tmp_path: Path) -> None:
+    program = LOOP + "    print(loss.item(), loss < 3)\nprint(seen)"
+    check(tmp_path, program, "seen.append(float(loss))")
+
+
+def test_the_list_may_come_first(tmp_path: Path) -> None:
+    program = """
+seen = []
+for x, y in batches():
+    loss = criterion(net(x), y)
+    seen.append(loss)
+    learn(loss)
+print(seen)
+"""
+    check(tmp_path, program, "seen.append(float(loss))")
+
+
+@pytest.mark.parametrize(
+    ("begin", "store", "after"),
+    [
+        ("seen = {}", "seen[len(seen)] = loss", "seen[len(seen)] = float(loss)"),
+        ("seen = {'fit': []}", "seen['fit'].append(loss)", "seen['fit'].append(float(loss))"),
+        ("seen = defaultdict(list)", "seen['fit'].append(loss)", "seen['fit'].append(float(loss))"),
+        ("seen = deque(maxlen=20)", "seen.append(loss)", "seen.append(float(loss))"),
+        ("seen = []", "seen += [loss]", "seen += [float(loss)]"),
+        ("seen = []", "seen.append((1, loss))", "seen.append((1, float(loss)))"),
+        ("seen = []", "seen.append({'fit': loss / 2})", "seen.append({'fit': float(loss) / 2})"),
+    ],
+)
+def test_containers(tmp_path: Path, begin: str, store: str, after: str) -> None:
+    check(tmp_path, LOOP.replace("seen = []", begin).replace("seen.append(loss)", store) + "print(seen)", after)
+
+
+def test_a_list_on_an_object(tmp_path: Path) -> None:
+    program = """
+class Agent:
+    def __init__(self):
+        self.costs = []
+        self.age = 0
+
+    def learn(self, x, y):
+        cost = criterion(net(x), y)
+        learn(cost)
+        self.costs.append(cost)
+
+agent = Agent()
+for x, y in batches():
+    if agent.age > 10:
+        agent.learn(x, y)
+    agent.age += 1
+print(agent.costs)
+"""
+    check(tmp_path, program, "self.costs.append(float(cost))")
+
+
+# tensors
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "print(torch.stack(seen).mean())",
+        "print(seen[-1].item())",
+        "for loss in seen:\n    print(loss.item())",
+        "print(max(seen))",
+        "handed_to_something(seen)",
+    ],
+)
+def test_a_list_whose_elements_are_read_as_tensors(tmp_path: Path, read: str) -> None:
+    check(tmp_path, "from somewhere import handed_to_something\n" + LOOP + read, "seen.append(loss.detach())")
+
+
+def test_what_is_changed_in_place_afterwards(tmp_path: Path) -> None:
+    program = """
+seen = []
+for x, y in batches():
+    loss = criterion(net(x), y)
+    seen.append(loss)
+    loss /= 4
+    learn(loss)
+print(seen)
+"""
+    check(tmp_path, program, "seen.append(loss.detach())")
+
+
+# meters
+
+
+def test_a_meter_is_handed_a_number(tmp_path: Path) -> None:
+    program = """
+from meters import Meter
+
+meter = Meter()
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    meter.update(loss, x.size(0))
+print(meter.mean)
+"""
+    check(tmp_path, program, "meter.update(float(loss), x.size(0))", meters=METER)
+
+
+def test_a_meter_whose_mean_is_read_as_a_tensor(tmp_path: Path) -> None:
+    program = """
+from meters import Meter
+
+meter = Meter()
+for x, y in batches():
+    loss = criterion(net(x), y)
+    meter.update(n=16, value=loss)
+    learn(loss)
+print(meter.mean.item())
+"""
+    check(tmp_path, program, "meter.update(n=16, value=loss.detach())", meters=METER)
+
+
+def test_other_callers_of_a_meter_stay(tmp_path: Path) -> None:
+    program = """
+from meters import Meter
+
+a, b = Meter(), Meter()
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    a.update(loss.item())
+    b.update(loss)
+print(a.mean, b.mean)
+"""
+    check(tmp_path, program, "b.update(float(loss))", meters=METER)
+
+
+def test_a_dict_of_losses_is_mended_where_it_is_summed(tmp_path: Path) -> None:
+    program = """
+class Book:
+    def __init__(self):
+        self.sums = defaultdict(float)
+
+    def add(self, terms):
+        for name in terms:
+            self.sums[name] += terms[name]
+
+book = Book()
+for x, y in batches():
+    terms = {"fit": criterion(net(x), y), "size": net(x).pow(2).mean()}
+    learn(terms["fit"] + terms["size"])
+    book.add(terms)
+print(book.sums)
+"""
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert [f.rule for f in found] == ["attached-loss-total"]
+    assert "self.sums[name] += float(terms[name])" in mended(tmp_path, found)
+
+
+def test_something_that_is_sometimes_none_is_advice(tmp_path: Path) -> None:
+    program = """
+seen = []
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    extra = None
+    if x.mean() > 0:
+        extra = loss
+    seen.append(extra)
+print(seen)
+"""
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert [(f.promise, f.edits) for f in found] == [(Promise.ADVICE, ())]
+
+
+# what stays
+
+
+@pytest.mark.parametrize("number", ["loss.item()", "float(loss)", "loss.detach()", "loss.data", "loss.tolist()"])
+def test_numbers_stay(tmp_path: Path, number: str) -> None:
+    leave(tmp_path, LOOP.replace("append(loss)", f"append({number})"), "print(seen)")
+
+
+@pytest.mark.parametrize("objective", ["sum(parts)", "torch.stack(parts).mean()", "parts[0] + parts[1]"])
+def test_parts_of_an_objective_stay(tmp_path: Path, objective: str) -> None:
+    leave(
+        tmp_path,
+        f"""
+for x, y in batches():
+    parts = []
+    for scale in (1, 2):
+        parts.append(criterion(net(x * scale), y))
+    learn({objective})
+""",
+    )
+
+
+def test_parts_that_wait_for_the_end_of_an_episode_stay(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+waiting = []
+for i, (x, y) in enumerate(batches()):
+    waiting.append(criterion(net(x), y))
+    if i % 5 == 4:
+        learn(sum(waiting))
+        waiting.clear()
+""",
+    )
+
+
+def test_a_list_of_one_step_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    seen = []
+    seen.append(loss)
+    print(seen)
+""",
+    )
+
+
+def test_a_list_that_dies_with_its_function_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+def step(x, y):
+    seen = []
+    loss = criterion(net(x), y)
+    seen.append(loss)
+    learn(loss)
+    print(seen)
+
+for x, y in batches():
+    step(x, y)
+""",
+    )
+
+
+def test_an_entry_that_the_next_step_replaces_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+log = {}
+for x, y in batches():
+    log["total"] = criterion(net(x), y)
+    learn(log["total"])
+    print(log["total"])
+""",
+    )
+
+
+def test_a_list_that_each_step_empties_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+seen = []
+for x, y in batches():
+    seen.clear()
+    loss = criterion(net(x), y)
+    learn(loss)
+    seen.append(loss)
+    print(seen)
+""",
+    )
+
+
+def test_a_meter_that_detaches_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+from meters import Meter
+
+meter = Meter()
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    meter.update(loss)
+print(meter.mean)
+""",
+        meters=METER.replace("self.last = value", "value = value.detach()\n        self.last = value"),
+    )
+
+
+def test_a_meter_that_cannot_be_seen_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+from somewhere import Meter
+
+meter = Meter()
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    meter.update(loss)
+""",
+    )
+
+
+def test_a_returned_dict_of_losses_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+def terms(x, y):
+    losses = {}
+    losses["fit"] = criterion(net(x), y)
+    losses["size"] = net(x).pow(2).mean()
+    return losses
+
+for x, y in batches():
+    learn(sum(terms(x, y).values()))
+""",
+    )
+
+
+def test_predictions_are_no_losses(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+outputs = []
+for x, y in batches():
+    out = net(x)
+    learn(criterion(out, y))
+    outputs.append(out)
+print(outputs)
+""",
+    )

@@ -1,0 +1,440 @@
+"""What attached-loss-total finds, mends and leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.findings import Promise
+from codemods.options import Options
+from tests.rules.tools import analysed, mended
+
+RULES = ("attached-loss-total", "attached-loss-history")
+
+HEAD = """
+import math
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.Adam(net.parameters())
+criterion = nn.MSELoss()
+
+def batches():
+    for _ in range(50):
+        yield torch.randn(16, 4), torch.randn(16, 2)
+
+def learn(loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+LOOP = """
+total = 0
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    total += loss
+"""
+
+
+def check(folder: Path, program: str, after: str, style: str = "auto") -> None:
+    """One exact total in ``program``, whose line becomes ``after``."""
+    found = analysed(folder, Options(select=RULES, total_style=style), HEAD, program)
+    assert [(f.rule, f.promise) for f in found] == [("attached-loss-total", Promise.EXACT)]
+    text = (folder / "train.py").read_text()
+    assert [b.strip() for a, b in zip(text.splitlines(), mended(folder, found).splitlines(), strict=True) if a != b] == [
+        after
+    ]
+    assert found[0].trail[0].note == "graph produced here"
+
+
+def leave(folder: Path, *programs: str, **files: str) -> None:
+    """Nothing in ``programs``."""
+    assert analysed(folder, Options(select=RULES, unsafe=True), HEAD, *programs, **files) == []
+
+
+# numbers
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "print(total)",
+        "print('%.3f' % (total / 50))",
+        "print(f'{math.exp(total / 50):.2f}')",
+        "writer.add_scalar('loss', total / 50, 1)",
+        "print('{:.4f}'.format(0.5 * total - 1))",
+    ],
+)
+def test_a_total_that_is_only_reported_holds_a_float(tmp_path: Path, read: str) -> None:
+    check(tmp_path, LOOP + read, "total += float(loss)")
+
+
+def test_factors_stay_outside(tmp_path: Path) -> None:
+    program = LOOP.replace("total += loss", "total += loss * x.size(0)") + "print(total)"
+    check(tmp_path, program, "total += float(loss) * x.size(0)")
+
+
+def test_a_sum_written_out(tmp_path: Path) -> None:
+    program = LOOP.replace("total += loss", "total = total + loss / 2") + "print(total)"
+    check(tmp_path, program, "total = total + float(loss) / 2")
+
+
+def test_a_running_mean_that_is_printed(tmp_path: Path) -> None:
+    program = LOOP.replace("total += loss", "total = 0.9 * total + 0.1 * loss") + "print(total)"
+    check(tmp_path, program, "total = 0.9 * total + 0.1 * float(loss)")
+
+
+def test_two_attached_terms_are_taken_as_one(tmp_path: Path) -> None:
+    program = """
+total = 0
+for x, y in batches():
+    out = net(x)
+    fit, size = criterion(out, y), out.pow(2).mean()
+    learn(fit + size)
+    total += fit + size
+print(total)
+"""
+    check(tmp_path, program, "total += float(fit + size)")
+
+
+def test_a_total_counted_before_the_backward(tmp_path: Path) -> None:
+    program = """
+total = 0
+for x, y in batches():
+    loss = criterion(net(x), y)
+    total += loss
+    learn(loss)
+print(total)
+"""
+    check(tmp_path, program, "total += float(loss)")
+
+
+def test_a_component_that_is_returned_beside_the_loss(tmp_path: Path) -> None:
+    program = """
+def terms(x, y):
+    out = net(x)
+    penalty = out.abs().mean()
+    return criterion(out, y) + penalty, penalty
+
+shown = 0
+for x, y in batches():
+    loss, penalty = terms(x, y)
+    learn(loss)
+    shown += penalty
+print(shown)
+"""
+    check(tmp_path, program, "shown += float(penalty)")
+
+
+def test_a_total_that_begins_late(tmp_path: Path) -> None:
+    program = """
+def fit():
+    seen = 0
+    total = 0.0
+    for x, y in batches():
+        if seen > 10:
+            loss = criterion(net(x), y)
+            learn(loss)
+            total += loss
+        seen += 1
+    print(total)
+
+fit()
+"""
+    check(tmp_path, program, "total += float(loss)")
+
+
+def test_a_value_that_is_sometimes_a_number(tmp_path: Path) -> None:
+    program = """
+def update(x, y):
+    if x.sum() > 3:
+        return 0
+    loss = criterion(net(x), y)
+    learn(loss)
+    return loss
+
+total = 0
+for x, y in batches():
+    total += update(x, y)
+print(total)
+"""
+    check(tmp_path, program, "total += float(update(x, y))")
+
+
+# tensors
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "print(total.item())",
+        "print(total.cpu())",
+        "print(torch.sqrt(total))",
+        "print((total / 50) ** 0.5)",
+        "print(total < 3)",
+        "if total / 50 < 0.1:\n    print('done')",
+        "torch.optim.lr_scheduler.ReduceLROnPlateau(opt).step(total)",
+        "torch.distributed.all_reduce(total)",
+        "handed_to_something(total)",
+        "print(1 / total)",
+    ],
+)
+def test_a_total_that_is_read_as_a_tensor_stays_one(tmp_path: Path, read: str) -> None:
+    check(tmp_path, "from somewhere import handed_to_something\n" + LOOP + read, "total += loss.detach()")
+
+
+def test_a_count_that_may_be_nothing(tmp_path: Path) -> None:
+    program = """
+total, hits = 0, 0
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    total += loss
+    hits += int((y > 0.9).sum())
+print(total / hits)
+"""
+    check(tmp_path, program, "total += loss.detach()")
+
+
+def test_a_count_of_some_turns_only(tmp_path: Path) -> None:
+    program = """
+total, odd = 0, 0
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    total += loss
+    if x.mean() > 0:
+        odd += 1
+print(total / odd)
+"""
+    check(tmp_path, program, "total += loss.detach()")
+
+
+def test_a_vector_is_detached(tmp_path: Path) -> None:
+    program = """
+total = torch.zeros(2)
+for x, y in batches():
+    each = (net(x) - y).pow(2).mean(dim=0)
+    learn(each.sum())
+    total += each
+print(total)
+"""
+    check(tmp_path, program, "total += each.detach()")
+
+
+def test_what_a_caller_that_cannot_be_seen_gets_stays_a_tensor(tmp_path: Path) -> None:
+    program = """
+def train(loader):
+    total = 0
+    for x, y in loader:
+        loss = criterion(net(x), y)
+        learn(loss)
+        total += loss
+    return total
+"""
+    check(tmp_path, program, "total += loss.detach()")
+
+
+def test_the_lowest_loss(tmp_path: Path) -> None:
+    program = """
+lowest = 1e9
+for x, y in batches():
+    loss = criterion(net(x), y)
+    if loss < lowest:
+        lowest = loss
+    learn(loss)
+print(lowest)
+"""
+    check(tmp_path, program, "lowest = loss.detach()")
+
+
+# what the user prefers
+
+
+@pytest.mark.parametrize(("style", "after"), [("item", "loss.item()"), ("detach", "loss.detach()"), ("float", "float(loss)")])
+def test_a_style_can_be_chosen(tmp_path: Path, style: str, after: str) -> None:
+    check(tmp_path, LOOP + "print(total)", f"total += {after}", style)
+
+
+@pytest.mark.parametrize("style", ["item", "float"])
+def test_no_style_breaks_a_reader(tmp_path: Path, style: str) -> None:
+    check(tmp_path, LOOP + "print(total.item())", "total += loss.detach()", style)
+
+
+def test_no_form_fits(tmp_path: Path) -> None:
+    program = """
+def update(x, y):
+    if x.sum() > 3:
+        return 0
+    loss = criterion(net(x), y)
+    learn(loss)
+    return loss
+
+total = 0
+for x, y in batches():
+    total += update(x, y)
+print(total.item())
+"""
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert [(f.promise, f.edits) for f in found] == [(Promise.ADVICE, ())]
+
+
+def test_one_cause_is_one_finding(tmp_path: Path) -> None:
+    program = """
+epochs = []
+for epoch in range(3):
+    total = 0
+    for x, y in batches():
+        loss = criterion(net(x), y)
+        learn(loss)
+        total += loss
+    epochs.append(total / 50)
+print(epochs)
+"""
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert [f.rule for f in found] == ["attached-loss-total"]
+    assert found[0].trail[-1].note == "and handed on here"
+
+
+# what stays
+
+
+@pytest.mark.parametrize("number", ["loss.item()", "float(loss)", "loss.detach()", "loss.data", "loss.detach().cpu().numpy()"])
+def test_numbers_stay(tmp_path: Path, number: str) -> None:
+    leave(tmp_path, LOOP.replace("total += loss", f"total += {number}"), "print(total)")
+
+
+def test_an_objective_of_several_losses_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+for x, y in batches():
+    total = 0
+    for scale in (1, 2, 4):
+        total += criterion(net(x * scale), y)
+    learn(total)
+""",
+    )
+
+
+def test_gradients_of_a_window_stay(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+window = 0
+for i, (x, y) in enumerate(batches()):
+    window = window + criterion(net(x), y) / 4
+    if i % 4 == 3:
+        learn(window)
+        window = 0
+""",
+    )
+
+
+def test_a_sum_that_a_caller_walks_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+from terms import running
+
+for x, y in batches():
+    learn(0.5 * running(net, x, y))
+""",
+        terms="""
+def running(net, x, y):
+    total = 0
+    for k in range(3):
+        total += (net(x)[:, 0] - y[:, 0]).pow(2).mean()
+    return total
+""",
+    )
+
+
+def test_a_factor_of_the_objective_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+for x, y in batches():
+    weight = 1.0
+    for k in range(2):
+        weight += net(x).pow(2).mean()
+    learn(weight * criterion(net(x), y))
+""",
+    )
+
+
+def test_a_sum_of_one_step_stays(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+for x, y in batches():
+    fit = criterion(net(x), y)
+    size = net(x).abs().mean()
+    learn(fit + size)
+    shown = 0
+    for term in (fit, size):
+        shown += term
+    print(shown)
+""",
+    )
+
+
+def test_no_grad_stays(tmp_path: Path) -> None:
+    leave(tmp_path, LOOP.replace("    total += loss", "    with torch.no_grad():\n        total += loss"), "print(total)")
+
+
+def test_evaluation_belongs_to_another_rule(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+for x, y in batches():
+    learn(criterion(net(x), y))
+total = 0
+for x, y in batches():
+    total += criterion(net(x), y)
+print(total)
+""",
+    )
+
+
+def test_code_that_cannot_be_seen_may_walk_a_graph_that_is_still_there(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+def train(loader):
+    total = 0
+    for x, y in loader:
+        out = net(x)
+        loss = criterion(out, y)
+        opt.zero_grad()
+        loss.backward(retain_graph=True)
+        opt.step()
+        total += loss
+    return total
+""",
+    )
+
+
+def test_a_name_proves_nothing(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+from somewhere import step
+
+total_loss = 0
+for x, y in batches():
+    learn(criterion(net(x), y))
+    loss = step(x, y)
+    total_loss += loss
+print(total_loss)
+""",
+    )
+
+
+def test_a_name_that_is_rebound_to_a_number_stays(tmp_path: Path) -> None:
+    leave(tmp_path, LOOP.replace("    total += loss", "    loss = loss.item()\n    total += loss"), "print(total)")

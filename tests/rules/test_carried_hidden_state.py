@@ -1,0 +1,503 @@
+"""What carried-hidden-state finds, mends and leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.findings import Finding, Promise
+from codemods.options import Options
+from tests.rules import tools
+from tests.rules.tools import added, analysed
+
+RULE = "carried-hidden-state"
+STORED = "stored-graph"
+
+
+def findings(folder: Path, program: str, *rules: str, options: Options | None = None) -> list[Finding]:
+    return analysed(folder, options if options is not None else Options(select=rules), program)
+
+
+def mended(folder: Path, program: str, *rules: str, options: Options | None = None) -> str:
+    return tools.mended(folder, findings(folder, program, *rules, options=options))
+
+
+HEAD = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, units=8):
+        super().__init__()
+        self.units = units
+        self.rnn = nn.GRU(4, units)
+        self.out = nn.Linear(units, 2)
+
+    def forward(self, x, h):
+        y, h = self.rnn(x, h)
+        return self.out(y), h
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+data = torch.randn(90, 3, 4)
+"""
+
+STATEFUL = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(4, 8)
+        self.out = nn.Linear(8, 2)
+        self.state = self.begin()
+
+    def begin(self):
+        return torch.zeros(1, 3, 8), torch.zeros(1, 3, 8)
+
+    def forward(self, x):
+        y, self.state = self.rnn(x, self.state)
+        return self.out(y[-1])
+
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+ask = nn.CrossEntropyLoss()
+"""
+
+
+# what is found
+
+
+@pytest.mark.parametrize(
+    ("loop", "line"),
+    [
+        (
+            """
+h = None
+for i in range(0, 90, 10):
+    y, h = net(data[i:i + 10], h)
+    loss = y.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+            "h = h.detach()",
+        ),
+        (
+            """
+cell = nn.LSTMCell(4, 8)
+hx = cx = torch.zeros(3, 8)
+optimiser = torch.optim.SGD(cell.parameters(), lr=0.1)
+for t in range(90):
+    hx, cx = cell(data[t], (hx, cx))
+    loss = hx.pow(2).mean()
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+""",
+            "hx = hx.detach()|cx = cx.detach()",
+        ),
+        (
+            """
+w = nn.Parameter(torch.randn(8, 8))
+sgd = torch.optim.SGD([w], lr=0.1)
+memory = torch.zeros(3, 8)
+for t in range(90):
+    memory = torch.tanh(memory @ w.t() + 1)
+    loss = memory.sum()
+    sgd.zero_grad()
+    loss.backward()
+    sgd.step()
+""",
+            "memory = memory.detach()",
+        ),
+    ],
+    ids=["gru", "lstm-cell", "by-hand"],
+)
+def test_state_of_the_loop_is_cut_where_the_step_ends(tmp_path: Path, loop: str, line: str) -> None:
+    program = HEAD + loop
+    [found] = findings(tmp_path, program, RULE)
+    assert found.promise is Promise.REPAIR
+    assert added(program, mended(tmp_path, program, RULE)) == line.split("|")
+    assert [step.note for step in found.trail][::3] == ["graph produced here", "used again here, one step later"]
+
+
+def test_a_state_of_unknown_shape_gets_a_helper(tmp_path: Path) -> None:
+    program = (
+        HEAD
+        + """
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.LSTM(4, 8)
+        self.b = nn.LSTM(8, 8)
+
+    def forward(self, x, state):
+        y, first = self.a(x, state[0])
+        y, second = self.b(y, state[1])
+        return y, [first, second]
+
+deep = Deep()
+adam = torch.optim.Adam(deep.parameters())
+zero = torch.zeros(1, 3, 8)
+state = [(zero, zero), (zero, zero)]
+for i in range(0, 90, 10):
+    y, state = deep(data[i:i + 10], state)
+    adam.zero_grad()
+    y.sum().backward()
+    adam.step()
+"""
+    )
+    after = mended(tmp_path, program, RULE)
+    assert "    adam.step()\n    state = detach_state(state)\n" in after
+    assert after.count("def detach_state(state):") == 1
+    assert findings(tmp_path, after, RULE) == []
+
+
+def test_a_state_handed_on_is_cut_in_the_function_of_the_step(tmp_path: Path) -> None:
+    program = (
+        HEAD
+        + """
+def learn(x, h):
+    y, h = net(x, h)
+    loss = y.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    return loss.item(), h
+
+h = None
+for i in range(0, 90, 10):
+    value, h = learn(data[i:i + 10], h)
+"""
+    )
+    after = mended(tmp_path, program, RULE)
+    assert "    opt.step()\n    h = h.detach()\n    return loss.item(), h\n" in after
+
+
+def test_shuffled_batches_start_afresh(tmp_path: Path) -> None:
+    program = (
+        STATEFUL
+        + """
+for x, y in DataLoader([], batch_size=3, shuffle=True):
+    loss = ask(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    )
+    assert added(program, mended(tmp_path, program, RULE)) == []
+    assert "def forward(self, x):\n        self.state = self.begin()\n" in mended(tmp_path, program, RULE)
+
+
+def test_the_user_decides_how(tmp_path: Path) -> None:
+    program = (
+        STATEFUL
+        + """
+for x, y in DataLoader([], batch_size=3, shuffle=True):
+    loss = ask(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    )
+    after = mended(tmp_path, program, options=Options(select=(RULE,), hidden_state="detach"))
+    assert "    opt.step()\nXnet.state".replace("X", "    ") in after
+
+
+def test_the_flag_that_kept_the_state_goes_with_it(tmp_path: Path) -> None:
+    program = (
+        STATEFUL
+        + """
+for i in range(0, 90, 10):
+    loss = net(torch.randn(10, 3, 4)).sum()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+"""
+    )
+    mine, flag = findings(tmp_path, program, options=Options())
+    assert (mine.rule, flag.rule) == (RULE, "surplus-retain-graph")
+    assert mine.promise is flag.promise is Promise.REPAIR
+    assert mine.partners == (flag.key,)
+    assert flag.partners == (mine.key,)
+    assert "loss.backward()\n" in mended(tmp_path, program, options=Options())
+
+
+def test_a_flag_that_something_else_needs_stays(tmp_path: Path) -> None:
+    program = (
+        STATEFUL
+        + """
+for i in range(0, 90, 10):
+    y = net(torch.randn(10, 3, 4))
+    opt.zero_grad()
+    y.sum().backward(retain_graph=True)
+    y.pow(2).sum().backward()
+    opt.step()
+"""
+    )
+    [found] = findings(tmp_path, program, options=Options(select=(RULE,)))
+    assert found.partners == ()
+    assert "retain_graph=True" in mended(tmp_path, program, RULE)
+
+
+def test_a_conditional_step_leaves_the_cut_behind_the_backward(tmp_path: Path) -> None:
+    program = (
+        HEAD
+        + """
+h = None
+for i in range(0, 90, 10):
+    y, h = net(data[i:i + 10], h)
+    y.sum().backward()
+    if i % 40 == 0:
+        opt.step()
+        opt.zero_grad()
+"""
+    )
+    assert "    y.sum().backward()\n    h = h.detach()\n    if" in mended(tmp_path, program, RULE)
+
+
+@pytest.mark.parametrize(
+    ("test", "cut", "after"),
+    [
+        ("type(h) == Variable", "Variable(h.data)", "h.detach()"),
+        ("type(h)==Variable", "h.detach()", "h.detach()"),
+        ("type(h) is Variable", "Variable(h.data, volatile=True)", "h.detach()"),
+        ("Variable == type(h)", "h.data", "h.detach()"),
+        ("type(h) == torch.autograd.Variable", "Variable(h.data, requires_grad=True)", "h.detach().requires_grad_()"),
+    ],
+)
+def test_the_old_helper_is_mended(tmp_path: Path, test: str, cut: str, after: str) -> None:
+    program = f"""
+import torch
+from torch.autograd import Variable
+
+def repackage(h):
+    if {test}:
+        return {cut}
+    return tuple(repackage(v) for v in h)
+"""
+    [found] = findings(tmp_path, program, RULE)
+    assert (found.promise, found.span.line) == (Promise.REPAIR, 6)
+    text = mended(tmp_path, program, RULE)
+    assert "if isinstance(h, torch.Tensor):" in text
+    assert f"return {after}\n" in text
+    assert "Variable" not in text
+
+
+# what is left alone
+
+KEPT = {
+    "fresh for each batch": """
+for i in range(9):
+    h = torch.zeros(1, 3, 8)
+    y, h = net(data[i:i + 10], h)
+    opt.zero_grad()
+    y.sum().backward()
+    opt.step()
+""",
+    "cut at the top": """
+h = torch.zeros(1, 3, 8)
+for i in range(9):
+    h = h.detach()
+    y, h = net(data[i:i + 10], h)
+    opt.zero_grad()
+    y.sum().backward()
+    opt.step()
+""",
+    "cut through data": """
+h = torch.zeros(1, 3, 8)
+for i in range(9):
+    y, h = net(data[i:i + 10], h.data)
+    opt.zero_grad()
+    y.sum().backward()
+    opt.step()
+""",
+    "cut where the window ends": """
+h = torch.zeros(1, 3, 8)
+total = 0
+for i in range(9):
+    y, h = net(data[i:i + 10], h)
+    total = total + y.sum()
+    if i % 3 == 2:
+        opt.zero_grad()
+        total.backward()
+        opt.step()
+        total = 0
+        h = h.detach()
+""",
+    "sometimes made anew, sometimes cut": """
+h = torch.zeros(1, 3, 8)
+for i in range(9):
+    if i % 3 == 0:
+        h = torch.zeros(1, 3, 8)
+    else:
+        h = h.detach()
+    y, h = net(data[i:i + 10], h)
+    opt.zero_grad()
+    y.sum().backward()
+    opt.step()
+""",
+    "cut under a flag": """
+import sys
+h = torch.zeros(1, 3, 8)
+for i in range(9):
+    if len(sys.argv) > 1:
+        h = h.detach()
+    y, h = net(data[i:i + 10], h)
+    opt.zero_grad()
+    y.sum().backward()
+    opt.step()
+""",
+    "time steps of one sequence": """
+for i in range(9):
+    h = None
+    total = 0
+    for t in range(10):
+        y, h = net(data[t:t + 1], h)
+        total = total + y.sum()
+    opt.zero_grad()
+    total.backward()
+    opt.step()
+""",
+    "a backward for each time step, one optimizer step": """
+for i in range(9):
+    h = None
+    opt.zero_grad()
+    for t in range(10):
+        y, h = net(data[t:t + 1], h)
+        y.sum().backward(retain_graph=True)
+    opt.step()
+""",
+    "without gradients": """
+h = None
+for i in range(9):
+    with torch.no_grad():
+        y, h = net(data[i:i + 10], h)
+    loss = net.out(torch.randn(3, 8)).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a list emptied where the window ends": """
+h = None
+kept = []
+for i in range(9):
+    if not kept:
+        h = None
+    y, h = net(data[i:i + 10], h)
+    kept.append(y.sum())
+    if i % 3 == 2:
+        opt.zero_grad()
+        torch.stack(kept).sum().backward()
+        opt.step()
+        kept.clear()
+        h = None
+""",
+    "a layer that cannot be seen": """
+from library import Recurrent
+layer = Recurrent(4, 8)
+h = None
+for i in range(9):
+    y, h = layer(data[i:i + 10], h)
+    opt.zero_grad()
+    net.out(y).sum().backward()
+    opt.step()
+""",
+    "frozen": """
+for p in net.rnn.parameters():
+    p.requires_grad = False
+h = None
+for i in range(9):
+    y, h = net.rnn(data[i:i + 10], h)
+    opt.zero_grad()
+    net.out(y).sum().backward()
+    opt.step()
+""",
+    "a graph of the second order": """
+h = None
+for i in range(9):
+    y, h = net(data[i:i + 10], h)
+    opt.zero_grad()
+    y.sum().backward(create_graph=True)
+    opt.step()
+""",
+}
+
+
+@pytest.mark.parametrize("loop", KEPT.values(), ids=KEPT.keys())
+def test_left_alone(tmp_path: Path, loop: str) -> None:
+    assert findings(tmp_path, HEAD + loop, RULE, STORED) == []
+
+
+RESET = {
+    "by the script": """
+for i in range(9):
+    net.state = net.begin()
+    STEP
+""",
+    "by a method of the class": """
+Net.forget = lambda self: setattr(self, "state", None)
+for i in range(9):
+    net.forget()
+    STEP
+""",
+    "in a callee": """
+def prepare(model):
+    model.state = None
+
+for i in range(9):
+    prepare(net)
+    STEP
+""",
+    "where the step ends": """
+for i in range(9):
+    STEP
+    net.state = tuple(h.detach() for h in net.state)
+""",
+    "by a hook": """
+def fresh(module, args):
+    module.state = module.begin()
+
+net.register_forward_pre_hook(fresh)
+for i in range(9):
+    STEP
+""",
+    "of all modules": """
+for i in range(9):
+    for m in nn.Sequential(nn.Linear(1, 1), net).modules():
+        if isinstance(m, Net):
+            m.state = m.begin()
+    STEP
+""",
+    "in place": """
+for i in range(9):
+    STEP
+    for h in net.state:
+        h.detach_()
+""",
+}
+
+
+@pytest.mark.parametrize("loop", RESET.values(), ids=RESET.keys())
+def test_a_reset_is_seen_wherever_it_stands(tmp_path: Path, loop: str) -> None:
+    step = "opt.zero_grad(); net(torch.randn(10, 3, 4)).sum().backward(); opt.step()"
+    assert findings(tmp_path, STATEFUL + loop.replace("STEP", step), RULE, STORED) == []
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "def cut(h):\n    if isinstance(h, Variable):\n        return h.detach()\n    return tuple(cut(v) for v in h)",
+        "def cut(h):\n    if type(h) == torch.Tensor:\n        return h.detach()\n    return tuple(cut(v) for v in h)",
+        "def kind(h):\n    if type(h) == Variable:\n        return 'variable'\n    return kind(h[0])",
+        "def cut(h):\n    if type(h) == Variable:\n        return Variable(h.data)\n    return h",
+    ],
+    ids=["isinstance", "torch.Tensor", "no cut", "no parts"],
+)
+def test_a_helper_that_works_is_left_alone(tmp_path: Path, helper: str) -> None:
+    program = f"import torch\nfrom torch.autograd import Variable\n\n{helper}\n"
+    assert findings(tmp_path, program, RULE) == []

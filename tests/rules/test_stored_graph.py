@@ -1,0 +1,305 @@
+"""What stored-graph finds, mends and leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.findings import Finding, Promise
+from codemods.options import Options
+from tests.rules import tools
+from tests.rules.tools import analysed
+
+RULE = "stored-graph"
+RULES = (RULE, "carried-hidden-state", "attached-loss-total", "attached-loss-history", "surplus-retain-graph")
+
+HEAD = """
+import torch
+from collections import deque
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.Adam(net.parameters())
+
+def batches():
+    for _ in range(50):
+        yield torch.randn(16, 4)
+
+def step(loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def findings(folder: Path, program: str) -> list[Finding]:
+    return analysed(folder, Options(unsafe=True, select=RULES), HEAD + program)
+
+
+def check(folder: Path, program: str, promise: Promise, before: str, after: str) -> None:
+    found = findings(folder, program)
+    assert [(f.rule, f.promise) for f in found] == [(RULE, promise)]
+    assert tools.mended(folder, found) == (HEAD + program).replace(before, after)
+    assert before in HEAD + program
+
+
+# what is found
+
+
+def test_what_a_later_step_reads_is_detached_where_it_is_stored(tmp_path: Path) -> None:
+    program = """
+queue = deque(maxlen=3)
+for x in batches():
+    z = net(x)
+    loss = z.pow(2).mean()
+    for old in queue:
+        loss = loss + (z - old).abs().mean()
+    step(loss)
+    queue.append(z)
+"""
+    check(tmp_path, program, Promise.REPAIR, "queue.append(z)", "queue.append(z.detach())")
+
+
+def test_an_attribute_is_a_store_too(tmp_path: Path) -> None:
+    program = """
+class Smooth:
+    last = None
+
+    def __call__(self, z):
+        jump = 0.0 if self.last is None else (z - self.last).pow(2).mean()
+        self.last = z
+        return jump
+
+smooth = Smooth()
+for x in batches():
+    z = net(x)
+    step(z.pow(2).mean() + smooth(z))
+"""
+    check(tmp_path, program, Promise.REPAIR, "self.last = z", "self.last = z.detach()")
+
+
+def test_a_queue_with_the_current_batch_is_cut_where_the_step_ends(tmp_path: Path) -> None:
+    program = """
+bank = []
+for x in batches():
+    z = net(x)
+    bank.append(z)
+    step(torch.cat(bank).std(0).sum())
+"""
+    check(tmp_path, program, Promise.REPAIR, ".sum())\n", ".sum())\n    bank[-1] = bank[-1].detach()\n")
+
+
+def test_a_mean_that_the_step_uses_is_cut_where_the_old_one_is_read(tmp_path: Path) -> None:
+    program = """
+mean = torch.zeros(2)
+for x in batches():
+    z = net(x)
+    mean = 0.9 * mean + 0.1 * z.mean(0)
+    step((z - mean).pow(2).mean())
+"""
+    check(tmp_path, program, Promise.REPAIR, "0.9 * mean +", "0.9 * mean.detach() +")
+
+
+def test_a_mean_that_only_weighs_the_loss_is_cut_where_it_is_added_to(tmp_path: Path) -> None:
+    program = """
+scale = 1.0
+for x in batches():
+    z = net(x)
+    scale = 0.9 * scale + 0.1 * z.exp().mean()
+    step((z / scale.detach()).pow(2).mean() if i else z.sum())
+"""
+    check(tmp_path, "i = 1\n" + program, Promise.EXACT, "0.1 * z.exp().mean()", "0.1 * z.exp().mean().detach()")
+
+
+def test_outputs_that_pile_up_are_detached(tmp_path: Path) -> None:
+    program = """
+def epoch():
+    seen = []
+    for x in batches():
+        z = net(x)
+        step(z.pow(2).mean())
+        seen.append(z)
+    return torch.cat(seen).argmax(1).tolist()
+
+print(epoch())
+"""
+    check(tmp_path, program, Promise.EXACT, "seen.append(z)", "seen.append(z.detach())")
+
+
+def test_what_saves_nothing_is_a_change_of_behaviour(tmp_path: Path) -> None:
+    program = """
+bias = nn.Parameter(torch.zeros(4))
+sgd = torch.optim.SGD([bias], lr=0.1)
+last = torch.zeros(4)
+for x in batches():
+    here = x.mean(0) + bias
+    loss = (here - last).pow(2).sum()
+    sgd.zero_grad()
+    loss.backward()
+    sgd.step()
+    last = here
+"""
+    check(tmp_path, program, Promise.BEHAVIOUR, "last = here", "last = here.detach()")
+
+
+def test_the_flag_that_kept_the_graph_goes_with_it(tmp_path: Path) -> None:
+    program = """
+last = torch.zeros(16, 2)
+for x in batches():
+    z = net(x)
+    loss = (z - last).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+    last = z
+"""
+    found = findings(tmp_path, program)
+    assert sorted(f.rule for f in found) == [RULE, "surplus-retain-graph"]
+    after = tools.mended(tmp_path, found)
+    assert "loss.backward()\n" in after
+    assert "last = z.detach()\n" in after
+
+
+# what is left alone
+
+KEPT = {
+    "read detached, one kept": """
+last = torch.zeros(16, 2)
+for x in batches():
+    z = net(x)
+    step((z - last.detach()).pow(2).mean())
+    last = z
+""",
+    "stored detached": """
+bank = deque(maxlen=5)
+for x in batches():
+    z = net(x)
+    step(z.std(0).sum() + sum((z - b).abs().mean() for b in bank))
+    bank.append(z.detach())
+""",
+    "stored without gradients": """
+bank = []
+for x in batches():
+    with torch.no_grad():
+        key = net(x)
+    z = net(x)
+    bank.append(key)
+    step((z - torch.stack(bank).mean(0)).pow(2).mean())
+""",
+    "used within the step": """
+for x in batches():
+    parts = []
+    for row in x:
+        parts.append(net(row))
+    step(torch.stack(parts).pow(2).mean())
+""",
+    "cleared before each step": """
+parts = []
+for x in batches():
+    parts.clear()
+    parts.append(net(x))
+    step(torch.stack(parts).pow(2).mean())
+""",
+    "emptied after each step": """
+parts = []
+for x in batches():
+    parts.append(net(x))
+    parts.append(net(x + 1))
+    step(torch.stack(parts).pow(2).mean())
+    del parts[:]
+""",
+    "emptied every few steps, where they are used": """
+parts = []
+for i, x in enumerate(batches()):
+    parts.append(net(x))
+    if i % 4 == 3:
+        step(torch.stack(parts).pow(2).mean())
+        parts = []
+""",
+    "popped by its reader": """
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down, self.up = nn.Linear(4, 8), nn.Linear(12, 2)
+        self.skips = []
+
+    def forward(self, x):
+        self.skips.append(x)
+        y = self.down(x)
+        return self.up(torch.cat([y, self.skips.pop()], 1))
+
+tower = Tower()
+sgd = torch.optim.SGD(tower.parameters(), lr=0.1)
+for x in batches():
+    sgd.zero_grad()
+    tower(x).sum().backward()
+    sgd.step()
+""",
+    "overwritten before it is read": """
+class Tap(nn.Module):
+    def forward(self, x):
+        self.seen = net(x)
+        return self.seen.sum(1)
+
+tap = Tap()
+for x in batches():
+    y = tap(x)
+    step(y.mean() + tap.seen.pow(2).mean())
+""",
+    "a graph from before the loop": """
+first = net(torch.randn(16, 4)).detach()
+for x in batches():
+    step((net(x) - first).pow(2).mean())
+""",
+    "handed to code that cannot be seen": """
+from library import Memory
+memory = Memory()
+for x in batches():
+    z = net(x)
+    step(z.pow(2).mean() + memory.distance(z))
+    memory.add(z)
+""",
+    "sums with parameters": """
+w = net[0].weight
+dual = torch.zeros(8, 4)
+for x in batches():
+    dual = dual + w - 0.5
+    step(net(x).pow(2).mean() + (w + dual).pow(2).sum())
+""",
+    "gradients": """
+mean = None
+for x in batches():
+    loss = net(x).pow(2).mean()
+    g = torch.autograd.grad(loss, net[0].weight)[0]
+    mean = g if mean is None else 0.9 * mean + 0.1 * g
+    step((net(x) * mean.norm()).pow(2).mean())
+""",
+    "outputs of evaluation": """
+seen = []
+with torch.no_grad():
+    for x in batches():
+        seen.append(net(x))
+print(torch.cat(seen).mean())
+""",
+    "outputs that are back-propagated after the loop": """
+seen = []
+for x in batches():
+    seen.append(net(x))
+step(torch.cat(seen).mean())
+""",
+    "outputs that are returned to nobody knows whom": """
+def run(x, model=None):
+    seen = []
+    for part in x:
+        z = net(part)
+        step(z.mean())
+        seen.append(z)
+    return seen
+""",
+}
+
+
+@pytest.mark.parametrize("program", KEPT.values(), ids=KEPT.keys())
+def test_left_alone(tmp_path: Path, program: str) -> None:
+    assert findings(tmp_path, program) == []

@@ -1,0 +1,392 @@
+"""The flag goes where nothing walks the graph again, and stays wherever something may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.findings import Promise
+from tests.rules.tools import found, lines, mended
+
+RULE = "surplus-retain-graph"
+
+START = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+head = nn.Linear(1, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(9, 4), torch.randn(9, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("loss.backward(retain_graph=True)", "loss.backward()"),
+        ("loss.backward(retain_variables=True)", "loss.backward()"),
+        ("loss.backward(None, True)", "loss.backward(None)"),
+        ("loss.backward(None, True, False)", "loss.backward(None, False, False)"),
+        ("loss.backward(create_graph=False, retain_graph=True)", "loss.backward(create_graph=False)"),
+        ("torch.autograd.backward(loss, retain_graph=True)", "torch.autograd.backward(loss)"),
+        (
+            "grads = torch.autograd.grad(loss, net.parameters(), retain_graph=True)",
+            "grads = torch.autograd.grad(loss, net.parameters())",
+        ),
+    ],
+)
+def test_the_argument_goes_in_every_form(tmp_path: Path, before: str, after: str) -> None:
+    loop = f"for step in range(3):\n    loss = F.mse_loss(net(x), y)\n    {before}\n    opt.step()\n"
+    findings = found(tmp_path, RULE, START, loop)
+    assert [(f.span.line, f.promise) for f in findings] == [(12, Promise.EXACT)]
+    assert findings[0].trail[0].line == 11
+    assert mended(tmp_path, findings) == f"{START}\n{loop}".replace(before, after)
+
+
+HITS = {
+    "only the last of two": """
+        for step in range(3):
+            hidden = net(x)
+            F.mse_loss(hidden, y).backward(retain_graph=True)
+            head(hidden).mean().backward(retain_graph=True)  # here
+        """,
+    "the next turn is detached from this one": """
+        state = torch.zeros(9, 4)
+        for step in range(3):
+            out = net(state)
+            loss = F.mse_loss(out, y)
+            loss.backward(retain_graph=True)  # here
+            state = state + out.detach()
+        """,
+    "a fake that was detached": """
+        for step in range(3):
+            fake = net(x)
+            real = head(y).mean()
+            real.backward(retain_graph=True)  # here
+            head(fake.detach()).mean().backward(retain_graph=True)  # here
+            head(fake).mean().backward()
+        """,
+    "losses kept as numbers": """
+        curve = []
+        for step in range(3):
+            loss = F.mse_loss(net(x), y)
+            curve.append(loss.item())
+            loss.backward(retain_graph=True)  # here
+        print(sum(curve))
+        """,
+    "in a function that the script calls": """
+        def fit(inputs, targets):
+            loss = F.mse_loss(net(inputs), targets)
+            loss.backward(retain_graph=True)  # here
+            return loss
+
+        for step in range(3):
+            print(fit(x, y).item())
+        """,
+    "a closure that rebuilds its graph": """
+        solver = torch.optim.LBFGS(net.parameters())
+
+        def closure():
+            solver.zero_grad()
+            loss = F.mse_loss(net(x), y)
+            loss.backward(retain_graph=True)  # here
+            return loss
+
+        solver.step(closure)
+        """,
+    "a batch out of a loader that is an argument": """
+        def epoch(loader):
+            for a, b in loader:
+                loss = F.mse_loss(net(a), b)
+                loss.backward(retain_graph=True)  # here
+                opt.step()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", HITS)
+def test_the_flag_is_surplus(tmp_path: Path, name: str) -> None:
+    findings = found(tmp_path, RULE, START, HITS[name])
+    text = (tmp_path / "train.py").read_text().splitlines()
+    assert lines(findings) == [(i, "exact") for i, line in enumerate(text, 1) if "# here" in line]
+    assert "\n".join(text).replace("(retain_graph=True)  # here", "()  # here") + "\n" == mended(tmp_path, findings)
+
+
+NOOPS = {
+    "a second loss under a condition": """
+        for step in range(8):
+            hidden = net(x)
+            hidden.mean().backward(retain_graph=True)
+            if step % 4 == 3:
+                head(hidden).mean().backward()
+        """,
+    "a turn that keeps the features of the one before": """
+        for step in range(8):
+            if step % 2 == 0:
+                hidden = net(x)
+            head(hidden).mean().backward(retain_graph=True)
+        """,
+    "features from before the loop": """
+        hidden = net(x)
+        for step in range(8):
+            head(hidden).mean().backward(retain_graph=True)
+        """,
+    "a carried state": """
+        state = torch.zeros(9, 4)
+        grow = nn.Linear(4, 4)
+        for step in range(8):
+            state = torch.tanh(grow(state))
+            state.mean().backward(retain_graph=True)
+        """,
+    "an attribute read by another method": """
+        class Trainer:
+            def __init__(self):
+                self.net = nn.Linear(4, 4)
+
+            def first(self, batch):
+                self.hidden = self.net(batch)
+                self.hidden.mean().backward(retain_graph=True)
+
+            def second(self):
+                self.hidden.pow(2).mean().backward()
+
+        trainer = Trainer()
+        for step in range(3):
+            trainer.first(x)
+            trainer.second()
+        """,
+    "a closure over features from outside": """
+        solver = torch.optim.LBFGS(head.parameters())
+        hidden = net(x)
+
+        def closure():
+            loss = F.mse_loss(head(hidden), y)
+            loss.backward(retain_graph=True)
+            return loss
+
+        solver.step(closure)
+        """,
+    "a flag that is no literal": """
+        keep = len(x) > 3
+        for step in range(3):
+            net(x).mean().backward(retain_graph=keep)
+        """,
+    "create_graph": """
+        for step in range(3):
+            loss = net(x).mean()
+            loss.backward(retain_graph=True, create_graph=True)
+        """,
+    "an argument that may be attached": """
+        def update(features):
+            loss = head(features).mean()
+            loss.backward(retain_graph=True)
+        """,
+    "a loss that an unseen caller gets": """
+        def update(loader):
+            for a in loader:
+                loss = net(a).mean()
+                loss.backward(retain_graph=True)
+            return loss
+        """,
+    "an encoder that cannot be seen": """
+        from somewhere import encoder
+        for step in range(3):
+            code = encoder(x)
+            F.mse_loss(head(code), y).backward(retain_graph=True)
+            F.l1_loss(head(code), y).backward(retain_graph=True)
+        """,
+    "the graph is read": """
+        for step in range(3):
+            loss = net(x).tanh().mean()
+            loss.backward(retain_graph=True)
+            print(loss.grad_fn.next_functions)
+        """,
+    "a helper that serves two losses": """
+        def learn(loss):
+            loss.backward(retain_graph=True)
+
+        for step in range(3):
+            hidden = net(x)
+            learn(hidden.mean())
+            learn(head(hidden).mean())
+        """,
+    "a metric in another function": """
+        def share(loss):
+            return torch.autograd.grad(loss, net.parameters())[0].norm()
+
+        for step in range(3):
+            loss = net(x).mean()
+            loss.backward(retain_graph=True)
+            print(share(loss))
+        """,
+    "losses of the shared features, one by one": """
+        for step in range(3):
+            hidden = net(x)
+            for loss in [hidden.mean(), head(hidden).mean()]:
+                loss.backward(retain_graph=True)
+        """,
+    "kept and drawn again at random": """
+        import random
+        memory = []
+        for step in range(30):
+            hidden = net(x)
+            memory.append(hidden)
+            old = random.choice(memory)
+            F.mse_loss(head(old), head(hidden)).backward(retain_graph=True)
+        """,
+    "the backward of a function of its own": """
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, value):
+                ctx.save_for_backward(value)
+                return value * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                value, = ctx.saved_tensors
+                with torch.enable_grad():
+                    again = value.detach().requires_grad_()
+                    out = net(again)
+                    out.backward(grad, retain_graph=True)
+                return again.grad
+        """,
+    "a function that hands out the same result again": """
+        from functools import lru_cache
+
+        @lru_cache(maxsize=None)
+        def encode(index):
+            return net(x[index])
+
+        for step in range(30):
+            head(encode(step % 3)).mean().backward(retain_graph=True)
+        """,
+    "an attribute that is found by its name": """
+        class Losses:
+            pass
+
+        kept = Losses()
+        for step in range(3):
+            hidden = net(x)
+            kept.first, kept.second = hidden.mean(), hidden.pow(2).mean()
+            kept.first.backward(retain_graph=True)
+            for name in ("second", "third"):
+                if hasattr(kept, name):
+                    head(getattr(kept, name).view(1, 1)).mean().backward()
+        """,
+    "left on an object of a library": """
+        class Part:
+            def __init__(self):
+                self.net = nn.Linear(4, 4)
+
+            def measure(self, loader):
+                for a in loader:
+                    self.hidden = self.net(a)
+                    self.hidden.mean().backward(retain_graph=True)
+        """,
+    "a bank that was written to": """
+        bank = torch.zeros(90, 1)
+        for step in range(10):
+            code = net(x)
+            bank[step * 9:step * 9 + 9] = code
+            F.mse_loss(head(code), bank[:9]).backward(retain_graph=True)
+        """,
+    "every other turn, two slots": """
+        slots = [torch.zeros(9, 1), torch.zeros(9, 1)]
+        for step in range(10):
+            code = net(x)
+            F.mse_loss(head(code), slots[(step + 1) % 2]).backward(retain_graph=True)
+            slots[step % 2] = code
+        """,
+    "a critic that sees the last of several fakes": """
+        for step in range(10):
+            for _ in range(5):
+                fake = net(x)
+                head(fake).mean().backward(retain_graph=True)
+            if step > 3:
+                (-head(fake).mean()).backward()
+        """,
+    "a dict of losses": """
+        for step in range(10):
+            hidden = net(x)
+            losses = {"mean": hidden.mean(), "size": hidden.pow(2).mean()}
+            losses["mean"].backward(retain_graph=True)
+            del losses["mean"]
+            sum(losses.values()).backward()
+        """,
+    "a forward hook that keeps activations": """
+        kept = {}
+        net[0].register_forward_hook(lambda module, inputs, output: kept.update(code=output))
+        for step in range(10):
+            loss = net(x).mean()
+            loss.backward(retain_graph=True)
+            kept["code"].pow(2).mean().backward()
+        """,
+    "an error that is caught": """
+        code = None
+        for step in range(10):
+            try:
+                code = net(x[step])
+            except IndexError:
+                print("the last code again")
+            head(code).mean().backward(retain_graph=True)
+        """,
+    "layers that were added to a list": """
+        class Critics(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.models = nn.ModuleList()
+                for i in range(3):
+                    self.models.add_module("critic_%d" % i, nn.Linear(1, 1))
+
+            def forward(self, value):
+                return sum(m(value).mean() for m in self.models)
+
+        critics = Critics()
+        for step in range(3):
+            fake = net(x)
+            critics(fake).backward(retain_graph=True)
+            head(fake).mean().backward()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", NOOPS)
+def test_the_flag_stays(tmp_path: Path, name: str) -> None:
+    assert lines(found(tmp_path, RULE, START, NOOPS[name])) == []
+
+
+def test_an_unseen_model_is_advice(tmp_path: Path) -> None:
+    source = """
+    def train(model, loader):
+        model.train()
+        for a in loader:
+            loss = model(a).mean()
+            loss.backward(retain_graph=True)
+    """
+    findings = found(tmp_path, RULE, START, source)
+    assert [f.promise for f in findings] == [Promise.ADVICE]
+    assert findings[0].edits == ()
+    assert "class of the model" in findings[0].message
+
+
+def test_across_files(tmp_path: Path) -> None:
+    engine = """\
+    import torch
+
+    class Engine:
+        def __init__(self, net, opt):
+            self.net, self.opt = net, opt
+
+        def step(self, batch):
+            loss = self.net(batch).mean()
+            loss.backward(retain_graph=True)
+            self.opt.step()
+            return loss.item()
+    """
+    script = "from engine import Engine\nengine = Engine(net, opt)\nfor i in range(4):\n    print(engine.step(x))\n"
+    findings = found(tmp_path, RULE, START, script, engine=engine)
+    assert [(f.path, f.span.line, f.promise) for f in findings] == [("engine.py", 9, Promise.EXACT)]
+    assert "loss.backward()\n" in mended(tmp_path, findings, "engine.py")

@@ -1,0 +1,53 @@
+"""Small programs under one rule: what it finds in them and what they become."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from textwrap import dedent
+
+from codemods.analysis import analyse
+from codemods.edits import apply_edits
+from codemods.edits.model import Edit
+from codemods.findings import Finding, Promise
+from codemods.options import Options
+from codemods.source.files import read_source
+
+MAIN = "train.py"
+
+
+def found(folder: Path, rule: str, *sources: str, **files: str) -> list[Finding]:
+    """What ``rule`` finds in a project: ``sources``, joined, are its script, ``files`` its modules by name."""
+    return analysed(folder, Options(unsafe=True, select=(rule,)), *sources, **files)
+
+
+def analysed(folder: Path, options: Options, *sources: str, **files: str) -> list[Finding]:
+    """The same for whatever ``options`` select."""
+    (folder / "pyproject.toml").touch()
+    texts = {MAIN: "\n".join(dedent(s) for s in sources), **{f"{name}.py": dedent(s) for name, s in files.items()}}
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    targets = [read_source(folder / name, name) for name in texts]
+    return analyse(targets, options=options, jobs=1).findings
+
+
+def mended(folder: Path, findings: list[Finding], name: str = MAIN) -> str:
+    """A file of the project after the edits of ``findings``."""
+    edits: dict[str, list[Edit]] = defaultdict(list)
+    for finding in findings:
+        if finding.promise is not Promise.ADVICE:
+            for path, edit in finding.edits:
+                edits[path].append(edit)
+    text = (folder / name).read_text()
+    return apply_edits(text, edits[name]) if edits[name] else text
+
+
+def added(before: str, after: str) -> list[str]:
+    """The lines of ``after`` that ``before`` has not, without their indentation."""
+    old = dedent(before).splitlines()
+    return [line.strip() for line in after.splitlines() if line not in old]
+
+
+def lines(findings: list[Finding]) -> list[tuple[int, str]]:
+    """Where fixable findings stand, with their promises."""
+    return [(f.span.line, f.promise.value) for f in findings if f.promise is not Promise.ADVICE]
