@@ -30,6 +30,11 @@ SCRIPT_BUDGET = 400_000
 FUNCTION_BUDGET = 250_000
 """Evaluated syntax nodes that one run may take; chosen so that the largest of some hundred research scripts end well below."""
 
+FUNCTIONS_BUDGET = 20_000_000
+"""What all functions together may take that no script reaches: in a library of thousands each gets less."""
+
+LEAST_BUDGET = 15_000
+
 PARALLEL_FROM = 24
 """Files from which on a pool of processes pays for its start."""
 
@@ -49,13 +54,14 @@ class Seen(NamedTuple):
 @dataclass
 class Record:
     """What one job has shown: ``loaded`` are the files it looked at, ``entered`` the functions it ran, ``called`` those
-    that code of the tree called."""
+    that code of the tree called, ``roots`` those that ran for themselves."""
 
     observations: list[Observation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)
     entered: set[Definition] = field(default_factory=set)
     called: set[Definition] = field(default_factory=set)
+    roots: set[Definition] = field(default_factory=set)
 
 
 class Job(NamedTuple):
@@ -63,6 +69,7 @@ class Job(NamedTuple):
 
     relative: str
     functions: frozenset[Definition] | None
+    budget: int = SCRIPT_BUDGET
 
 
 def observe(
@@ -73,19 +80,25 @@ def observe(
     progress: Callable[[int, int], None] | None = None,
 ) -> Seen:
     """Simulate what may matter in ``project`` and gather the observations of ``rules``."""
-    concerned = _concerned(project, rules)
+    concerned = _reaching(project, _concerned(project, rules))
     with _Workers(project, rules, jobs, len(concerned)) as workers:
         total = 2 * len(concerned)
-        scripts = workers.run([Job(r, None) for r in concerned], progress, 0, total)
+        scripts = workers.run([Job(r, None) for r in concerned if _is_script(project, r)], progress, 0, total)
         entered = {d for record in scripts for d in record.entered}
         words = _words(rules)
-        wanted = {r: _unreached(project, r, entered, words) for r in concerned}
+        matter = _that_matter(project, concerned, words)
+        wanted = {r: _unreached(project, r, entered, words, matter) for r in concerned}
+        budget = _function_budget(wanted)
         alone = workers.run(
-            [Job(r, frozenset(found)) for r, found in wanted.items() if found], progress, len(concerned), total
+            [Job(r, frozenset(found), budget) for r, found in wanted.items() if found], progress, len(concerned), total
         )
         called = {d for record in alone for d in record.called}
-        again = [Job(r, frozenset(found - called)) for r, found in wanted.items() if found & called and found - called]
-        kept = [record for record, (r, found) in zip(alone, _nonempty(wanted), strict=True) if not found & called]
+        kept = [record for record in alone if not record.roots & called]
+        again = [
+            Job(r, frozenset(found - called), budget)
+            for record, (r, found) in zip(alone, _nonempty(wanted), strict=True)
+            if record.roots & called and found - called
+        ]
         kept += workers.run(again, None, total, total)
     if progress is not None:
         progress(total, total)
@@ -111,6 +124,33 @@ def _concerned(project: Project, rules: list[Rule]) -> list[str]:
         if relative not in direct and any(found in direct for found in _imports(tree, relative, raw)):
             chosen.add(relative)
     return sorted(chosen)
+
+
+def _reaching(project: Project, concerned: list[str]) -> list[str]:
+    """Those of the files that are targets, or import one, directly or through others: no other run says anything of them."""
+    targets = {relative for relative, shown in project.display.items() if shown in project.targets}
+    if len(targets) == len(project.paths):
+        return concerned
+    tree = project.files.tree
+    importers: dict[str, set[str]] = {}
+    for relative in project.paths:
+        for found in _imports(tree, relative, project.raw(relative)):
+            importers.setdefault(found, set()).add(relative)
+    reached, stack = set(targets), list(targets)
+    while stack:
+        relative = stack.pop()
+        *folders, _ = relative.split("/")
+        for name in (relative, "".join(f"{folder}/" for folder in folders)):
+            for importer in importers.get(name, ()):
+                if importer not in reached:
+                    reached.add(importer)
+                    stack.append(importer)
+    return [relative for relative in concerned if relative in reached]
+
+
+def _function_budget(wanted: dict[str, set[Definition]]) -> int:
+    count = sum(len(found) for found in wanted.values())
+    return max(LEAST_BUDGET, min(FUNCTION_BUDGET, FUNCTIONS_BUDGET // max(1, count)))
 
 
 def _words(rules: list[Rule]) -> re.Pattern[bytes]:
@@ -152,28 +192,101 @@ def _imports(tree: Tree, relative: str, raw: bytes) -> Iterable[str]:
                     yield found
 
 
+_CONTEXT = re.compile(rb"no_grad|inference_mode|set_grad_enabled")
+
+
+def _is_script(project: Project, relative: str) -> bool:
+    """Whether running a file does more than to define and import."""
+    file = project.files.file(relative)
+    return file is not None and any(_acts(statement) for statement in file.tree.body)
+
+
+def _acts(statement: ast.stmt) -> bool:
+    if isinstance(statement, (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AugAssign, ast.Match)):
+        return True
+    if isinstance(statement, (ast.If, ast.Try)):
+        inner = [*statement.body, *statement.orelse]
+        return any(_acts(s) for s in inner)
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, (ast.Call, ast.Await))
+
+
+_NAME = re.compile(rb"[A-Za-z_]\w*")
+
+
+def _that_matter(project: Project, concerned: list[str], words: re.Pattern[bytes]) -> frozenset[bytes]:
+    """The names of the functions and methods in which a rule's words stand."""
+    names: set[bytes] = set()
+    for relative in concerned:
+        raw = project.raw(relative)
+        file = project.files.file(relative) if words.search(raw) else None
+        if file is None:
+            continue
+        lines = _lines(raw)
+        for statement, text in _segments(file, lines):
+            if words.search(text):
+                names.add(statement.name.encode())
+                if isinstance(statement, ast.ClassDef):
+                    names |= {m.name.encode() for m in statement.body if isinstance(m, _FUNCTIONS)}
+    return frozenset(names - {b"__init__", b"forward", b"__call__"})
+
+
+def _lines(raw: bytes) -> list[bytes]:
+    return raw.splitlines(keepends=True)
+
+
+def _segments(
+    file: ParsedFile, lines: list[bytes]
+) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, bytes]]:
+    return [
+        (statement, b"".join(lines[statement.lineno - 1 : statement.end_lineno]))
+        for statement in file.tree.body
+        if isinstance(statement, (*_FUNCTIONS, ast.ClassDef))
+    ]
+
+
 def _unreached(
-    project: Project, relative: str, entered: set[Definition], words: re.Pattern[bytes]
+    project: Project, relative: str, entered: set[Definition], words: re.Pattern[bytes], matter: frozenset[bytes]
 ) -> set[Definition]:
-    """The functions of a file that no run entered, in the definitions that may matter or that use one of those."""
+    """The functions of a file that no run entered, in the definitions that may matter or that use one of those.
+
+    Where gradients are switched off around something that matters, the caller matters too.
+    """
     file = project.files.file(relative)
     if file is None:
         return set()
-    lines = project.raw(relative).splitlines(keepends=True)
-    segments: list[tuple[ast.stmt, bytes]] = []
-    for statement in file.tree.body:
-        if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)):
-            segments.append((statement, b"".join(lines[statement.lineno - 1 : statement.end_lineno])))
-    chosen = [statement for statement, text in segments if words.search(text)]
+    lines = _lines(project.raw(relative))
+    segments = _segments(file, lines)
+    chosen = [
+        statement
+        for statement, text in segments
+        if words.search(text) or (_CONTEXT.search(text) and not matter.isdisjoint(_NAME.findall(text)))
+    ]
     if chosen:
-        names = re.compile(rb"\b(?:" + b"|".join(re.escape(s.name.encode()) for s in chosen) + rb")\b")  # type: ignore[attr-defined]
+        names = re.compile(rb"\b(?:" + b"|".join(re.escape(s.name.encode()) for s in chosen) + rb")\b")
         chosen += [statement for statement, text in segments if statement not in chosen and names.search(text)]
     return {
         (relative, node.lineno, node.col_offset)
         for statement in chosen
-        for node in ast.walk(statement)
-        if isinstance(node, _FUNCTIONS) and (relative, node.lineno, node.col_offset) not in entered
+        for node in _roots(statement, lines, words)
+        if (relative, node.lineno, node.col_offset) not in entered
     }
+
+
+MANY_METHODS = 60
+"""From so many methods on, only those of a class are run for themselves in which a rule's words stand."""
+
+
+def _roots(
+    statement: ast.stmt, lines: list[bytes], words: re.Pattern[bytes]
+) -> Iterable[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions of a definition that are run for themselves: it, or its methods; nobody can call what is nested."""
+    if isinstance(statement, _FUNCTIONS):
+        yield statement
+    elif isinstance(statement, ast.ClassDef):
+        methods = [m for m in statement.body if isinstance(m, _FUNCTIONS)]
+        for method in methods:
+            if len(methods) < MANY_METHODS or words.search(b"".join(lines[method.lineno - 1 : method.end_lineno])):
+                yield method
 
 
 # running
@@ -252,7 +365,7 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
     previous = sys.getrecursionlimit()
     sys.setrecursionlimit(max(previous, 12_000))
     try:
-        machine = Machine(files, SCRIPT_BUDGET if job.functions is None else FUNCTION_BUDGET)
+        machine = Machine(files, job.budget)
         if job.functions is None:
             traces = [machine.run_script(file)]
         else:
@@ -262,6 +375,7 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
         record.loaded |= machine.looked_at
         record.entered = {_definition(d, f) for d, f in machine.entered.items()}
         record.called = {_definition(d, f) for d, f in machine.called.items()}
+        record.roots = {_definition(d, file) for d in machine.roots}
     finally:
         sys.setrecursionlimit(previous)
     return record

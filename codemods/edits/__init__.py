@@ -1,7 +1,28 @@
-"""Changes to a file that keep every other byte: what a rule may ask for, and the transformers that make it."""
+"""Changes to source text: what rules ask for (:mod:`codemods.edits.model`), made by libcst and nothing else touched.
 
-from codemods.edits.apply import apply_edits
+libcst is loaded when the first edit is made, and not to find out that there is none to make.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from codemods.edits.model import EditError
-from codemods.edits.positions import span_of, split_lines
+
+if TYPE_CHECKING:
+    from codemods.edits.apply import apply_edits
+    from codemods.edits.positions import span_of, split_lines
 
 __all__ = ["EditError", "apply_edits", "span_of", "split_lines"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "apply_edits":
+        from codemods.edits.apply import apply_edits
+
+        return apply_edits
+    if name in ("span_of", "split_lines"):
+        from codemods.edits import positions
+
+        return getattr(positions, name)
+    raise AttributeError(name)

@@ -52,6 +52,12 @@ KERNELS = frozenset({"LSTM", "GRU", "MultiheadAttention", "TransformerEncoder", 
 class Calls(TorchModel):
     """The part of the engine that enters code."""
 
+    returns: list[tuple[State, Value]]
+    breaks: list[State]
+    continues: list[State]
+    raises: list[State]
+    raises_here: bool
+
     # what the layers above supply
 
     def execute(self, statements: list[ast.stmt]) -> None:
@@ -68,6 +74,10 @@ class Calls(TorchModel):
 
     def module_member(self, module: TreeModule, name: str) -> Value:
         """What a module of the tree calls ``name``."""
+        raise NotImplementedError
+
+    def set_module_member(self, module: TreeModule, name: str, value: Value, at: ast.AST) -> None:
+        """Write a global of a module of the tree."""
         raise NotImplementedError
 
     # calling
@@ -129,7 +139,7 @@ class Calls(TorchModel):
         """``obj(...)``: ``forward`` of a module, else ``__call__``."""
         member = instance.cls.find("__call__")
         if member is None and instance.cls.is_module:
-            member = instance.cls.find("forward")
+            member = self._class_member(instance.cls, "forward", at)
             first = self.clock + 1
             grad = self.s.grad
             for hook in self.s.get((instance.oid, "pre-hooks")) or ():
@@ -275,17 +285,16 @@ class Calls(TorchModel):
         outer_reads = self.s.reads
         reads: dict[Key, Any] = {}
         self.s.reads = reads
-        self.written = None
         result = self._run(frame, definition)
         self.s.reads = outer_reads
         if outer_reads is not None:
             for cell, value in reads.items():
                 outer_reads.setdefault(cell, value)
-        written, self.written = self.written, None
+        written = self.written
         after = (len(trace.walks), len(trace.marks), len(trace.steps), len(trace.storings))
         if any(a.carrier is None or a.carrier.owner < first_oid for a in trace.accumulations[sums:]):
             return result
-        if written is None or events != after or not simple(result) or self.s.grad is not frame.grad:
+        if events != after or not simple(result) or self.s.grad is not frame.grad:
             return result
         given = {id(o) for o in self.shadow_of(args.all())}
         if any(isinstance(o, Unseen) and id(o) not in given for o in self.shadow_of([result])):
@@ -434,7 +443,11 @@ class Calls(TorchModel):
         if isinstance(init, Function):
             self.call_function(init, args, at, receiver=made)
         else:
-            for name, value in zip(info.fields(), args.positional, strict=False):
+            fields = info.fields()
+            for name, factory in info.factories.items():
+                if name not in args.keywords and name not in fields[: len(args.positional)]:
+                    self.set_attribute(made, name, self.call_value(factory, Arguments(), at), at)
+            for name, value in zip(fields, args.positional, strict=False):
                 self.set_attribute(made, name, value, at)
             for name, value in args.keywords.items():
                 self.set_attribute(made, name, value, at)
@@ -459,12 +472,12 @@ class Calls(TorchModel):
         if isinstance(receiver, TreeModule):
             return self.module_member(receiver, name)
         if isinstance(receiver, Class):
-            member = receiver.info.find(name)
-            if isinstance(member, Function) and member.kind == "classmethod":
-                return Method(receiver, member, name)
-            if member is None and name == "apply" and receiver.info.family == "function":
+            found = self._class_member(receiver.info, name, at)
+            if isinstance(found, Function) and found.kind == "classmethod":
+                return Method(receiver, found, name)
+            if found is None and name == "apply" and receiver.info.family == "function":
                 return Method(receiver, None, name)
-            return member if member is not None else self.unknown(name)
+            return found if found is not None else self.unknown(name)
         if isinstance(receiver, Super):
             found = receiver.cls.find(name, after=receiver.cls)
             if isinstance(found, Function):
@@ -482,13 +495,26 @@ class Calls(TorchModel):
                 return NUMBER
         return Method(receiver, None, name)
 
+    def _class_member(self, info: ClassInfo, name: str, at: ast.AST) -> Value | None:
+        """What a class or its bases hold under ``name``, as written last."""
+        if name not in self.class_attributes:
+            return info.find(name)
+        for base in info.mro():
+            value = self.s.get((base.oid, name))
+            if isinstance(value, Value):
+                self.read(value, Carrier("attribute", base.oid, name), at)
+                return value
+            if name in base.members:
+                return base.members[name]
+        return None
+
     def _object_attribute(self, receiver: Instance | Module, name: str, at: ast.AST) -> Value:
         value = self.s.get((receiver.oid, name))
         if isinstance(value, Value):
             self.read(value, Carrier("attribute", receiver.oid, name), at)
             return value
         if isinstance(receiver, Instance):
-            member = receiver.cls.find(name)
+            member = self._class_member(receiver.cls, name, at)
             if isinstance(member, Function):
                 if member.kind == "property":
                     return self.call_function(member, Arguments(), at, receiver=receiver)
@@ -583,7 +609,10 @@ class Calls(TorchModel):
             self.mark("data-written", at)
             return
         if isinstance(receiver, Class):
-            receiver.info.members[name] = value
+            # in the state: classes of imported modules outlive a run
+            self.class_attributes.add(name)
+            self.s.set((receiver.info.oid, name), value)
+            self.stored(value, Carrier("attribute", receiver.info.oid, name), at)
             return
         if isinstance(receiver, Unknown) and receiver.module is not None:
             receiver = receiver.module
@@ -594,7 +623,9 @@ class Calls(TorchModel):
             self.stored(value, Carrier("attribute", oid, name), at)
             if isinstance(receiver, Unknown):
                 self.escape(value, "stored on an object that cannot be seen") if not receiver.data else None
-        elif isinstance(receiver, (TreeModule, Library)):
+        elif isinstance(receiver, TreeModule):
+            self.set_module_member(receiver, name, value, at)
+        elif isinstance(receiver, Library):
             self.escape(value, "stored on a module")
 
     # methods
@@ -677,7 +708,7 @@ class Calls(TorchModel):
         stored = self.s.get((receiver.oid, name))
         if isinstance(stored, Value):
             return self.call_value(stored, args, at)
-        member = receiver.cls.find(name)
+        member = self._class_member(receiver.cls, name, at)
         if isinstance(member, Function):
             if member.kind == "property":
                 return self.call_value(self.call_function(member, Arguments(), at, receiver=receiver), args, at)
@@ -783,8 +814,7 @@ class Calls(TorchModel):
                 return receiver
             return Tensor(None, shadow=receiver.shadow) if receiver.shadow else DATA
         if name == "scale" and args.positional:
-            value = args.positional[0]
-            return self.tensor_op(at, "scale", [value], scalar=self.is_scalar(value))
+            return self.scaled(args.positional[0], at)
         if name in ("prepare", "setup", "setup_module", "distribute"):
             values = args.positional
             return values[0] if len(values) == 1 else Tuple(tuple(values))
@@ -814,6 +844,8 @@ class Calls(TorchModel):
     def module_method_of_unknown(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of something that behaves like a module: itself where a module would return itself."""
         assert receiver.module is not None
+        if name == "module":
+            return self.call_value(receiver, args, at)
         result = self.module_method(receiver.module, name, args, at)
         if receiver.origin == "torch.load" and self.s.get((receiver.module.oid, "mode")) is None:
             self.s.set((receiver.module.oid, "mode"), "loaded")
@@ -856,7 +888,7 @@ class Calls(TorchModel):
                 value = items[key.value]
             else:
                 value = self._one_of([*items, *([rest] if rest is not None else [])])
-            if value is not None:
+            if isinstance(value, Value):
                 self.read(value, Carrier("element", container.oid, ""), at)
                 return value
             return self.lost()
@@ -873,7 +905,7 @@ class Calls(TorchModel):
                 if factory is not None:
                     value = self.call_value(factory, Arguments(), at)
                     self.put_item(container, key, value)
-            if value is not None:
+            if isinstance(value, Value):
                 self.read(value, Carrier("element", container.oid, str(getattr(key, "value", ""))), at)
                 return value
             return self.lost()
@@ -950,6 +982,17 @@ class Calls(TorchModel):
             )  # fmt: skip
         )
 
+    def note_element(self, target: ast.Subscript, expression: ast.expr | None, value: Value, changed: Tensor) -> None:
+        """Record that a tensor got a value in one of its elements; ``changed`` is the tensor afterwards."""
+        nodes = tuple(dict.fromkeys(self.nodes_of(value)))
+        if expression is not None and nodes and changed.node is not None:
+            self.trace.storings.append(
+                Storing(
+                    self.place(target), changed, expression, value, "element", self.s.grad, nodes, (changed.node,),
+                    tuple(self.parts_of(expression)), self.clock,
+                )
+            )  # fmt: skip
+
     def parts_of(self, expression: ast.expr) -> list[tuple[ast.expr, Value]]:
         """The smallest expressions in ``expression`` that carry a graph into it, as evaluated last, and their values."""
         if isinstance(expression, (ast.Tuple, ast.List)):
@@ -1005,7 +1048,7 @@ class Calls(TorchModel):
                 if items and rest is None:
                     at_front = name == "popleft" or bool(given and isinstance(given[0], Const) and given[0].value == 0)
                     self.s.set((container.oid, ITEMS), items[1:] if at_front else items[:-1])
-                    value = items[0] if at_front else items[-1]
+                    value: Value = items[0] if at_front else items[-1]
                     self.read(value, Carrier("element", container.oid, ""), at)
                     return value
                 return self._one_of(self.elements(container)) or self.lost()
@@ -1117,6 +1160,10 @@ class Calls(TorchModel):
             made = self.new_mapping()
             if isinstance(first, Mapping):
                 return self._mapping_view(first, "copy")
+            if isinstance(first, (Sequence, Tuple)):
+                for pair in self.iterate(first, at):
+                    if isinstance(pair, Tuple) and len(pair.items) == 2:
+                        self.put_item(made, *pair.items)
             for key, value in args.keywords.items():
                 self.put_item(made, Const(key), value)
             return made

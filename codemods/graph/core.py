@@ -70,16 +70,22 @@ class Core:
         """The files that imports were resolved to, by path below the root."""
         self.entered: dict[ast.AST, ParsedFile] = {}
         self.called: dict[ast.AST, ParsedFile] = {}
-        """Functions that were entered because code of the tree calls them."""
+        """Functions that were entered because code of the tree calls them, other than themselves."""
+        self.roots: set[ast.AST] = set()
+        """Functions that were run for themselves."""
         self.active: list[ast.AST] = []
         self.values: dict[ast.expr, Value] = {}
         """What each expression gave when it was evaluated last."""
         self.born: dict[int, int] = {}
         """The moment at which each list and dict was made."""
         self.memos: dict[Any, Memo] = {}
+        self.class_attributes: set[str] = set()
+        """The names under which anything was written to a class."""
+        self.running: set[int] = set()
+        """The ``Sequential`` modules whose children are being run."""
         self.generators: dict[ast.AST, bool] = {}
         self.caches: dict[ast.AST, Unseen | None] = {}
-        self.written: set[Key] | None = None
+        self.written: set[Key] = set()
         """The cells that the call that ended last has written."""
         self.entering_root = False
         """Whether the next function entered is a root: nobody in the tree calls it."""
@@ -268,7 +274,9 @@ class Core:
         if isinstance(value, Join):
             return [n for option in value.options for n in self.nodes_of(option, depth + 1)]
         if isinstance(value, (Tuple, Sequence, Mapping)):
-            return [n for item in self.elements(value) for n in self.nodes_of(item, depth + 1)]
+            items = self.elements(value)
+            self.spent += len(items) >> 2
+            return [n for item in items for n in self.nodes_of(item, depth + 1)]
         if isinstance(value, Parameters):
             return self.parameter_leaves(value.owner)
         return []
@@ -401,6 +409,7 @@ class Core:
             root.certain = True
             if not with_gradient and kind == "backward":
                 root.scalar = True
+            self._prove_source(root)
             for node in root.ancestors():
                 if id(node) in seen:
                     continue
@@ -412,6 +421,17 @@ class Core:
             node.walks.append(walk)
         self.trace.walks.append(walk)
         return walk
+
+    @staticmethod
+    def _prove_source(node: Node) -> None:
+        """Where a graph can only have come from one input, that one is proven with it: a loss that is scaled or divided."""
+        while node.kind == "op" and len(node.parents) == 1 and (
+            node.label in ("scale", "neg") or node.label.endswith(":number")
+        ):
+            parent = node.parents[0]
+            parent.certain = True
+            parent.scalar = parent.scalar or node.scalar
+            node = parent
 
     # uses
 
@@ -555,6 +575,7 @@ class Core:
 
     def meet(self, states: list[State], base_state: State) -> None:
         """Go on with the join of ``states``, which forked off from ``base_state``."""
+        self.spent += base_state.weight() * (len(states) + 1)
         joined = merge(states, base_state.log, self.join, base_state.cells, self.maybe)
         if joined is None:
             self.dead = True

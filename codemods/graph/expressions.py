@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from codemods.graph.arguments import Arguments
 from codemods.graph.calls import Calls
@@ -35,7 +36,7 @@ from codemods.graph.values import (
     Value,
 )
 
-_COMPARE: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -184,8 +185,12 @@ class Expressions(Calls):
             if isinstance(container, Tuple) and e.slice.step is None:
                 low = e.slice.lower.value if isinstance(e.slice.lower, ast.Constant) else None
                 high = e.slice.upper.value if isinstance(e.slice.upper, ast.Constant) else None
-                if (e.slice.lower is None or isinstance(low, int)) and (e.slice.upper is None or isinstance(high, int)):
-                    return Tuple(container.items[low:high])
+                begins = isinstance(low, int) or e.slice.lower is None
+                ends = isinstance(high, int) or e.slice.upper is None
+                if begins and ends:
+                    first = low if isinstance(low, int) else None
+                    last = high if isinstance(high, int) else None
+                    return Tuple(container.items[first:last])
             if isinstance(container, (Tuple, Sequence, Mapping)):
                 return self.new_sequence(self.elements(container)[:12])
             if isinstance(container, (Module, Parameters)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
@@ -94,6 +95,8 @@ class Machine(Expressions):
         self.continues: list[State] = []
         self.raises: list[State] = []
         self.raises_here = False
+        self.resolving: set[Key] = set()
+        """The imported names that are being looked up."""
         self.narrowed: list[tuple[Key, Value, Value]] = []
         """What the branch that begins now knows of cells: key, what it holds on all paths, what it holds here."""
         self.closures: dict[int, int] = dict(modules.closures)
@@ -113,23 +116,24 @@ class Machine(Expressions):
         """Run functions of a file that nothing in the tree calls, with arguments that cannot be seen, twice each.
 
         A trace for each function, and one for the methods of each class: they share an object. Each has the budget for
-        itself.
+        itself. A function that another one of them turns out to call is left out if the other one's turn comes first.
         """
         self.trace = Trace(file.path)
         frame = Frame(self._load(file), file, None, None, 0)
         frame.module_globals = frame.fid
-        traces = []
-        for statement in file.tree.body:
-            inside = {m for m in ast.walk(statement) if m in wanted}
+        traces: dict[ast.stmt, Trace] = {}
+        for statement, functions in _callers_first(file, wanted):
+            inside = functions - self.called.keys()
             if not inside:
                 continue
+            self.roots |= inside
             self.trace = Trace(f"{file.path} ({getattr(statement, 'name', '')})")
             self.spent = 0
             self.frame, self.dead, self.active = frame, False, []
             frame.loops, frame.statement = [], None
-            self._guard(lambda s=statement: self._run_wanted(frame, s, wanted))  # type: ignore[misc]
-            traces.append(self.trace)
-        return traces
+            self._guard(lambda s=statement, w=inside: self._run_wanted(frame, s, w))  # type: ignore[misc]
+            traces[statement] = self.trace
+        return [traces[statement] for statement in file.tree.body if statement in traces]
 
     def _guard(self, run: Callable[[], object]) -> None:
         try:
@@ -241,23 +245,23 @@ class Machine(Expressions):
         assert frame is not None
         if name not in frame.globals and name in frame.names:
             value = self.s.get((frame.fid, name))
-            if isinstance(value, Imported):
-                return self.module_member(value.module, value.name)
+            if isinstance(value, (Imported, Join)) and (found := self._imported(value)) is not None:
+                return found
             if isinstance(value, Value):
                 self.read(value, Carrier("local", frame.fid, name), at)
                 return value
         fid = frame.function.closure if frame.function is not None else 0
         while fid:
             value = self.s.get((fid, name))
-            if isinstance(value, Imported):
-                return self.module_member(value.module, value.name)
+            if isinstance(value, (Imported, Join)) and (found := self._imported(value)) is not None:
+                return found
             if isinstance(value, Value):
                 self.read(value, Carrier("local", fid, name), at)
                 return value
             fid = self.closures.get(fid, 0)
         value = self.s.get((frame.module_globals, name))
-        if isinstance(value, Imported):
-            return self.module_member(value.module, value.name)
+        if isinstance(value, (Imported, Join)) and (found := self._imported(value)) is not None:
+            return found
         if isinstance(value, Value):
             self.read(value, Carrier("global", frame.module_globals, name), at)
             return value
@@ -406,7 +410,9 @@ class Machine(Expressions):
             if isinstance(container, Tensor) and isinstance(target.value, ast.Name | ast.Attribute):
                 # an element written in place: the tensor now depends on the value as well
                 if self.nodes_of(value) or container.node is not None:
-                    self.assign(target.value, self.tensor_op(target, "setitem", [container, value], saves=False), None)
+                    changed = self.tensor_op(target, "setitem", [container, value], saves=False)
+                    self.note_element(target, value_expr, value, changed)
+                    self.assign(target.value, changed, None)
                 return
             self.set_item(container, key, value, target, value_expr)
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -419,8 +425,10 @@ class Machine(Expressions):
         if not isinstance(owner, (Tensor, Unknown)) or owner.node is not None or self.is_module(owner):
             return
         if isinstance(target.value, (ast.Name, ast.Attribute, ast.Subscript)):
-            leaf = Tensor(self.leaf(target, "input"), isinstance(owner, Tensor) and owner.scalar)
-            self.assign(target.value, leaf, None)
+            leaf = self.leaf(target, "input")
+            # an argument may be attached already: then nothing changes
+            leaf.shadow = owner.shadow
+            self.assign(target.value, Tensor(leaf, isinstance(owner, Tensor) and owner.scalar, shadow=leaf.shadow), None)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value, value_expr: ast.expr | None) -> None:
         count = len(target.elts)
@@ -898,8 +906,11 @@ class Machine(Expressions):
         return value
 
     def _do_ClassDef(self, s: ast.ClassDef) -> None:
+        self.store_name(s.name, self._define_class(s), s)
+
+    def _define_class(self, s: ast.ClassDef) -> Class:
         bases = tuple(self.evaluate(b) for b in s.bases if not isinstance(b, ast.Starred))
-        info = ClassInfo(s.name, s, self.frame.file, bases)
+        info = ClassInfo(s.name, s, self.frame.file, bases, oid=self.new_oid())
         info.family = _family(s, bases)
         for expression in s.decorator_list:
             self.evaluate(expression)
@@ -911,20 +922,33 @@ class Machine(Expressions):
                         continue
                     value = replace(value, cls=info)
                 info.members[statement.name] = value
+            elif isinstance(statement, ast.ClassDef):
+                info.members[statement.name] = self._define_class(statement)
             elif isinstance(statement, ast.Assign):
-                value = self.evaluate(statement.value)
+                alias = info.members.get(statement.value.id) if isinstance(statement.value, ast.Name) else None
+                value = alias if alias is not None else self.evaluate(statement.value)
                 for target in statement.targets:
                     if isinstance(target, ast.Name):
                         info.members[target.id] = value
             elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
                 if isinstance(statement.target, ast.Name):
-                    info.members[statement.target.id] = self.evaluate(statement.value)
+                    name = statement.target.id
+                    info.members[name] = self.evaluate(statement.value)
+                    self._note_factory(info, name, statement.value)
             elif isinstance(statement, (ast.If, ast.Try, ast.With)):
                 for inner in ast.walk(statement):
                     if isinstance(inner, _FUNCTIONS):
                         made = self._decorate(inner, self.define_function(inner))
                         info.members[inner.name] = replace(made, cls=info) if isinstance(made, Function) else made
-        self.store_name(s.name, Class(info), s)
+        return Class(info)
+
+    def _note_factory(self, info: ClassInfo, name: str, expression: ast.expr) -> None:
+        """``field(default_factory=list)`` of a dataclass: each object gets one of its own."""
+        if isinstance(expression, ast.Call):
+            function = self.values.get(expression.func)
+            for keyword in expression.keywords:
+                if keyword.arg == "default_factory" and isinstance(function, Library):
+                    info.factories[name] = self.values.get(keyword.value) or self.evaluate(keyword.value)
 
     # imports
 
@@ -956,7 +980,7 @@ class Machine(Expressions):
         self.trace = Trace(file.path)
         self.dead = self.raises_here = self.entering_root = False
         self.returns, self.breaks, self.continues, self.raises, self.narrowed = [], [], [], [], []
-        self.active, self.memos, self.written, self.looked_at = [], {}, None, set()
+        self.active, self.memos, self.written, self.looked_at = [], {}, set(), set()
         self.spent, self.budget = 0, _LOAD_BUDGET
         first = self.oids
         frame = self._module_frame(file)
@@ -1035,6 +1059,23 @@ class Machine(Expressions):
         for prefix in self.stars.get(fid, ()):
             self.stars.setdefault(self.frame.module_globals, []).append(prefix)
 
+    def _imported(self, value: Imported | Join) -> Value | None:
+        """What an imported name stands for, on any of the paths; None if nothing in ``value`` is one."""
+        if isinstance(value, Imported):
+            return self.module_member(value.module, value.name)
+        if not any(isinstance(option, Imported) for option in value.options):
+            return None
+        return self._one_of(
+            [self.module_member(o.module, o.name) if isinstance(o, Imported) else o for o in value.options]
+        )
+
+    def set_module_member(self, module: TreeModule, name: str, value: Value, at: ast.AST) -> None:
+        file = None if module.path.endswith("/") else self.importer.file(module.path)
+        if file is not None:
+            fid = self._load(file)
+            self.s.set((fid, name), value)
+            self.stored(value, Carrier("global", fid, name), at)
+
     def module_member(self, module: TreeModule, name: str) -> Value:
         package: str | None
         if module.path.endswith("/"):
@@ -1046,10 +1087,15 @@ class Machine(Expressions):
                 return self.unknown(name)
             fid = self._load(file)
             value = self.s.get((fid, name))
-            for _ in range(16):
-                if not isinstance(value, Imported):
-                    break
-                value = self.module_member(value.module, value.name)
+            if isinstance(value, (Imported, Join)):
+                if (fid, name) in self.resolving:
+                    # two modules that import a name from each other
+                    return self.unknown(name)
+                self.resolving.add((fid, name))
+                try:
+                    value = self._imported(value) or value
+                finally:
+                    self.resolving.discard((fid, name))
             if isinstance(value, Value):
                 self.read(value, Carrier("global", fid, name), self.frame.statement or ast.Pass())
                 return value
@@ -1061,10 +1107,33 @@ class Machine(Expressions):
         return self.unknown(name)
 
 
+def _callers_first(file: ParsedFile, wanted: set[ast.AST]) -> list[tuple[ast.stmt, set[ast.AST]]]:
+    """The statements of a file that hold functions of ``wanted``, with these; those that no other one names come first.
+
+    Helpers stand before what uses them most often, so the named ones are turned round.
+    """
+    found: list[tuple[ast.stmt, set[ast.AST]]] = []
+    names: list[set[str]] = []
+    for statement in file.tree.body:
+        nodes = list(ast.walk(statement))
+        inside = {node for node in nodes if node in wanted}
+        if inside:
+            found.append((statement, inside))
+            names.append({n.id for n in nodes if isinstance(n, ast.Name)})
+    users: Counter[str] = Counter(name for used in names for name in used)
+    own = [getattr(statement, "name", "") for statement, _ in found]
+    free = [users[name] == (name in used) for name, used in zip(own, names, strict=True)]
+    first = [pair for pair, alone in zip(found, free, strict=True) if alone]
+    return first + [pair for pair, alone in zip(found, free, strict=True) if not alone][::-1]
+
+
 def _factor(term: ast.expr, text: str) -> bool:
     """Whether a term of a sum is what reads ``text``, or a multiple of that."""
     if isinstance(term, ast.BinOp) and isinstance(term.op, (ast.Mult, ast.Div)):
         return _factor(term.left, text) or (isinstance(term.op, ast.Mult) and _factor(term.right, text))
+    if isinstance(term, ast.Call) and isinstance(term.func, ast.Attribute) and term.func.attr == "get" and term.args:
+        # sums[key] = sums.get(key, 0) + loss
+        return f"{ast.unparse(term.func.value)}[{ast.unparse(term.args[0])}]" == text
     return ast.unparse(term) == text
 
 

@@ -73,6 +73,10 @@ class ClassInfo:
     file: ParsedFile
     bases: tuple[Value, ...]
     members: dict[str, Value] = field(default_factory=dict)
+    oid: int = 0
+    """Under which the state holds what was written to the class later."""
+    factories: dict[str, Value] = field(default_factory=dict)
+    """What makes the fields of a dataclass that are not given."""
     family: str = "plain"
     """plain, module, lightning, function (autograd.Function), optimizer, dataset, or external: a base that cannot be seen"""
 
@@ -126,6 +130,7 @@ class Tree:
         self.display = display
         self.name = name
         self.folders: set[str] = {""}
+        self._resolved: dict[tuple[str, str], str | None] = {}
         for relative in relative_paths:
             parent = PurePosixPath(relative).parent
             while str(parent) != ".":
@@ -138,6 +143,13 @@ class Tree:
         Folders are tried from the importer's own up to the root, as a script's folder, a package's root or
         ``PYTHONPATH`` would make them; the nearest wins.
         """
+        key = (module, str(importer.parent))
+        if key in self._resolved and self._resolved[key] != str(importer):
+            return self._resolved[key]
+        found = self._resolved[key] = self._resolve(module, importer)
+        return found
+
+    def _resolve(self, module: str, importer: PurePosixPath) -> str | None:
         tail = module.replace(".", "/")
         folder = importer.parent
         while True:

@@ -77,6 +77,10 @@ class State:
             del self.cells[key]
             self.log.keys.add(key)
 
+    def weight(self) -> int:
+        """What copying it costs, in evaluated syntax nodes."""
+        return len(self.cells) >> 10
+
     def fork(self) -> State:
         """A copy that remembers what is written from here on."""
         return State(self.cells.copy(), Log(self.log), self.grad, self.reads, self.base)

@@ -408,7 +408,7 @@ class TorchModel(Core):
                     "get_rng_state", "set_rng_state", "typename", "set_printoptions", "set_num_threads", "is_available",
                     "synchronize", "empty_cache", "set_device", "device_count", "memory_allocated", "current_device",
                     "set_default_tensor_type", "finfo", "iinfo", "Generator", "Size", "max_memory_allocated"):  # fmt: skip
-            if name in ("is_tensor", "equal", "numel"):
+            if name in ("is_tensor", "equal", "numel", "save"):
                 for value in args.all():
                     self.use(value, f"torch.{name}", at)
             return NUMBER
@@ -534,10 +534,15 @@ class TorchModel(Core):
                         frame.handed = True
                     self.escape(result, "returned to code that cannot be seen")
 
+    def scaled(self, value: Value, at: ast.AST) -> Value:
+        """What a gradient scaler makes of a loss; of one that cannot be seen, a backward on it shows that it has a graph."""
+        if isinstance(value, Unknown) and value.node is None:
+            return value
+        return self.tensor_op(at, "scale", [value], scalar=self.is_scalar(value))
+
     def _scaler(self, name: str, args: Arguments, at: ast.AST) -> Value:
         if name == "scale" and args.positional:
-            value = args.positional[0]
-            return self.tensor_op(at, "scale", [value], scalar=self.is_scalar(value))
+            return self.scaled(args.positional[0], at)
         if name == "step":
             self.stepped(at, args.get(0, "optimizer"))
             return NONE
@@ -592,7 +597,8 @@ class TorchModel(Core):
 
     def _module_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
         name = module.name
-        if name == "Sequential":
+        if name == "Sequential" and module.oid not in self.running:
+            self.running.add(module.oid)
             children = list(self.s.get((module.oid, ITEMS)) or ())
             rest = self.s.get((module.oid, REST))
             value: Value = args.positional[0] if args.positional else DATA
@@ -600,8 +606,11 @@ class TorchModel(Core):
             if len(children) > 12:
                 leaves = [leaf for child in children[12:] for leaf in self.parameter_leaves(child)]
                 value = Tensor(self.node(at, "module", [*self.nodes_of(value), *leaves], label="Sequential"))
-            for child in inner:
-                value = self.call_value(child, Arguments(args.call, [value]), at)
+            try:
+                for child in inner:
+                    value = self.call_value(child, Arguments(args.call, [value]), at)
+            finally:
+                self.running.discard(module.oid)
             return value
         inputs = self.parents_of(args.all())
         leaves = self.parameter_leaves(module)
@@ -627,6 +636,9 @@ class TorchModel(Core):
 
     def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that every ``nn.Module`` has, called on a module."""
+        if name == "module":
+            # net.module(x) of a DataParallel
+            return self.call_value(module, args, at)
         if name in ("parameters", "named_parameters", "buffers", "named_buffers"):
             return Parameters(module, named=name.startswith("named"))
         if name == "requires_grad_":
@@ -675,7 +687,9 @@ class TorchModel(Core):
         first = self.clock + 1
         grad = self.s.grad
         nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(module)
-        result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=name))
+        # ``transformer.encoder(x)`` runs what its module is made of
+        label = module.name if isinstance(module, Module) and module.name else name
+        result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
         self.mark("unseen-module-method", at)
         self.forwarded(at, module, first, grad, name, args)
         return result
@@ -750,5 +764,5 @@ class TorchModel(Core):
         """A fresh dict."""
         made = Mapping(self.new_oid())
         self.born[made.oid] = self.clock
-        self.attributes[made.oid] = set()  # type: ignore[assignment]
+        self.attributes[made.oid] = set()
         return made

@@ -167,7 +167,7 @@ class Plain(Value):
 class Tensor(Value):
     """A tensor; ``node`` None means that it certainly has no history. ``scalar`` means proven to have one element."""
 
-    node: Node | None = None  # type: ignore[misc]
+    node: Node | None = None
     scalar: bool = False
     index: bool = False
     """Whether it holds integers or booleans, which never carry gradients."""
@@ -197,7 +197,7 @@ class Unknown(Value):
 
     oid: int
     origin: str = ""
-    node: Node | None = None  # type: ignore[misc]
+    node: Node | None = None
     module: Module | None = None
     members: dict[str, Unknown] = field(default_factory=dict)
     data: bool = False

@@ -98,6 +98,8 @@ class _Ledger:
         self.stores: dict[Carrier, list[tuple[int, Node, Place]]] = defaultdict(list)
         self.sums: dict[int, tuple[str, Span]] = {}
         """The sums that accumulations made, by the identity of their nodes, with where they stand."""
+        self.numbers: set[tuple[int, int]] = set()
+        """Places that keep something, each with itself and the calls that handed it a plain number."""
         self.roots: set[int] = set()
         self.loops: dict[int, list[tuple[int, int]]] = defaultdict(list)
         """When each loop began and ended, by the identity of its statement."""
@@ -115,6 +117,10 @@ class _Ledger:
             return
         self._index()
         self._find_roots()
+        given = [(e.place, e.added) for e in sums] + [(e.place, e.value) for e in self.trace.storings]
+        for at, value in given:
+            if isinstance(value, (Plain, Const, Join)) and _sometimes_number(value):
+                self.numbers |= {(id(at.node), id(p.node)) for p in at.chain()[:4]}
         yield from self._totals(sums)
         yield from self._histories()
         yield from self._bests()
@@ -169,7 +175,6 @@ class _Ledger:
             for node in _nodes(event.new):
                 self.sums.setdefault(id(node), (event.place.path, _statement(event.place)))
         for events in by_place.values():
-            number = any(_sometimes_number(e.added) for e in events)
             for i, event in enumerate(events):
                 attached = self._proven(_nodes(event.added))
                 if not attached or not event.parts or not _nodes(event.new) or event.grad is not True:
@@ -179,7 +184,6 @@ class _Ledger:
                 kept = self._kept(
                     TOTAL, event.place, _name(event.target), "adds up", event.parts, attached, _nodes(event.new)
                 )
-                kept.number = number
                 around = events[max(0, i - 7) : i], events[i + 1 : i + 8]
                 yield from self._judge(kept, partial(self._sum_outlives, event, attached, *around))
 
@@ -230,18 +234,21 @@ class _Ledger:
 
     def _histories(self) -> Iterator[_Result]:
         by_place: dict[int, list[Storing]] = defaultdict(list)
+        summed = {id(a.place.statement) for a in self.trace.accumulations if _nodes(a.new)}
         for event in self.trace.storings:
-            by_place[id(event.place.node)].append(event)
+            if id(event.place.statement) not in summed:
+                by_place[id(event.place.node)].append(event)
         for events in by_place.values():
-            number = any(isinstance(e.value, (Plain, Const, Join)) and _sometimes_number(e.value) for e in events)
             for i, event in enumerate(events):
                 attached = [n for n in self._proven(event.nodes) if n.scalar or _scalar_part(n, event)]
-                if not attached or not event.parts:
+                if not attached:
                     continue
+                # an element of a tensor: what its readers get is a tensor whatever was written
+                written = list(event.held) if event.method == "element" else []
                 kept = self._kept(
-                    HISTORY, event.place, _container(event), "keeps", event.parts, attached, []
+                    HISTORY, event.place, _container(event), "keeps", event.parts, attached, written
                 )
-                kept.number = number
+                kept.tensor = bool(written)
                 around = events[max(0, i - 7) : i], events[i + 1 : i + 8]
                 yield from self._judge(kept, partial(self._element_outlives, event, attached, *around))
 
@@ -256,6 +263,11 @@ class _Ledger:
         )
 
     def _still_held(self, first: Storing, later: Storing) -> bool:
+        if first.method == "element":
+            before = {id(n) for n in first.held}
+            return any(id(a) in before for n in later.held for a in n.ancestors()) and self._next_step(
+                first.place.clock, later.place.clock, self._proven(first.nodes)
+            )
         if getattr(first.container, "oid", 0) != getattr(later.container, "oid", -1):
             return False
         held = {id(n) for node in later.held for n in _through_phi(node)}
@@ -270,7 +282,7 @@ class _Ledger:
         The simulation runs two turns; what a later turn does first, after a warm-up, is seen once.
         """
         around = self._loop_around(event.place, attached)
-        if around is None or (event.method == "[]" and _constant_key(event)):
+        if around is None or event.method == "element" or (event.method == "[]" and _constant_key(event)):
             return False
         first, last, _ = around
         oid = getattr(event.container, "oid", 0)
@@ -287,7 +299,10 @@ class _Ledger:
                 if not isinstance(statement, ast.Assign) or carrier.kind not in ("local", "global", "attribute"):
                     continue
                 part = _assigned(statement, place.node)
-                if part is None or not _chosen(place, part):
+                candidate = _candidate(part, carrier.name) if part is not None else None
+                if candidate is not None:
+                    part = candidate
+                elif part is None or not _chosen(place, part):
                     continue
                 reads = [r for c, r in node.stale_reads if c == carrier and _later_turn(place, r)]
                 if not reads:
@@ -315,7 +330,9 @@ class _Ledger:
             for e, v in parts
             if self._proven(_nodes(v))
         ]
-        return _Kept(rule, place, name, verb, found, attached, sums, place.clock)
+        kept = _Kept(rule, place, name, verb, found, attached, sums, place.clock)
+        kept.number = (id(place.node), id(place.node)) in self.numbers
+        return kept
 
     def _handed_over(self, kept: _Kept) -> Iterator[_Kept]:
         """Where an argument is kept as it came, the call that hands it over is the cause: others hand numbers.
@@ -344,6 +361,9 @@ class _Ledger:
                 parts=[replace(part, file=frame.call.frame.file, expression=given)],
                 nodes=[node],
                 place=frame.call,
+                name=f"{_callee(frame.call)}()",
+                verb="keeps",
+                number=(id(kept.place.node), id(frame.call.node)) in self.numbers,
                 since=frame.birth,
                 inside=inner.inside | {frame.fid},
             )
@@ -355,7 +375,7 @@ class _Ledger:
             # most sums are walked: residual connections, losses of several tasks
             yield first.place.path, _statement(first.place), "needed", {"why": "walked"}
             return
-        if not first.parts or not any(a.walks for n in first.nodes for a in n.ancestors() if not a.leaf):
+        if not any(a.walks for n in first.nodes for a in n.ancestors() if not a.leaf):
             return
         freed = any(
             w.retains is False for n in first.nodes for a in n.ancestors() if a.saves and not a.leaf for w in a.walks
@@ -393,7 +413,7 @@ class _Ledger:
             "belongs": kept.rule,
             "name": kept.name,
             "verb": kept.verb,
-            "value": ast.unparse(kept.parts[0].expression),
+            "value": ast.unparse(kept.parts[0].expression) if kept.parts else "losses",
             "parts": parts,
             "tensor": tensor or kept.tensor,
             "causes": tuple(sorted(causes)),
@@ -541,6 +561,10 @@ def _name(target: ast.expr) -> str:
     return ast.unparse(target)
 
 
+def _callee(place: Place) -> str:
+    return ast.unparse(place.node.func) if isinstance(place.node, ast.Call) else "a call"
+
+
 def _container(event: Storing) -> str:
     node = event.place.node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -583,6 +607,17 @@ def _chosen(place: Place, part: ast.expr) -> bool:
                     return not isinstance(test.ops[0], (ast.Is, ast.IsNot))
         outer = file.parent(outer)
     return False
+
+
+def _candidate(value: ast.expr, name: str) -> ast.expr | None:
+    """What is new in ``min(best, new)`` or ``new if new < best else best``."""
+    arms: list[ast.expr] = []
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("min", "max"):
+        arms = value.args
+    elif isinstance(value, ast.IfExp) and isinstance(value.test, ast.Compare):
+        arms = [value.body, value.orelse]
+    others = [a for a in arms if getattr(a, "id", getattr(a, "attr", "")) != name]
+    return others[0] if len(arms) == 2 and len(others) == 1 else None
 
 
 def _later_turn(first: Place, later: Place) -> bool:
@@ -833,7 +868,11 @@ def _finding(
             f"{first['name']} holds on to {first['value']} with its graph, which stays in memory while later steps run "
             "and which nothing will walk again"
         )
-    if promise is Promise.ADVICE:
+    if not parts:
+        promise = Promise.ADVICE
+        message += "; they come in a container, and it cannot be seen that nobody else needs it as it is"
+        remedy = "detach them where the container is made, or store what is read of them"
+    elif promise is Promise.ADVICE:
         edits = []
         message += "; it is not always a tensor, and no one form fits all that is read of it"
         remedy = ""

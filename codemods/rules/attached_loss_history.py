@@ -37,7 +37,7 @@ class AttachedLossHistory(Rule):
     name = _kept.HISTORY
     promise = Promise.EXACT
     summary = "a list or meter of losses keeps the graph of every step"
-    gate = (b"backward",)
+    gate = (b".backward(", b"manual_backward(")
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
         return _kept.observe(self, trace)

@@ -38,7 +38,7 @@ class AttachedLossTotal(Rule):
     name = _kept.TOTAL
     promise = Promise.EXACT
     summary = "a total that is only reported keeps the graph of every step"
-    gate = (b"backward",)
+    gate = (b".backward(", b"manual_backward(")
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
         return _kept.observe(self, trace)

@@ -64,7 +64,7 @@ class BackwardInLossLoop(Rule):
     name = "backward-in-loss-loop"
     promise = Promise.EQUIVALENT
     summary = "several losses of one forward are back-propagated one by one in a loop"
-    gate = (b"backward(",)
+    gate = (b".backward(",)
 
     # reading a run
 

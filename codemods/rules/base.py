@@ -82,7 +82,7 @@ class Rule:
     promise: Promise
     summary: str
     opt_in: bool = False
-    gate: tuple[bytes, ...] = (b"backward", b"autograd.grad", b"manual_backward")
+    gate: tuple[bytes, ...] = (b".backward(", b"manual_backward(", b"autograd.grad(", b"autograd.backward(")
     """A file without any of these words cannot concern the rule (unless it imports one that has them)."""
 
     def observe(self, trace: Trace) -> Iterable[Observation]:

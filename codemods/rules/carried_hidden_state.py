@@ -74,7 +74,16 @@ class CarriedHiddenState(Rule):
     name = "carried-hidden-state"
     promise = Promise.REPAIR
     summary = "recurrent state is carried into the next step with its graph"
-    gate = (b"backward", b"Variable")
+    gate = (
+        b".backward(",
+        b"manual_backward(",
+        b"== Variable",
+        b"==Variable",
+        b"is Variable",
+        b"autograd.Variable:",
+        b"Variable == type(",
+        b"Variable==type(",
+    )
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
         yield from _helpers(self, trace)

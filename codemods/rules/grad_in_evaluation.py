@@ -38,6 +38,12 @@ _OTHER_KERNELS = frozenset(
 """Modules that choose other kernels without gradients: results differ by 1e-8 to 5e-7 (ran; GRU was seen identical)."""
 
 
+_LOOK_AT_NOTHING = frozenset(
+    "detach data method:size method:dim method:numel method:nelement method:type method:get_device".split()
+)
+"""Uses of a tensor that do not look at its values."""
+
+
 class GradInEvaluation(Rule):
     """Evaluation code that builds autograd graphs which nobody walks.
 
@@ -59,7 +65,7 @@ class GradInEvaluation(Rule):
     name = "grad-in-evaluation"
     promise = Promise.EXACT
     summary = "evaluation runs with gradient recording on"
-    gate = (b"backward", b".eval()", b".train(False)", b"volatile", b"load_state_dict")
+    gate = (b".backward(", b".eval()", b".train(False)", b"volatile=", b"volatile =", b"load_state_dict")
 
     # reading a run
 
@@ -124,7 +130,11 @@ class GradInEvaluation(Rule):
             places = forward.place.chain()
             key = tuple(id(p.statement) for p in places)
             made = ledger.made_in(forward.first, forward.last)
-            observation = self._chain(forward, facts, ledger.taught(made), _reads(made))
+            reads = _reads(made)
+            if not (training or reads or forward.volatile or forward.place.turns()):
+                # one forward of which nothing but a shape is looked at: a self-test of a model
+                continue
+            observation = self._chain(forward, facts, ledger.taught(made), reads)
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
                 chains[key] = observation
         yield from chains.values()
@@ -145,7 +155,7 @@ class GradInEvaluation(Rule):
                 first = definition.body[0]
                 chain = ((frame.file.path, frame.file.span(definition), frame.file.span(first)),)
                 yield self.seen(
-                    frame.file, definition, "forward", "fault", chain=chain, volatile=(), teaches=False, reads="evaluated",
+                    frame.file, definition, "forward", "fault", chain=chain, volatile=(), dropped=(), teaches=False, reads="evaluated",
                     kernels=facts["kernels"], padding=False, unseen=False,
                 )  # fmt: skip
 
@@ -172,6 +182,7 @@ class GradInEvaluation(Rule):
             "fault",
             chain=tuple(chain),
             volatile=volatile,
+            dropped=tuple(v for v, p in zip(volatile, forward.volatile, strict=True) if _is_literally_volatile(p.node)),
             teaches=teaches,
             reads="evaluated" if forward.mode == "eval" and reads else reads,
             kernels=facts.get("kernels", False),
@@ -194,6 +205,7 @@ class _Ledger:
         self._made = [n for n in real if n.certain]
         self._made.sort(key=lambda n: n.birth)
         self._births = [n.birth for n in self._made]
+        self._kernels = sorted(n.birth for n in real if n.label in _OTHER_KERNELS)
         self._needed = sorted(n.birth for n in real if id(n) in needed)
         self._walks = sorted(w.place.clock for w in trace.walks)
         self._marks = sorted((m.place.clock, m.kind) for m in trace.marks if m.kind in _NEED_GRADIENTS)
@@ -229,18 +241,16 @@ class _Ledger:
             return "needed", {"why": _NEED_GRADIENTS[self._marks[low][1]], "marked": True}
         if _count(self._needed, first, last):
             return "needed", {"flows": True}
-        made = self.made_in(first, last)
-        if not made:
+        if not self.made_in(first, last):
             return "quiet", {}
-        kernels = any(n.label in _OTHER_KERNELS for n in made)
-        return "fault", {"kernels": kernels}
+        return "fault", {"kernels": _count(self._kernels, first, last) > 0}
 
 
 def _reads(made: list[Any]) -> str:
     """What reads the results of a forward: ``data`` where tensors are taken out, ``number`` for losses only, or empty."""
     found = ""
     for node in itertools.islice(_all_descendants(made), 2000):
-        if node.escapes or any(kind not in ("detach", "data") for kind, _ in node.uses):
+        if node.escapes or any(kind.removeprefix("detached:") not in _LOOK_AT_NOTHING for kind, _ in node.uses):
             if not node.scalar:
                 return "data"
             found = "number"
@@ -369,7 +379,7 @@ class _Placement:
         if file is None or not isinstance(node, _FUNCTIONS):
             return None
         site = self.functions[(path, span)]
-        promise = self._promise(forwards, node)
+        promise = self._promise(forwards, node, kernels=site.any("kernels"))
         message = f"{node.name}() only evaluates, but gradients are recorded in it and nothing ever walks them"
         edits: list[tuple[str, Edit]]
         if self.style == "with" and not _suspends(node):
@@ -438,7 +448,7 @@ class _Placement:
         outer = file.parent(node)
         while outer is not None and not isinstance(outer, (*_FUNCTIONS, ast.Lambda, ast.ClassDef, ast.Module)):
             if isinstance(outer, _LOOPS):
-                return outer if self._wasted(file, outer) and not _suspends(outer) else None
+                return outer if self._wasted(file, outer) and not _switches_off(outer) else None
             outer = file.parent(outer)
         return None
 
@@ -487,10 +497,10 @@ class _Placement:
 
     # findings
 
-    def _promise(self, forwards: list[Observation], node: ast.AST | None) -> Promise:
+    def _promise(self, forwards: list[Observation], node: ast.AST | None, *, kernels: bool = False) -> Promise:
         if any(f.facts["padding"] for f in forwards):
             return Promise.ADVICE
-        if any(f.facts["kernels"] for f in forwards) and (node is None or _returns_value(node)):
+        if (kernels or any(f.facts["kernels"] for f in forwards)) and (node is None or _returns_value(node)):
             return Promise.EQUIVALENT
         return Promise.EXACT
 
@@ -520,8 +530,15 @@ class _Placement:
 
 
 def _drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
-    calls = dict.fromkeys(v for f in forwards for v in f.facts["volatile"])
+    calls = dict.fromkeys(v for f in forwards for v in f.facts["dropped"])
     return [(path, DropArgument(span, "volatile")) for path, span in calls]
+
+
+def _is_literally_volatile(call: ast.AST) -> bool:
+    """Whether a call says ``volatile=True`` itself, and does not hand on a flag of its callers."""
+    return isinstance(call, ast.Call) and any(
+        k.arg == "volatile" and isinstance(k.value, ast.Constant) for k in call.keywords
+    )
 
 
 def _is_test(path: str) -> bool:
@@ -569,6 +586,13 @@ def _suspends(node: ast.AST) -> bool:
         if not isinstance(child, (*_FUNCTIONS, ast.Lambda)):
             stack.extend(ast.iter_child_nodes(child))
     return False
+
+
+def _switches_off(loop: ast.AST) -> bool:
+    """Whether blocks of a loop are under ``no_grad`` already: its author switches gradients off by the statement."""
+    return any(
+        isinstance(n, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in n.items) for n in ast.walk(loop)
+    )
 
 
 def _returns_value(node: ast.AST) -> bool:

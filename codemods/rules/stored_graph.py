@@ -54,7 +54,7 @@ class StoredGraph(Rule):
     name = "stored-graph"
     promise = Promise.REPAIR
     summary = "an attached tensor is kept beyond its step"
-    gate = (b"backward",)
+    gate = (b".backward(", b"manual_backward(")
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
         if not trace.complete:
@@ -231,12 +231,17 @@ class StoredGraph(Rule):
         old = value.node
         if old.leaf or old.scalar or _is_loss(ledger, old):
             return None
+        walks: dict[ast.AST, Walk | None] = {}
         for other in all_here:
-            loop = crossed(storing.place, other.place)
             node = other.value.node
-            if loop is None or node is None or node is old:
+            if node is None or node is old:
                 continue
-            walk = _training_walk(ledger, old, loop)
+            loop = crossed(storing.place, other.place)
+            if loop is None:
+                continue
+            if loop not in walks:
+                walks[loop] = _training_walk(ledger, old, loop)
+            walk = walks[loop]
             if walk is None:
                 continue
             container = getattr(storing.container, "oid", 0)

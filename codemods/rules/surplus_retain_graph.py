@@ -60,7 +60,7 @@ class SurplusRetainGraph(Rule):
     name = "surplus-retain-graph"
     promise = Promise.EXACT
     summary = "retain_graph=True keeps a graph that nothing walks again"
-    gate = (b"retain_graph", b"retain_variables", b"backward(", b"grad(")
+    gate = (b".backward(", b"autograd.backward(", b"autograd.grad(", b"manual_backward(")
 
     # reading a run
 

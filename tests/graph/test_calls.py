@@ -46,7 +46,7 @@ FUNCTIONS = [
     ("def g():\n    t = yield\n    return t\ny = x", "free"),
     ("y = [a * b for a in [x] for b in [w] if True]", "attached"),
     ("y = {k: v for k, v in {'a': w}.items()}", "attached"),
-    ("y = {k: v for k, v in zip('ab', (x, w))}['b']", "attached"),
+    ("y = {k: v for k, v in zip('ab', (x, w))}['b']", "perhaps"),
     ("y = {t for t in [w]}", "attached"),
     ("y = sum(t for t in [w, x])", "attached"),
     ("y = [*[x], *[w]]", "attached"),
@@ -65,7 +65,7 @@ FUNCTIONS = [
     ("for i, y in enumerate([w, w]):\n    pass", "attached"),
     ("for a, y in zip([x], [w]):\n    pass", "attached"),
     ("y = getattr(w, 'sum')()", "attached"),
-    ("async def f():\n    return w\nasync def main():\n    return await f()\nimport asyncio\ny = asyncio.run(main())", "attached"),
+    ("async def f():\n    return w\nasync def main():\n    return await f()\nimport asyncio\ny = asyncio.run(main())", "perhaps"),
     ("from torch.utils.checkpoint import checkpoint\ny = checkpoint(lambda t: t * w, x)", "attached"),
     ("y = nn.DataParallel(net)(x)", "attached"),
     ("y = nn.DataParallel(net).cuda().module(x)", "attached"),
@@ -124,7 +124,7 @@ CLASSES = [
     ("from dataclasses import dataclass\n@dataclass\nclass A:\n    a: int\n    t: object = None\ny = A(1, w).t", "attached"),
     ("from dataclasses import dataclass\n@dataclass\nclass A:\n    a: int\n    t: object = None\ny = A(1, t=w).t", "attached"),
     ("from dataclasses import dataclass, field\n@dataclass\nclass A:\n    ts: list = field(default_factory=list)\na = A()\na.ts.append(w)\n"
-     "y = a.ts", "perhaps"),
+     "y = a.ts", "attached"),
     ("from typing import NamedTuple\nclass A(NamedTuple):\n    a: int\n    t: object\ny = A(1, w).t", "attached"),
     ("from collections import namedtuple\nA = namedtuple('A', 'a t')\ny = A(1, w)", "perhaps"),
     ("class A:\n    def __init__(self):\n        self.f = self.g\n    def g(self):\n        return w\ny = A().f()", "attached"),
@@ -188,7 +188,7 @@ CONTAINERS = [
     ("c = [w]\nd = list(c)\nc.clear()\ny = d[0]", "attached"),
     ("c = [x, w]\ndel c[0]\ny = c", "attached"),
     ("c = {'a': w}\ndel c['a']\nc['a'] = x\ny = c['a']", "free"),
-    ("import itertools\ny = list(itertools.chain([x], [w]))", "attached"),
+    ("import itertools\ny = list(itertools.chain([x], [w]))", "perhaps"),
     ("c = [w]\ny = c.copy()", "attached"),
     ("c = [(x, w)]\nfor a, y in c:\n    pass", "attached"),
     ("y = dict(zip(['a'], [w]))", "attached"),
@@ -373,3 +373,19 @@ def test_functions_are_run_twice_with_what_they_left() -> None:
         """
     )
     assert [bool(walk.again) for walk in trace.walks] == [False, True]
+
+
+def test_a_method_that_is_put_on_a_class_later() -> None:
+    code = """
+        class N(nn.Module):
+            def forward(self, t):
+                return t
+        n = N()
+        a = n(x)
+        N.forward = lambda self, t: t * w
+        b = n(x)
+        N.extra = lambda self: w
+        c = n.extra()
+    """
+    found = run(code)
+    assert [found.graph(name) for name in "abc"] == ["free", "attached", "attached"]

@@ -46,10 +46,8 @@ def check(folder: Path, program: str, after: str, style: str = "auto", **files: 
     """One exact history in ``program``, whose line becomes ``after``."""
     found = analysed(folder, Options(select=RULES, total_style=style), HEAD, program, **files)
     assert [(f.rule, f.promise, f.path) for f in found] == [("attached-loss-history", Promise.EXACT, "train.py")]
-    text = (folder / "train.py").read_text()
-    assert [b.strip() for a, b in zip(text.splitlines(), mended(folder, found).splitlines(), strict=True) if a != b] == [
-        after
-    ]
+    old, new = (folder / "train.py").read_text().splitlines(), mended(folder, found).splitlines()
+    assert [b.strip() for a, b in zip(old, new, strict=True) if a != b] == [after]
 
 
 def leave(folder: Path, *programs: str, **files: str) -> None:
@@ -179,6 +177,22 @@ print(seen)
     check(tmp_path, program, "seen.append(loss.detach())")
 
 
+def test_an_element_of_a_tensor(tmp_path: Path) -> None:
+    program = """
+seen = torch.zeros(50)
+for i, (x, y) in enumerate(batches()):
+    loss = criterion(net(x), y)
+    learn(loss)
+    seen[i] = loss
+print(seen.mean())
+"""
+    check(tmp_path, program, "seen[i] = loss.detach()")
+
+
+def test_a_saved_list_holds_tensors(tmp_path: Path) -> None:
+    check(tmp_path, LOOP + "torch.save({'seen': seen}, 'seen.pt')", "seen.append(loss.detach())")
+
+
 # meters
 
 
@@ -225,6 +239,21 @@ print(a.mean, b.mean)
     check(tmp_path, program, "b.update(float(loss))", meters=METER)
 
 
+def test_numbers_of_other_callers_do_not_matter(tmp_path: Path) -> None:
+    program = """
+from meters import Meter
+
+a, b = Meter(), Meter()
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    a.update(loss.item())
+    b.update(loss)
+print(a.mean, b.mean.item())
+"""
+    check(tmp_path, program, "b.update(loss.detach())", meters=METER)
+
+
 def test_a_dict_of_losses_is_mended_where_it_is_summed(tmp_path: Path) -> None:
     program = """
 class Book:
@@ -257,6 +286,20 @@ for x, y in batches():
     if x.mean() > 0:
         extra = loss
     seen.append(extra)
+print(seen)
+"""
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert [(f.promise, f.edits) for f in found] == [(Promise.ADVICE, ())]
+
+
+def test_a_container_of_losses_is_advice(tmp_path: Path) -> None:
+    program = """
+seen = []
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    entry = {"fit": loss, "scale": 1}
+    seen.append(entry)
 print(seen)
 """
     found = analysed(tmp_path, Options(select=RULES), HEAD, program)
@@ -402,6 +445,19 @@ def terms(x, y):
 
 for x, y in batches():
     learn(sum(terms(x, y).values()))
+""",
+    )
+
+
+def test_elements_of_what_is_walked_stay(tmp_path: Path) -> None:
+    leave(
+        tmp_path,
+        """
+for x, y in batches():
+    parts = torch.zeros(2)
+    for k in range(2):
+        parts[k] = criterion(net(x)[:, k], y[:, k])
+    learn(parts.mean())
 """,
     )
 

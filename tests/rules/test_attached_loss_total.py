@@ -45,10 +45,8 @@ def check(folder: Path, program: str, after: str, style: str = "auto") -> None:
     """One exact total in ``program``, whose line becomes ``after``."""
     found = analysed(folder, Options(select=RULES, total_style=style), HEAD, program)
     assert [(f.rule, f.promise) for f in found] == [("attached-loss-total", Promise.EXACT)]
-    text = (folder / "train.py").read_text()
-    assert [b.strip() for a, b in zip(text.splitlines(), mended(folder, found).splitlines(), strict=True) if a != b] == [
-        after
-    ]
+    old, new = (folder / "train.py").read_text().splitlines(), mended(folder, found).splitlines()
+    assert [b.strip() for a, b in zip(old, new, strict=True) if a != b] == [after]
     assert found[0].trail[0].note == "graph produced here"
 
 
@@ -253,10 +251,59 @@ print(lowest)
     check(tmp_path, program, "lowest = loss.detach()")
 
 
+@pytest.mark.parametrize("choice", ["min(lowest, loss)", "loss if loss < lowest else lowest"])
+def test_the_lowest_loss_in_one_expression(tmp_path: Path, choice: str) -> None:
+    program = f"""
+lowest = 1e9
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    lowest = {choice}
+print(lowest)
+"""
+    after = {"min": "lowest = min(lowest, loss.detach())", "los": "lowest = loss.detach() if loss < lowest else lowest"}
+    check(tmp_path, program, after[choice[:3]])
+
+
+# what cannot be seen, proven by its backward
+
+
+def test_a_scaled_loss_of_a_model_that_cannot_be_seen(tmp_path: Path) -> None:
+    program = """
+from somewhere import model, measure
+
+scaler = torch.cuda.amp.GradScaler()
+total = 0
+for x, y in batches():
+    loss = measure(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.step(opt)
+    scaler.update()
+    total += loss
+print(total)
+"""
+    check(tmp_path, program, "total += float(loss)")
+
+
+def test_sums_by_name(tmp_path: Path) -> None:
+    program = """
+sums = {}
+for x, y in batches():
+    terms = {"fit": criterion(net(x), y)}
+    learn(terms["fit"])
+    for name, term in terms.items():
+        sums[name] = sums.get(name, 0) + term
+print(sums)
+"""
+    check(tmp_path, program, "sums[name] = sums.get(name, 0) + float(term)")
+
+
 # what the user prefers
 
 
-@pytest.mark.parametrize(("style", "after"), [("item", "loss.item()"), ("detach", "loss.detach()"), ("float", "float(loss)")])
+@pytest.mark.parametrize(
+    ("style", "after"), [("item", "loss.item()"), ("detach", "loss.detach()"), ("float", "float(loss)")]
+)
 def test_a_style_can_be_chosen(tmp_path: Path, style: str, after: str) -> None:
     check(tmp_path, LOOP + "print(total)", f"total += {after}", style)
 
@@ -304,7 +351,9 @@ print(epochs)
 # what stays
 
 
-@pytest.mark.parametrize("number", ["loss.item()", "float(loss)", "loss.detach()", "loss.data", "loss.detach().cpu().numpy()"])
+@pytest.mark.parametrize(
+    "number", ["loss.item()", "float(loss)", "loss.detach()", "loss.data", "loss.detach().cpu().numpy()"]
+)
 def test_numbers_stay(tmp_path: Path, number: str) -> None:
     leave(tmp_path, LOOP.replace("total += loss", f"total += {number}"), "print(total)")
 
@@ -385,7 +434,8 @@ for x, y in batches():
 
 
 def test_no_grad_stays(tmp_path: Path) -> None:
-    leave(tmp_path, LOOP.replace("    total += loss", "    with torch.no_grad():\n        total += loss"), "print(total)")
+    program = LOOP.replace("    total += loss", "    with torch.no_grad():\n        total += loss")
+    leave(tmp_path, program, "print(total)")
 
 
 def test_evaluation_belongs_to_another_rule(tmp_path: Path) -> None:
@@ -437,4 +487,5 @@ print(total_loss)
 
 
 def test_a_name_that_is_rebound_to_a_number_stays(tmp_path: Path) -> None:
-    leave(tmp_path, LOOP.replace("    total += loss", "    loss = loss.item()\n    total += loss"), "print(total)")
+    program = LOOP.replace("    total += loss", "    loss = loss.item()\n    total += loss")
+    leave(tmp_path, program, "print(total)")

@@ -1,0 +1,146 @@
+"""Imports, resolved as Python would from the folders of a tree."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.graph.tools import PRELUDE, run, run_tree
+
+NET = PRELUDE + "class Net(nn.Module):\n    def forward(self, t):\n        return t * w\ndef make():\n    return Net()\nweight = w\n"
+
+TREES: list[tuple[str, str, dict[str, str]]] = [
+    ("main.py", "from models import Net\ny = Net()(1)", {"models.py": NET}),
+    ("main.py", "from models import *\ny = Net()(1)", {"models.py": NET}),
+    ("main.py", "import models\ny = models.Net()(1)", {"models.py": NET}),
+    ("main.py", "import models as m\ny = m.Net()(1)", {"models.py": NET}),
+    ("main.py", "import models.net\ny = models.net.Net()(1)", {"models/__init__.py": "", "models/net.py": NET}),
+    ("main.py", "import models.net as n\ny = n.Net()(1)", {"models/__init__.py": "", "models/net.py": NET}),
+    ("main.py", "import models.net as n\ny = n.Net()(1)", {"models/net.py": NET}),
+    ("main.py", "from models import net\ny = net.Net()(1)", {"models/__init__.py": "", "models/net.py": NET}),
+    ("main.py", "from models import net\ny = net.Net()(1)", {"models/net.py": NET}),
+    ("main.py", "from models.net import Net as N\ny = N()(1)", {"models/net.py": NET}),
+    ("main.py", "from models import Net\ny = Net()(1)", {"models/__init__.py": "from .net import Net", "models/net.py": NET}),
+    ("main.py", "from models import Net\ny = Net()(1)", {"models/__init__.py": "from .net import *", "models/net.py": NET}),
+    ("main.py", "import models\ny = models.make()(1)", {"models/__init__.py": "from models.net import make", "models/net.py": NET}),
+    ("pkg/main.py", "from .models import Net\ny = Net()(1)", {"pkg/__init__.py": "", "pkg/models.py": NET}),
+    ("pkg/main.py", "from . import models\ny = models.Net()(1)", {"pkg/__init__.py": "", "pkg/models.py": NET}),
+    ("pkg/main.py", "from models import Net\ny = Net()(1)", {"pkg/models.py": NET}),
+    ("pkg/sub/main.py", "from ..models import Net\ny = Net()(1)", {"pkg/models.py": NET}),
+    ("pkg/sub/main.py", "from .. import models\ny = models.Net()(1)", {"pkg/__init__.py": "", "pkg/models.py": NET}),
+    ("pkg/sub/main.py", "from pkg.models import Net\ny = Net()(1)", {"pkg/models.py": NET}),
+    ("scripts/main.py", "import sys\nsys.path.append('..')\nfrom models import Net\ny = Net()(1)", {"models.py": NET}),
+    ("scripts/main.py", "from tool.models import Net\ny = Net()(1)", {"src/tool/models.py": NET}),
+    ("a/main.py", "from models import Net\ny = Net()(1)", {"a/models.py": NET, "models.py": "Net = print"}),
+    ("main.py", "def f():\n    from models import Net\n    return Net()(1)\ny = f()", {"models.py": NET}),
+    ("main.py", "try:\n    from nowhere import Net\nexcept ImportError:\n    from models import Net\ny = Net()(1)", {"models.py": NET}),
+    ("main.py", "if True:\n    from models import weight\ny = weight", {"models.py": NET}),
+    ("main.py", "from a import weight\ny = weight", {"a.py": "from b import weight", "b.py": "from c import weight", "c.py": NET}),
+    ("main.py", "from models import Net\nclass Sub(Net):\n    pass\ny = Sub()(1)", {"models.py": NET}),
+    ("main.py", "import models\nclass Sub(models.Net):\n    def forward(self, t):\n        return super().forward(t)\ny = Sub()(1)",
+     {"models.py": NET}),
+    ("main.py", "from helper import apply\nfrom models import Net\ny = apply(Net())",
+     {"helper.py": "def apply(m):\n    return m(1)", "models.py": NET}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("script", "code", "others"), TREES)
+def test_what_an_import_means(script: str, code: str, others: dict[str, str]) -> None:
+    found = run_tree({script: code, **others}, script)
+    assert found.trace.complete
+    assert found.graph("y") == ("perhaps" if "nowhere" in code else "attached")
+
+
+def test_an_import_cycle_ends() -> None:
+    found = run_tree(
+        {
+            "main.py": "import a\ny = a.f()",
+            "a.py": PRELUDE + "import b\ndef f():\n    return b.g()\ndef h():\n    return w",
+            "b.py": "import a\ndef g():\n    return a.h()",
+        }
+    )
+    assert found.trace.complete
+    assert found.graph("y") == "attached"
+
+
+def test_a_cycle_of_names_ends() -> None:
+    found = run_tree({"main.py": "from a import f\ny = f", "a.py": "from b import f", "b.py": "from a import f"})
+    assert found.trace.complete
+
+
+@pytest.mark.parametrize("code", ["import main", "from main import *", "from main import y", "from . import main"])
+def test_a_module_that_imports_itself(code: str) -> None:
+    found = run(f"{code}\ny = w")
+    assert found.trace.complete
+    assert found.graph("y") == "attached"
+
+
+def test_a_script_is_not_guarded_from_itself() -> None:
+    code = "if __name__ == '__main__':\n    (w * x).sum().backward()"
+    assert len(run(code).walks()) == 1
+    assert run_tree({"main.py": "import other", "other.py": PRELUDE + code}).walks() == []
+
+
+def test_a_module_of_the_standard_library_is_not_of_the_tree() -> None:
+    found = run_tree({"main.py": PRELUDE + "y = torch.ones(3)", "torch.py": "def ones(n):\n    return nothing"})
+    assert found.graph("y") == "free"
+
+
+def test_a_module_that_does_not_parse_is_unknown() -> None:
+    found = run("import broken\ny = broken.f(x) + w", broken="print 'old'")
+    assert found.trace.complete
+    assert found.graph("y") == "attached"
+
+
+def test_globals_of_an_imported_module_are_shared() -> None:
+    found = run_tree(
+        {
+            "main.py": PRELUDE + "import state\nimport reader\nstate.kept = w * 2\ny = reader.read()",
+            "state.py": "kept = None",
+            "reader.py": "import state\ndef read():\n    return state.kept",
+        }
+    )
+    assert found.graph("y") == "attached"
+
+
+def test_a_function_reads_the_globals_of_its_own_module() -> None:
+    found = run_tree(
+        {"main.py": PRELUDE + "from other import f\nscale = x\ny = f()", "other.py": PRELUDE + "scale = w\ndef f():\n    return scale"}
+    )
+    assert found.graph("y") == "attached"
+
+
+def test_runs_do_not_disturb_each_other() -> None:
+    # modules are loaded once for all runs over a tree: what one run leaves in them is not there for the next
+    from codemods.graph.machine import Machine
+    from tests.graph.tools import files_of
+
+    files = files_of(
+        {
+            "bank.py": PRELUDE + "kept = []\nbase = w * 2",
+            "one.py": "import bank\nbank.kept.append(bank.w * 2)\nbank.base.sum().backward()",
+        }
+    )
+    file = files.file("one.py")
+    assert file is not None
+    for _ in range(2):
+        machine = Machine(files)
+        trace = machine.run_script(file)
+        assert [bool(walk.again) for walk in trace.walks] == [False]
+        kept = machine.get_attribute(machine.s.get((trace.frames[0].module_globals, "bank")), "kept", file.tree)
+        assert len(machine.elements(kept)) == 1
+
+
+def test_class_attributes_do_not_outlive_a_run() -> None:
+    from codemods.graph.machine import Machine
+    from tests.graph.tools import files_of
+
+    files = files_of(
+        {
+            "bank.py": PRELUDE + "class Bank:\n    kept = x",
+            "one.py": "from bank import Bank, w\nBank.kept = Bank.kept * w\nBank.kept.sum().backward()",
+        }
+    )
+    file = files.file("one.py")
+    assert file is not None
+    for _ in range(2):
+        assert [bool(walk.again) for walk in Machine(files).run_script(file).walks] == [False]

@@ -1,0 +1,454 @@
+"""Code that only evaluates goes under no_grad, once, where it stands; whatever a backward may reach stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.findings import Promise
+from tests.rules.tools import added, found, lines, mended
+
+RULE = "grad-in-evaluation"
+
+START = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+from torch.autograd import Variable
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+teacher = nn.Sequential(nn.Linear(4, 1), nn.Tanh())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+batches = [(torch.randn(9, 4), torch.randn(9, 1)) for _ in range(3)]
+x, y = batches[0]
+"""
+
+TRAIN = """\
+def learn():
+    net.train()
+    for x, y in batches:
+        opt.zero_grad()
+        F.mse_loss(net(x), y).backward()
+        opt.step()
+
+learn()
+"""
+
+DECORATED = {
+    "a function": """
+        def score():
+            net.eval()
+            total = 0.0
+            for x, y in batches:
+                total += F.mse_loss(net(x), y).item()
+            return total
+        print(score())
+        """,
+    "a function that nothing calls": """
+        def score(model, loader):
+            model.eval()
+            for x, y in loader:
+                print(F.mse_loss(model(x), y).item())
+        """,
+    "a generator": """
+        def predictions(model):
+            model.eval()
+            for x, _ in batches:
+                yield model(x).argmax(1)
+        for prediction in predictions(net):
+            print(prediction)
+        """,
+    "a helper of several evaluations": """
+        def scores(x):
+            net.eval()
+            return net(x).softmax(1).tolist()
+        def top(x):
+            return max(scores(x))
+        def worst(x):
+            return min(scores(x))
+        print(top(x), worst(x))
+        """,
+}
+
+
+@pytest.mark.parametrize("name", DECORATED)
+def test_what_only_evaluates_is_decorated(tmp_path: Path, name: str) -> None:
+    findings = found(tmp_path, RULE, START, TRAIN, DECORATED[name])
+    before = (tmp_path / "train.py").read_text()
+    after = mended(tmp_path, findings)
+    assert [f.promise for f in findings] == [Promise.EXACT]
+    assert added(before, after) == ["@torch.no_grad()"]
+    at = after.splitlines().index("@torch.no_grad()")
+    assert after.splitlines()[at + 1].startswith("def ")
+
+
+METHODS = """
+    class Agent:
+        def __init__(self):
+            self.actor = nn.Linear(4, 2)
+            self.opt = torch.optim.SGD(self.actor.parameters(), lr=0.1)
+
+        def choose(self, state):
+            return self.actor(state).cpu().data.numpy().argmax()
+
+        @staticmethod
+        def rate(model, states):
+            model.eval()
+            return model(states).mean().item()
+
+        def learn(self, state):
+            self.opt.zero_grad()
+            self.actor(state).pow(2).mean().backward()
+            self.opt.step()
+
+    agent = Agent()
+    for x, _ in batches:
+        agent.choose(x)
+        agent.learn(x)
+        print(Agent.rate(agent.actor, x))
+    """
+
+
+def test_methods_are_decorated_below_what_decorates_them_already(tmp_path: Path) -> None:
+    findings = found(tmp_path, RULE, START, METHODS)
+    after = mended(tmp_path, findings).splitlines()
+    assert len(findings) == 2
+    assert after[after.index("    def choose(self, state):") - 1] == "    @torch.no_grad()"
+    at = after.index("    def rate(model, states):")
+    assert after[at - 2 : at] == ["    @staticmethod", "    @torch.no_grad()"]
+
+
+WRAPPED = {
+    "a loop of the script": (
+        """
+        net.eval()
+        for x, y in batches:
+            print(F.mse_loss(net(x), y).item())
+        """,
+        "with torch.no_grad():\n    for x, y in batches:\n        print(",
+    ),
+    "the validation loop of a training function": (
+        """
+        def fit():
+            for epoch in range(3):
+                for x, y in batches:
+                    opt.zero_grad()
+                    F.mse_loss(net(x), y).backward()
+                    opt.step()
+                net.eval()
+                for x, y in batches:
+                    print(F.mse_loss(net(x), y).item())
+                net.train()
+        fit()
+        """,
+        "        with torch.no_grad():\n            for x, y in batches:\n                print(",
+    ),
+    "a single forward in eval mode after the step": (
+        """
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+            net.eval()
+            probe = net(x)
+            error = F.mse_loss(probe, y)
+            net.train()
+            print(error.item())
+        """,
+        "    with torch.no_grad():\n        probe = net(x)\n        error = F.mse_loss(probe, y)\n    net.train()",
+    ),
+    "an action between the steps": (
+        """
+        for x, y in batches:
+            values = net(x)
+            action = values.argmax(1).cpu().numpy()
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+            print(action)
+        """,
+        "    with torch.no_grad():\n        values = net(x)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_what_stands_among_training_is_wrapped(tmp_path: Path, name: str) -> None:
+    code, expected = WRAPPED[name]
+    findings = found(tmp_path, RULE, START, TRAIN, code)
+    assert [f.promise for f in findings] == [Promise.EXACT]
+    assert expected in mended(tmp_path, findings)
+
+
+def test_a_loop_that_switches_gradients_off_by_the_statement_is_not_wrapped_as_a_whole(tmp_path: Path) -> None:
+    code = """
+        for round in range(3):
+            for x, y in batches:
+                with torch.no_grad():
+                    action = net(x).argmax(1)
+                novelty = (teacher(x) - y).pow(2).sum(1)
+                print(action, novelty.tolist())
+            learn()
+        """
+    after = mended(tmp_path, found(tmp_path, RULE, START, TRAIN, code))
+    assert "    with torch.no_grad():\n            novelty = " in after
+    assert "with torch.no_grad():\n        for" not in after
+
+
+# volatile
+
+
+def test_volatile_goes_with_the_wrapped_block(tmp_path: Path) -> None:
+    code = """
+        for x, y in batches:
+            out = net(Variable(x, volatile=True))
+            print(F.mse_loss(out, Variable(y, volatile=True)).item())
+        """
+    after = mended(tmp_path, found(tmp_path, RULE, START, TRAIN, code))
+    assert "with torch.no_grad():\n    for x, y in batches:\n        out = net(Variable(x))" in after
+
+
+def test_a_flag_that_callers_hand_on_stays(tmp_path: Path) -> None:
+    code = """
+        def wrapped(x, volatile=False):
+            return Variable(x, volatile=volatile)
+
+        def score():
+            net.eval()
+            for x, y in batches:
+                print(F.mse_loss(net(wrapped(x, volatile=True)), wrapped(y)).item())
+
+        F.mse_loss(net(wrapped(x)), wrapped(y)).backward()
+        score()
+        """
+    findings = found(tmp_path, RULE, START, TRAIN, code)
+    before = (tmp_path / "train.py").read_text()
+    assert added(before, mended(tmp_path, findings)) == ["@torch.no_grad()"]
+
+
+# promises
+
+
+def test_parts_of_a_transformer_choose_other_kernels_too(tmp_path: Path) -> None:
+    code = """
+        class Translator(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.transformer = nn.Transformer(8, 2)
+                self.out = nn.Linear(8, 5)
+
+            def encode(self, x):
+                return self.transformer.encoder(x)
+
+        model = Translator()
+
+        def best(x):
+            model.eval()
+            memory = model.encode(x)
+            return model.out(memory).argmax(-1)
+
+        print(best(torch.randn(3, 1, 8)))
+        """
+    findings = found(tmp_path, RULE, START, TRAIN, code)
+    assert [f.promise for f in findings] == [Promise.EQUIVALENT]
+
+
+ADVICE = {
+    "a teacher whose output is detached": """
+        for x, y in batches:
+            target = teacher(x)
+            loss = F.mse_loss(net(x), target.detach())
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    "a function that trains and evaluates": """
+        def epoch(train):
+            net.train(train)
+            total = 0.0
+            for x, y in batches:
+                loss = F.mse_loss(net(x), y)
+                if train:
+                    opt.zero_grad()
+                    loss.backward()
+                    opt.step()
+                total += loss.item()
+            return total
+        for turn in range(3):
+            epoch(True)
+            print(epoch(False))
+        """,
+    "a forward that nothing reads": """
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+            again = F.mse_loss(net(x), y)
+        """,
+    "a forward of which only the shape is printed": """
+        for x, y in batches:
+            out = teacher(x)
+            print(out.size())
+        """,
+}
+
+
+@pytest.mark.parametrize("name", ["a teacher whose output is detached", "a function that trains and evaluates", "a forward that nothing reads"])
+def test_what_a_person_should_look_at_is_advice(tmp_path: Path, name: str) -> None:
+    findings = found(tmp_path, RULE, START, TRAIN, ADVICE[name])
+    assert [f.promise for f in findings] == [Promise.ADVICE]
+    assert not findings[0].edits
+
+
+def test_one_forward_of_which_only_the_shape_is_looked_at_is_not_rewritten(tmp_path: Path) -> None:
+    code = """
+        backbone = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+        print(backbone(x).size())
+        """
+    assert lines(found(tmp_path, RULE, START, TRAIN, code)) == []
+
+
+KEPT = {
+    "the caller is under no_grad": """
+        def score():
+            net.eval()
+            return [net(x).tolist() for x, _ in batches]
+        with torch.no_grad():
+            print(score())
+        """,
+    "decorated already": """
+        @torch.no_grad()
+        def score():
+            net.eval()
+            return [net(x).tolist() for x, _ in batches]
+        print(score())
+        """,
+    "gradients are switched off by a statement": """
+        torch.set_grad_enabled(False)
+        net.eval()
+        for x, _ in batches:
+            print(net(x).tolist())
+        """,
+    "adversarial evaluation": """
+        def robust(x, y):
+            net.eval()
+            x = x.clone().requires_grad_(True)
+            F.mse_loss(net(x), y).backward()
+            moved = x + 0.1 * x.grad.sign()
+            return F.mse_loss(net(moved), y).item()
+        print(robust(x, y))
+        """,
+    "a saliency map by autograd.grad": """
+        def saliency(x):
+            net.eval()
+            x.requires_grad_()
+            return torch.autograd.grad(net(x).sum(), x)[0]
+        print(saliency(x))
+        """,
+    "the phases of a loop": """
+        for phase in ["train", "val"]:
+            net.train(phase == "train")
+            for x, y in batches:
+                with torch.set_grad_enabled(phase == "train"):
+                    loss = F.mse_loss(net(x), y)
+                    if phase == "train":
+                        opt.zero_grad()
+                        loss.backward()
+                        opt.step()
+                print(loss.item())
+        """,
+    "a caller walks the result": """
+        def error(x, y):
+            net.eval()
+            return F.mse_loss(net(x), y)
+        error(x, y).backward()
+        """,
+    "one of two callers walks the result": """
+        def error(x, y):
+            return F.mse_loss(net(x), y)
+        def show():
+            print(float(error(x, y)))
+        error(x, y).backward()
+        """,
+    "a coroutine has nothing to do with a with": """
+        async def answer(queue):
+            async for x in queue:
+                with torch.no_grad():
+                    await queue.put(net(x).tolist())
+        """,
+    "every parameter is frozen": """
+        frozen = nn.Linear(4, 1)
+        for p in frozen.parameters():
+            p.requires_grad = False
+        frozen.eval()
+        for x, _ in batches:
+            print(frozen(x).tolist())
+        """,
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_needed_or_done_already_stays(tmp_path: Path, name: str) -> None:
+    assert lines(found(tmp_path, RULE, START, TRAIN, KEPT[name])) == []
+
+
+def test_a_coroutine_is_never_wrapped_around_what_it_awaits(tmp_path: Path) -> None:
+    code = """
+        async def serve(queue):
+            net.eval()
+            while True:
+                x = await queue.get()
+                await queue.put(net(x).tolist())
+        """
+    after = mended(tmp_path, found(tmp_path, RULE, START, TRAIN, code))
+    assert "with torch.no_grad():\n    while" not in after
+    assert "with torch.no_grad():\n        x = await" not in after
+    assert "with torch.no_grad():\n        await" not in after
+
+
+MODEL = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, pretrained=False):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        if pretrained:
+            self.load_state_dict(torch.load("net.pt"))
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+if __name__ == "__main__":
+"""
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "    print(Net()(torch.randn(2, 4)).size())\n",
+        "    net = Net(pretrained=True)\n    out = net(torch.randn(2, 4))\n    print(out.shape, out.size())\n",
+    ],
+)
+def test_a_self_test_at_the_end_of_a_models_file_is_no_evaluation(tmp_path: Path, test: str) -> None:
+    assert found(tmp_path, RULE, "from net import Net", net=MODEL + test) == []
+
+
+def test_unit_tests_are_left_alone(tmp_path: Path) -> None:
+    from codemods.analysis import analyse
+    from codemods.options import Options
+    from codemods.source.files import read_source
+
+    text = START + "\ndef test_range():\n    net.eval()\n    assert net(x).max().item() < 9\n"
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "tests").mkdir()
+    targets = []
+    for name in ("tests/test_net.py", "check.py"):
+        (tmp_path / name).write_text(text)
+        targets.append(read_source(tmp_path / name, name))
+    findings = analyse(targets, options=Options(select=(RULE,)), jobs=1).findings
+    assert [f.path for f in findings] == ["check.py"]
