@@ -117,7 +117,7 @@ def _concerned(project: Project, rules: list[Rule]) -> list[str]:
     """The files that a rule may have something to say about, and those that import one of these."""
     words = _words(rules)
     bytes_of = {relative: project.raw(relative) for relative in project.paths}
-    direct = {r for r, raw in bytes_of.items() if (b"torch" in raw or b"import" in raw) and words.search(raw)}
+    direct = {r for r, raw in bytes_of.items() if words.search(raw)}
     tree = project.files.tree
     chosen = set(direct)
     for relative, raw in bytes_of.items():

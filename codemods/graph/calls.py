@@ -9,7 +9,7 @@ from typing import Any
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.core import ITEMS, MAX_DEPTH, MAX_RECURSION, REST
-from codemods.graph.program import ClassInfo
+from codemods.graph.program import ClassInfo, ParsedFile
 from codemods.graph.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
 from codemods.graph.state import CLEARED, Key, State, written_since
 from codemods.graph.torch_model import TorchModel
@@ -352,7 +352,7 @@ class Calls(TorchModel):
                 self.raises_here = True
                 return NONE
             self.meet(ends, base)
-            if frame.yields or self._is_generator(definition):
+            if frame.yields or _is_generator(definition, frame.file):
                 return self.new_sequence(frame.yields[:8], kind="generator")
             result = values[0]
             for value in values[1:]:
@@ -371,12 +371,6 @@ class Calls(TorchModel):
             if not frame.captured:
                 for name in frame.names:
                     self.s.cells.pop((frame.fid, name), None)
-
-    def _is_generator(self, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        known = self.generators.get(definition)
-        if known is None:
-            known = self.generators[definition] = _yields(definition)
-        return known
 
     def _bind(self, function: Function, frame: Frame, args: Arguments, at: ast.AST) -> None:
         spec = function.definition.args
@@ -472,16 +466,16 @@ class Calls(TorchModel):
         if isinstance(receiver, TreeModule):
             return self.module_member(receiver, name)
         if isinstance(receiver, Class):
-            found = self._class_member(receiver.info, name, at)
-            if isinstance(found, Function) and found.kind == "classmethod":
-                return Method(receiver, found, name)
-            if found is None and name == "apply" and receiver.info.family == "function":
+            owned = self._class_member(receiver.info, name, at)
+            if isinstance(owned, Function) and owned.kind == "classmethod":
+                return Method(receiver, owned, name)
+            if owned is None and name == "apply" and receiver.info.family == "function":
                 return Method(receiver, None, name)
-            return found if found is not None else self.unknown(name)
+            return owned if owned is not None else self.unknown(name)
         if isinstance(receiver, Super):
-            found = receiver.cls.find(name, after=receiver.cls)
-            if isinstance(found, Function):
-                return Method(receiver.receiver, found, name)
+            owned = receiver.cls.find(name, after=receiver.cls)
+            if isinstance(owned, Function):
+                return Method(receiver.receiver, owned, name)
             return Method(receiver, None, name)
         if isinstance(receiver, Optimizer) and name == "param_groups":
             return self.unknown("param_groups")
@@ -605,7 +599,8 @@ class Calls(TorchModel):
         if name == "grad":
             self.mark("gradients-changed", at)
             return
-        if name == "data":
+        if name == "data" and not isinstance(receiver, (Instance, Class)):
+            # of a tensor; an object of the tree may call anything its data
             self.mark("data-written", at)
             return
         if isinstance(receiver, Class):
@@ -1048,9 +1043,9 @@ class Calls(TorchModel):
                 if items and rest is None:
                     at_front = name == "popleft" or bool(given and isinstance(given[0], Const) and given[0].value == 0)
                     self.s.set((container.oid, ITEMS), items[1:] if at_front else items[:-1])
-                    value: Value = items[0] if at_front else items[-1]
-                    self.read(value, Carrier("element", container.oid, ""), at)
-                    return value
+                    popped: Value = items[0] if at_front else items[-1]
+                    self.read(popped, Carrier("element", container.oid, ""), at)
+                    return popped
                 return self._one_of(self.elements(container)) or self.lost()
             if name == "copy":
                 return self.new_sequence(list(items), self.s.get((container.oid, REST)))
@@ -1317,6 +1312,13 @@ class Calls(TorchModel):
         if frame is None or frame.receiver is None or frame.function is None or frame.function.cls is None:
             return self.unknown("super")
         return Super(frame.function.cls, frame.receiver)
+
+
+def _is_generator(definition: ast.FunctionDef | ast.AsyncFunctionDef, file: ParsedFile) -> bool:
+    known = file.generators.get(definition)
+    if known is None:
+        known = file.generators[definition] = _yields(definition)
+    return known
 
 
 def _yields(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -12,6 +12,7 @@ from codemods.graph.memo import Memo
 from codemods.graph.state import FROZEN, Key, State, merge
 from codemods.graph.trace import Forward, Frame, Mark, Place, Reading, Step, Trace, Walk
 from codemods.graph.values import (
+    CONTAINING,
     NONE,
     NUMBER,
     Carrier,
@@ -34,6 +35,7 @@ from codemods.graph.values import (
     Unknown,
     Unseen,
     Value,
+    may_carry,
 )
 
 MAX_OPTIONS = 12
@@ -83,7 +85,6 @@ class Core:
         """The names under which anything was written to a class."""
         self.running: set[int] = set()
         """The ``Sequential`` modules whose children are being run."""
-        self.generators: dict[ast.AST, bool] = {}
         self.caches: dict[ast.AST, Unseen | None] = {}
         self.written: set[Key] = set()
         """The cells that the call that ended last has written."""
@@ -177,6 +178,8 @@ class Core:
         for value in values:
             for option in value.options if isinstance(value, Join) else (value,):
                 if isinstance(option, (Tensor, Unknown)):
+                    if not option.shadow:
+                        continue
                     kept = 0
                     for origin in option.shadow:
                         if isinstance(origin, Unseen):
@@ -265,12 +268,12 @@ class Core:
 
     def nodes_of(self, value: Value | None, depth: int = 0) -> list[Node]:
         """The graph nodes in a value, through containers."""
-        if value is None or depth > 4:
+        # asked for nearly every value of a run: the commonest first, by class
+        kind = value.__class__
+        if kind is Tensor or kind is Unknown:
+            return [value.node] if value.node is not None else []  # type: ignore[union-attr]
+        if value is None or kind not in CONTAINING or depth > 4:
             return []
-        if isinstance(value, (Const, Plain)):
-            return []
-        if isinstance(value, (Tensor, Unknown)):
-            return [value.node] if value.node is not None else []
         if isinstance(value, Join):
             return [n for option in value.options for n in self.nodes_of(option, depth + 1)]
         if isinstance(value, (Tuple, Sequence, Mapping)):
@@ -437,8 +440,9 @@ class Core:
 
     def use(self, value: Value | None, kind: str, at: ast.AST) -> None:
         """Record that a value was read by something that makes no node of it."""
-        if value is None:
+        if not may_carry(value) and value.__class__ is not Tensor and value.__class__ is not Unknown:
             return
+        assert value is not None
         for node in self.nodes_of(value):
             node.uses.append((kind, self.place(at)))
         for origin in self.shadow_of([value]):

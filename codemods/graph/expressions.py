@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from typing import Any, ClassVar
 from typing import Any
 
 from codemods.graph.arguments import Arguments
 from codemods.graph.calls import Calls
-from codemods.graph.core import ITEMS, REST
+from codemods.graph.core import ITEMS, REST, BudgetEnded
 from codemods.graph.values import (
     ARRAY,
     DATA,
@@ -49,6 +50,9 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 class Expressions(Calls):
     """The part of the engine that evaluates."""
 
+    evaluators: ClassVar[dict[type[ast.AST], Callable[[Any, Any], Value]]] = {}
+    """The method for each kind of expression, by its class: a look-up of names costs more than most of the methods."""
+
     def assign(self, target: ast.expr, value: Value, value_expr: ast.expr | None) -> None:
         """Bind a target."""
         raise NotImplementedError
@@ -62,15 +66,16 @@ class Expressions(Calls):
         raise NotImplementedError
 
     def evaluate(self, expression: ast.expr) -> Value:
-        self.spend()
-        method = getattr(self, f"_eval_{type(expression).__name__}", None)
+        self.spent += 1
+        if self.spent > self.budget:
+            raise BudgetEnded
+        method = self.evaluators.get(expression.__class__)
         if method is None:
             for child in ast.iter_child_nodes(expression):
                 if isinstance(child, ast.expr):
                     self.evaluate(child)
             return self.unknown(type(expression).__name__)
-        value: Value = method(expression)
-        self.values[expression] = value
+        value = self.values[expression] = method(self, expression)
         return value
 
     def _eval_Constant(self, e: ast.Constant) -> Value:
@@ -87,7 +92,10 @@ class Expressions(Calls):
         return value
 
     def _note_plain(self, e: ast.expr, value: Value) -> None:
-        if any(isinstance(option, (Const, Plain)) for option in self.options(value)):
+        kind = value.__class__
+        if kind is Const or kind is Plain:
+            self.trace.plain.add(e)
+        elif kind is Join and any(isinstance(option, (Const, Plain)) for option in self.options(value)):
             self.trace.plain.add(e)
 
     def _eval_Starred(self, e: ast.Starred) -> Value:
@@ -580,3 +588,10 @@ class Expressions(Calls):
         for item in items[2:]:
             last = self.join(last, item)
         return [items[0], last]
+
+
+Expressions.evaluators = {
+    getattr(ast, name.removeprefix("_eval_")): method
+    for name, method in vars(Expressions).items()
+    if name.startswith("_eval_")
+}

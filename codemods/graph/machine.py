@@ -12,7 +12,7 @@ import builtins
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
@@ -47,6 +47,7 @@ from codemods.graph.values import (
     Tuple,
     Unknown,
     Value,
+    may_carry,
 )
 
 _BUILTINS = frozenset(dir(builtins))
@@ -81,6 +82,9 @@ class Importer(Protocol):
 
 class Machine(Expressions):
     """One simulated run."""
+
+    executors: ClassVar[dict[type[ast.AST], Callable[[Any, Any], None]]] = {}
+    """The method for each kind of statement, by its class."""
 
     def __init__(self, importer: Importer, budget: int = 150_000) -> None:
         super().__init__(budget)
@@ -248,7 +252,8 @@ class Machine(Expressions):
             if isinstance(value, (Imported, Join)) and (found := self._imported(value)) is not None:
                 return found
             if isinstance(value, Value):
-                self.read(value, Carrier("local", frame.fid, name), at)
+                if may_carry(value):
+                    self.read(value, Carrier("local", frame.fid, name), at)
                 return value
         fid = frame.function.closure if frame.function is not None else 0
         while fid:
@@ -256,14 +261,16 @@ class Machine(Expressions):
             if isinstance(value, (Imported, Join)) and (found := self._imported(value)) is not None:
                 return found
             if isinstance(value, Value):
-                self.read(value, Carrier("local", fid, name), at)
+                if may_carry(value):
+                    self.read(value, Carrier("local", fid, name), at)
                 return value
             fid = self.closures.get(fid, 0)
         value = self.s.get((frame.module_globals, name))
         if isinstance(value, (Imported, Join)) and (found := self._imported(value)) is not None:
             return found
         if isinstance(value, Value):
-            self.read(value, Carrier("global", frame.module_globals, name), at)
+            if may_carry(value):
+                self.read(value, Carrier("global", frame.module_globals, name), at)
             return value
         if name in _BUILTINS:
             return Library(f"builtins.{name}")
@@ -289,7 +296,8 @@ class Machine(Expressions):
             kind = "local"
             frame.names.add(name)
         self.s.set(key, value)
-        self.stored(value, Carrier(kind, key[0], name), at)
+        if may_carry(value):
+            self.stored(value, Carrier(kind, key[0], name), at)
 
     # statements
 
@@ -302,9 +310,9 @@ class Machine(Expressions):
             outer_statement = frame.statement
             frame.statement = statement
             first = self.clock + 1
-            method = getattr(self, f"_do_{type(statement).__name__}", None)
+            method = self.executors.get(statement.__class__)
             if method is not None:
-                method(statement)
+                method(self, statement)
             if self.raises_here:
                 self.raises_here = False
                 self.dead = True
@@ -1105,6 +1113,13 @@ class Machine(Expressions):
             if found is not None:
                 return TreeModule(found)
         return self.unknown(name)
+
+
+Machine.executors = {
+    getattr(ast, name.removeprefix("_do_")): method
+    for name, method in vars(Machine).items()
+    if name.startswith("_do_") and hasattr(ast, name.removeprefix("_do_"))
+}
 
 
 def _callers_first(file: ParsedFile, wanted: set[ast.AST]) -> list[tuple[ast.stmt, set[ast.AST]]]:

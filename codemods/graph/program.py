@@ -21,6 +21,8 @@ class ParsedFile:
     relative: PurePosixPath
     text: str
     tree: ast.Module
+    generators: dict[ast.AST, bool] = field(default_factory=dict, init=False)
+    """Whether a function is a generator, for those that were asked about."""
     _parents: dict[ast.AST, ast.AST] | None = field(default=None, init=False)
     _lines: list[str] | None = field(default=None, init=False)
 
@@ -53,7 +55,13 @@ class ParsedFile:
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The syntax node around ``node``."""
         if self._parents is None:
-            self._parents = {child: outer for outer in ast.walk(self.tree) for child in ast.iter_child_nodes(outer)}
+            self._parents = parents = {}
+            stack: list[ast.AST] = [self.tree]
+            while stack:
+                outer = stack.pop()
+                for child in ast.iter_child_nodes(outer):
+                    parents[child] = outer
+                    stack.append(child)
         return self._parents.get(node)
 
     def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:

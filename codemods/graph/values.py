@@ -345,6 +345,18 @@ class Partial(Value):
     kwargs: tuple[tuple[str, Value], ...]
 
 
+CONTAINING = frozenset({Join, Tuple, Sequence, Mapping, Parameters})
+"""Values that may hold others that carry graph nodes."""
+
+
+def may_carry(value: Value | None) -> bool:
+    """Whether a value may have graph nodes in it: cheaper than to look for them."""
+    kind = value.__class__
+    if kind is Tensor or kind is Unknown:
+        return value.node is not None  # type: ignore[union-attr]
+    return kind in CONTAINING
+
+
 NONE = Const(None)
 TRUE = Const(True)
 FALSE = Const(False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 from bisect import bisect_left
 from collections import defaultdict
@@ -200,7 +201,7 @@ class _Ledger:
     """What was recorded, needed and tampered with, as sorted clocks, so that any stretch of a run is judged at once."""
 
     def __init__(self, trace: Trace) -> None:
-        needed = {id(n) for n in _all_ancestors([n for n in trace.nodes if n.walks or n.escapes])}
+        needed = {id(n) for n in _all_ancestors([n for n in trace.nodes if n.walks or n.escapes or _is_kept_unseen(n)])}
         real = [n for n in trace.nodes if n.kind not in ("leaf", "phi", "argument")]
         self._made = [n for n in real if n.certain]
         self._made.sort(key=lambda n: n.birth)
@@ -244,6 +245,11 @@ class _Ledger:
         if not self.made_in(first, last):
             return "quiet", {}
         return "fault", {"kernels": _count(self._kernels, first, last) > 0}
+
+
+def _is_kept_unseen(node: Node) -> bool:
+    """Whether it was put, with its graph, into a container that cannot be followed: something may walk it from there."""
+    return any(kind.startswith("stored-unseen") for kind, _ in node.uses)
 
 
 def _reads(made: list[Any]) -> str:
@@ -549,6 +555,7 @@ def _is_test(path: str) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=256)
 def _calls_own_eval(definition: ast.AST) -> bool:
     return any(
         isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "eval"

@@ -24,6 +24,9 @@ from trees import copy_torch, installed_torch, make_scripts
 SLOW = 20.0
 """Seconds from which on a tool is not run again: what would have been its warm-up counts."""
 
+OWN_LIMIT = 1800.0
+"""Seconds after which codemod itself is stopped; peers may be given less, because a bound of theirs tells something."""
+
 CODEMOD = "codemod check"
 TORCHFIX = "torchfix"
 PREFLIGHT = "torch-preflight check"
@@ -118,7 +121,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="parts of the trees, one run of each tool")
     parser.add_argument("--tree", choices=("torch", "scripts", "all"), default="all", help="which trees (default: all)")
     parser.add_argument("--runs", type=int, metavar="N", help="runs of each tool after its warm-up (default: 5)")
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help="when a tool is stopped (default: 1800)")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="when a peer is stopped (default: 1800)")
     parser.add_argument("--files", type=int, metavar="N", help="size of the tree of scripts (default: 400)")
     parser.add_argument("--torch", type=Path, metavar="FOLDER", help="the torch package to copy")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="the bin folder in which the peers are looked for")
@@ -170,20 +173,24 @@ def _version(program: str) -> str:
 
 
 def compare(tools: Sequence[Tool], tree: Path, runs: int, limit: float) -> list[Figure]:
-    """Each tool on ``tree``: a warm-up each, then ``runs`` rounds in which the tools take turns."""
+    """Each tool on ``tree``: a warm-up each, then ``runs`` rounds in turns; at ``limit`` seconds a peer is stopped."""
     first = {}
     for tool in tools:
         _say(f"{tree.name}: {tool.name} {tool.version}, warm-up")
-        first[tool] = measure(tool.command, tree, limit)
+        first[tool] = measure(tool.command, tree, _limit(tool, limit))
     again: dict[Tool, list[Run]] = {tool: [] for tool, run in first.items() if run.wall < SLOW and not run.failure}
     for i in range(runs):
         for tool, measured in again.items():
             _say(f"{tree.name}: {tool.name}, run {i + 1} of {runs}")
-            measured.append(measure(tool.command, tree, limit))
+            measured.append(measure(tool.command, tree, _limit(tool, limit)))
     return [
         Figure(tool, median(again.get(tool, [run])), len(again.get(tool, [run])), tool in again)
         for tool, run in first.items()
     ]
+
+
+def _limit(tool: Tool, peers: float) -> float:
+    return OWN_LIMIT if tool.name.startswith(CODEMOD) else peers
 
 
 def start_ups(tools: Sequence[Tool], place: Path, runs: int) -> list[Figure]:
