@@ -432,7 +432,7 @@ class Calls(TorchModel):
         elif info.family == "external-module":
             leaf = self.leaf(at, info.name)
         made = Instance(self.new_oid(), info, leaf)
-        self.attributes[made.oid] = set()
+        self.attributes[made.oid] = {}
         init = info.find("__init__")
         if isinstance(init, Function):
             self.call_function(init, args, at, receiver=made)
@@ -552,7 +552,7 @@ class Calls(TorchModel):
             made = self.lost(name, "attribute")
             # remembered, so that what is learned about it is learned once
             self.s.set((receiver.oid, name), made)
-            self.attributes.setdefault(receiver.oid, set()).add(name)
+            self.attributes.setdefault(receiver.oid, {})[name] = None
             return made
         return Method(receiver, None, name)
 
@@ -614,7 +614,7 @@ class Calls(TorchModel):
         oid = getattr(receiver, "oid", None)
         if isinstance(oid, int):
             self.s.set((oid, name), value)
-            self.attributes.setdefault(oid, set()).add(name)
+            self.attributes.setdefault(oid, {})[name] = None
             self.stored(value, Carrier("attribute", oid, name), at)
             if isinstance(receiver, Unknown):
                 self.escape(value, "stored on an object that cannot be seen") if not receiver.data else None
@@ -828,9 +828,10 @@ class Calls(TorchModel):
         return self.unseen_call(made, name)
 
     def _store_in_unknown(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
-        for i, value in enumerate(args.positional):
+        for value in args.all():
             for node in self.nodes_of(value):
                 node.uses.append((f"stored-unseen:{name}", self.place(at)))
+        for i, value in enumerate(args.positional):
             if self.nodes_of(value) and isinstance(at, ast.Call) and i < len(at.args):
                 self.trace.storings.append(
                     Storing(self.place(at), receiver, at.args[i], value, name, self.s.grad)
@@ -856,10 +857,10 @@ class Calls(TorchModel):
 
     def put_item(self, mapping: Mapping, key: Value, value: Value) -> None:
         """``mapping[key] = value``."""
-        names = self.attributes.setdefault(mapping.oid, set())
+        names = self.attributes.setdefault(mapping.oid, {})
         if isinstance(key, Const):
             cell = ("key", key.value)
-            names.add(cell)  # type: ignore[arg-type]
+            names[cell] = None
             self.s.set((mapping.oid, cell), value)
         else:
             old = self.s.get((mapping.oid, REST))
@@ -957,6 +958,9 @@ class Calls(TorchModel):
             joined = value if old is None or isinstance(key, Const) else self.join(old, value)
             self.s.set((container.oid, name), joined)
             self.stored(value, Carrier("element", container.oid, name), at)
+            if not container.data:
+                for node in self.nodes_of(value):
+                    node.uses.append(("stored-unseen:[]", self.place(at)))
             if expression is not None:
                 self.trace.storings.append(Storing(self.place(at), container, expression, value, "[]", self.s.grad))
 
@@ -1099,7 +1103,7 @@ class Calls(TorchModel):
                 if value is not None:
                     self.s.set((made.oid, key), value)
                     if key != REST:
-                        self.attributes[made.oid].add(key)  # type: ignore[arg-type]
+                        self.attributes[made.oid][key] = None
             return made
         found: list[Value] = []
         for key in self.mapping_keys(container):

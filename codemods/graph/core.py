@@ -67,7 +67,8 @@ class Core:
         self.budget = budget
         self.spent = 0
         self.frame: Frame = None  # type: ignore[assignment]
-        self.attributes: dict[int, set[str]] = {}
+        self.attributes: dict[int, dict[Any, None]] = {}
+        """The names (for dicts: cells) under which an object holds anything, in the order in which they came."""
         self.looked_at: set[str] = set()
         """The files that imports were resolved to, by path below the root."""
         self.entered: dict[ast.AST, ParsedFile] = {}
@@ -83,6 +84,8 @@ class Core:
         self.memos: dict[Any, Memo] = {}
         self.class_attributes: set[str] = set()
         """The names under which anything was written to a class."""
+        self.unknowns: list[Unknown] | None = None
+        """Those that were made since a module is being loaded."""
         self.running: set[int] = set()
         """The ``Sequential`` modules whose children are being run."""
         self.caches: dict[ast.AST, Unseen | None] = {}
@@ -126,7 +129,10 @@ class Core:
 
     def unknown(self, origin: str = "", node: Node | None = None, *, data: bool = False) -> Unknown:
         """A fresh thing that cannot be seen."""
-        return Unknown(self.new_oid(), origin, node, data=data)
+        made = Unknown(self.new_oid(), origin, node, data=data)
+        if self.unknowns is not None:
+            self.unknowns.append(made)
+        return made
 
     # graph
 
@@ -176,10 +182,11 @@ class Core:
         found: dict[int, Node | Place] = {}
         unseen: dict[int, Unseen] = {}
         for value in values:
+            kind = value.__class__
+            if (kind is Tensor or kind is Unknown) and not value.shadow:  # type: ignore[attr-defined]
+                continue
             for option in value.options if isinstance(value, Join) else (value,):
                 if isinstance(option, (Tensor, Unknown)):
-                    if not option.shadow:
-                        continue
                     kept = 0
                     for origin in option.shadow:
                         if isinstance(origin, Unseen):

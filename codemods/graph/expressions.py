@@ -506,7 +506,7 @@ class Expressions(Calls):
                 return []
             return self._two(items)
         if isinstance(value, Mapping):
-            keys = self.mapping_keys(value)
+            keys = [k for k in self.mapping_keys(value) if self.s.get((value.oid, k)) is not None]
             found: list[Value] = [Const(k[1]) for k in keys if isinstance(k, tuple)]
             return self._two(found) if found else [self.unknown("key", data=True)] * 2
         if isinstance(value, Join):

@@ -982,7 +982,7 @@ class Machine(Expressions):
             self.looked_at |= modules.needs.get(key, set())
             return known
         names = ("s", "trace", "frame", "dead", "spent", "budget", "active", "memos", "raises_here", "narrowed",
-                 "returns", "breaks", "continues", "raises", "looked_at", "written", "entering_root")  # fmt: skip
+                 "returns", "breaks", "continues", "raises", "looked_at", "written", "entering_root", "unknowns")  # fmt: skip
         saved = {name: getattr(self, name) for name in names}
         self.s = State.empty(modules.cells)
         self.trace = Trace(file.path)
@@ -990,6 +990,7 @@ class Machine(Expressions):
         self.returns, self.breaks, self.continues, self.raises, self.narrowed = [], [], [], [], []
         self.active, self.memos, self.written, self.looked_at = [], {}, set(), set()
         self.spent, self.budget = 0, _LOAD_BUDGET
+        self.unknowns = []
         first = self.oids
         frame = self._module_frame(file)
         modules.loaded[key] = frame.fid
@@ -1003,7 +1004,7 @@ class Machine(Expressions):
         except (BudgetEnded, RecursionError):
             saved["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
         modules.cells.update(self.s.cells)
-        modules.nodes += self.trace.nodes
+        modules.keep(self.trace.nodes, self.unknowns)
         modules.needs[key] = self.looked_at
         for oid in range(first, self.oids + 1):
             if oid in self.attributes:

@@ -5,10 +5,12 @@ What a run writes to them stays with that run: its state hides the shared cells.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from codemods.graph.state import Key
-from codemods.graph.values import Node
+from codemods.graph.values import Node, Shadow, Unknown
 
 
 class Modules:
@@ -22,19 +24,29 @@ class Modules:
         self.cells: dict[Key, Any] = {}
         self.loaded: dict[str, int] = {}
         self.needs: dict[str, set[str]] = {}
-        self.attributes: dict[int, set[str]] = {}
+        self.attributes: dict[int, dict[Any, None]] = {}
         self.closures: dict[int, int] = {}
         self.stars: dict[int, list[str]] = {}
-        self.nodes: list[Node] = []
+        self.nodes: dict[Node, tuple[bool, bool, Shadow]] = {}
+        self.unknowns: list[tuple[Unknown, Unknown]] = []
         self.clock = 0
         self.oids = 0
 
+    def keep(self, nodes: Iterable[Node], unknowns: Iterable[Unknown]) -> None:
+        """Remember what a loaded module made, as it is now."""
+        self.nodes.update((node, (node.certain, node.scalar, node.shadow)) for node in nodes)
+        self.unknowns += [(one, replace(one, members=dict(one.members))) for one in unknowns]
+
     def clean(self) -> None:
-        """Take away what the last run wrote on the nodes of module-level values."""
-        for node in self.nodes:
+        """Take away what the last run wrote on module-level values, or learned of them."""
+        for one, before in self.unknowns:
+            one.node, one.module, one.data, one.shadow = before.node, before.module, before.data, before.shadow
+            one.members = dict(before.members)
+        for node, (certain, scalar, shadow) in self.nodes.items():
+            node.certain, node.scalar, node.shadow = certain, scalar, shadow
             node.walks.clear()
             node.uses.clear()
             node.stores.clear()
             node.stale_reads.clear()
             node.escapes.clear()
-            del node.children[:]
+            node.children = [child for child in node.children if child in self.nodes]

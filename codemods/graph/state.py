@@ -20,7 +20,7 @@ class Log:
     __slots__ = ("keys", "parent")
 
     def __init__(self, parent: Log | None) -> None:
-        self.keys: set[Key] = set()
+        self.keys: dict[Key, None] = {}
         self.parent = parent
 
 
@@ -69,13 +69,13 @@ class State:
     def set(self, key: Key, value: Any) -> None:
         """Write a cell."""
         self.cells[key] = value
-        self.log.keys.add(key)
+        self.log.keys[key] = None
 
     def delete(self, key: Key) -> None:
         """Forget a cell."""
         if key in self.cells:
             del self.cells[key]
-            self.log.keys.add(key)
+            self.log.keys[key] = None
 
     def weight(self) -> int:
         """What copying it costs, in evaluated syntax nodes."""
@@ -86,9 +86,9 @@ class State:
         return State(self.cells.copy(), Log(self.log), self.grad, self.reads, self.base)
 
 
-def written_since(state: State, point: Log) -> set[Key]:
-    """The keys that ``state`` has written since it forked off at ``point``."""
-    keys: set[Key] = set()
+def written_since(state: State, point: Log) -> dict[Key, None]:
+    """The keys that ``state`` has written since it forked off at ``point``, in an order that hashes do not change."""
+    keys: dict[Key, None] = {}
     log: Log | None = state.log
     while log is not None and log is not point:
         keys |= log.keys
@@ -115,10 +115,15 @@ def merge(
     grad = first.grad
     for other in states[1:]:
         fresh = written_since(other, base)
+        cells, others, loaded = first.cells, other.cells, first.base
         for key in written | fresh:
             # what a path did not write is what the loaded modules left there
-            mine = first.peek(key)
-            theirs = other.peek(key)
+            mine: Any = cells.get(key)
+            theirs: Any = others.get(key)
+            if mine is None:
+                mine = loaded.get(key)
+            if theirs is None:
+                theirs = loaded.get(key)
             if mine is theirs:
                 continue
             if key[1] == FROZEN:

@@ -690,6 +690,8 @@ class TorchModel(Core):
         # ``transformer.encoder(x)`` runs what its module is made of
         label = module.name if isinstance(module, Module) and module.name else name
         result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
+        for value in args.all():
+            self.use(value, f"call:{name}", at)
         self.mark("unseen-module-method", at)
         self.forwarded(at, module, first, grad, name, args)
         return result
@@ -764,5 +766,5 @@ class TorchModel(Core):
         """A fresh dict."""
         made = Mapping(self.new_oid())
         self.born[made.oid] = self.clock
-        self.attributes[made.oid] = set()
+        self.attributes[made.oid] = {}
         return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 from codemods.edits.model import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.graph.facts import WITH_INDICES
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Forward, Frame, Ran, Trace
 from codemods.graph.values import Instance, Node
@@ -43,6 +45,10 @@ _LOOK_AT_NOTHING = frozenset(
     "detach data method:size method:dim method:numel method:nelement method:type method:get_device".split()
 )
 """Uses of a tensor that do not look at its values."""
+
+
+_LEARNS = re.compile(r"^call:(.*[._])?(learn|train|fit|optimi[sz]e|minimi[sz]e|backprop)(_|$)")
+"""Calls of code that cannot be seen, by whose names it may well walk what it is given."""
 
 
 class GradInEvaluation(Rule):
@@ -131,8 +137,8 @@ class GradInEvaluation(Rule):
             places = forward.place.chain()
             key = tuple(id(p.statement) for p in places)
             made = ledger.made_in(forward.first, forward.last)
-            reads = _reads(made)
-            if not (training or reads or forward.volatile or forward.place.turns()):
+            reads = _reads(made, forward.last)
+            if not (training or reads or forward.volatile or forward.place.turns() or _picks(made, 0)):
                 # one forward of which nothing but a shape is looked at: a self-test of a model
                 continue
             observation = self._chain(forward, facts, ledger.taught(made), reads)
@@ -248,11 +254,19 @@ class _Ledger:
 
 
 def _is_kept_unseen(node: Node) -> bool:
-    """Whether it was put, with its graph, into a container that cannot be followed: something may walk it from there."""
-    return any(kind.startswith("stored-unseen") for kind, _ in node.uses)
+    """Whether it was handed, with its graph, to a container that cannot be followed or to code that says it learns."""
+    return any(kind.startswith("stored-unseen") or _LEARNS.search(kind) for kind, _ in node.uses)
 
 
-def _reads(made: list[Any]) -> str:
+def _picks(made: list[Any], after: int) -> bool:
+    """Whether indices are taken of a forward's results, from a moment on: a class, a token, an action."""
+    return any(
+        node.label in WITH_INDICES and not node.scalar and node.birth >= after
+        for node in itertools.islice(_all_descendants(made), 2000)
+    )
+
+
+def _reads(made: list[Any], after: int) -> str:
     """What reads the results of a forward: ``data`` where tensors are taken out, ``number`` for losses only, or empty."""
     found = ""
     for node in itertools.islice(_all_descendants(made), 2000):
@@ -260,7 +274,7 @@ def _reads(made: list[Any]) -> str:
             if not node.scalar:
                 return "data"
             found = "number"
-    return found
+    return "data" if _picks(made, after) else found
 
 
 def _all_ancestors(nodes: list[Node]) -> Iterator[Node]:

@@ -22,23 +22,28 @@ FUNCTIONS = [
     ("def f(a):\n    return a\ny = f((lambda t: t * w)(x))", "attached"),
     ("f = lambda a, b=w: b\ny = f(x)", "attached"),
     ("def outer():\n    t = w\n    def inner():\n        return t\n    return inner\ny = outer()()", "attached"),
-    ("def outer():\n    def a():\n        def b():\n            return t\n        return b()\n    t = w\n    return a()\ny = outer()",
+    ("def outer():\n    def a():\n        def b():\n            return t\n        return b()\n    t = w\n"
+     "    return a()\ny = outer()",
      "attached"),
-    ("def outer():\n    t = x\n    def inner():\n        nonlocal t\n        t = w\n    inner()\n    return t\ny = outer()", "attached"),
+    ("def outer():\n    t = x\n    def inner():\n        nonlocal t\n        t = w\n    inner()\n    return t\n"
+     "y = outer()", "attached"),
     ("y = x\ndef f():\n    global y\n    y = w\nf()", "attached"),
     ("y = x\ndef f():\n    y = w\nf()", "free"),
     ("def f():\n    return w, x\ny, z = f()", "attached"),
     ("def f():\n    return w, x\nz, y = f()", "free"),
     ("def f(n):\n    return w if n == 0 else f(n - 1)\ny = f(3)", "perhaps"),
-    ("def even(n):\n    return w if n == 0 else odd(n - 1)\ndef odd(n):\n    return x if n == 0 else even(n - 1)\ny = even(4)", "perhaps"),
+    ("def even(n):\n    return w if n == 0 else odd(n - 1)\ndef odd(n):\n    return x if n == 0 else even(n - 1)\n"
+     "y = even(4)", "perhaps"),
     ("def f():\n    f()\nf()\ny = x", "free"),
     ("from functools import partial\ndef f(a, b):\n    return b\ny = partial(f, x)(w)", "attached"),
     ("import functools\ndef f(a, b):\n    return b\ny = functools.partial(f, b=w)(x)", "attached"),
     ("import functools\ny = functools.reduce(lambda a, b: a + b, [w, x])", "perhaps"),
     ("def deco(f):\n    return f\n@deco\ndef f():\n    return w\ny = f()", "attached"),
-    ("import functools\ndef deco(f):\n    @functools.wraps(f)\n    def g(*a, **k):\n        return f(*a, **k)\n    return g\n"
+    ("import functools\ndef deco(f):\n    @functools.wraps(f)\n    def g(*a, **k):\n        return f(*a, **k)\n"
+     "    return g\n"
      "@deco\ndef f():\n    return w\ny = f()", "attached"),
-    ("def deco(n):\n    def d(f):\n        return f\n    return d\n@deco(3)\ndef f():\n    return w\ny = f()", "attached"),
+    ("def deco(n):\n    def d(f):\n        return f\n    return d\n@deco(3)\ndef f():\n    return w\n"
+     "y = f()", "attached"),
     ("@somewhere.cache\ndef f():\n    return w\ny = f()", "attached"),
     ("def g():\n    yield x\n    yield w\ny = list(g())", "attached"),
     ("def g():\n    yield w\nfor y in g():\n    pass", "attached"),
@@ -65,7 +70,8 @@ FUNCTIONS = [
     ("for i, y in enumerate([w, w]):\n    pass", "attached"),
     ("for a, y in zip([x], [w]):\n    pass", "attached"),
     ("y = getattr(w, 'sum')()", "attached"),
-    ("async def f():\n    return w\nasync def main():\n    return await f()\nimport asyncio\ny = asyncio.run(main())", "perhaps"),
+    ("async def f():\n    return w\nasync def main():\n    return await f()\nimport asyncio\n"
+     "y = asyncio.run(main())", "perhaps"),
     ("from torch.utils.checkpoint import checkpoint\ny = checkpoint(lambda t: t * w, x)", "attached"),
     ("y = nn.DataParallel(net)(x)", "attached"),
     ("y = nn.DataParallel(net).cuda().module(x)", "attached"),
@@ -100,12 +106,17 @@ CLASSES = [
      "class B(A):\n    def forward(self, t):\n        return self.l(t)\ny = B()(x)", "attached"),
     ("class A(nn.Module):\n    def forward(self, t):\n        return self.body(t)\n"
      "class B(A):\n    def body(self, t):\n        return t * w\ny = B()(x)", "attached"),
-    ("class A:\n    def f(self):\n        return x\nclass B(A):\n    def f(self):\n        return super().f() * w\ny = B().f()", "attached"),
-    ("class A:\n    def f(self):\n        return w\nclass B(A):\n    def f(self):\n        return x\ny = B().f()", "free"),
-    ("class A:\n    def f(self):\n        return w\nclass M:\n    pass\nclass B(M, A):\n    pass\ny = B().f()", "attached"),
+    ("class A:\n    def f(self):\n        return x\nclass B(A):\n    def f(self):\n        return super().f() * w\n"
+     "y = B().f()", "attached"),
+    ("class A:\n    def f(self):\n        return w\nclass B(A):\n    def f(self):\n        return x\n"
+     "y = B().f()", "free"),
+    ("class A:\n    def f(self):\n        return w\nclass M:\n    pass\nclass B(M, A):\n    pass\n"
+     "y = B().f()", "attached"),
     ("class A:\n    @property\n    def f(self):\n        return w\ny = A().f", "attached"),
-    ("import functools\nclass A:\n    @functools.cached_property\n    def f(self):\n        return w\ny = A().f", "attached"),
-    ("class A:\n    @property\n    def f(self):\n        return self._f\n    @f.setter\n    def f(self, v):\n        self._f = v\n"
+    ("import functools\nclass A:\n    @functools.cached_property\n    def f(self):\n        return w\n"
+     "y = A().f", "attached"),
+    ("class A:\n    @property\n    def f(self):\n        return self._f\n    @f.setter\n    def f(self, v):\n"
+     "        self._f = v\n"
      "a = A()\na.f = w\ny = a.f", "attached"),
     ("class A:\n    t = w\ny = A.t", "attached"),
     ("class A:\n    t = w\ny = A().t", "attached"),
@@ -114,33 +125,43 @@ CLASSES = [
     ("class A:\n    @staticmethod\n    def f(a):\n        return a\ny = A().f(w)", "attached"),
     ("class A:\n    @classmethod\n    def f(cls, a):\n        return a\ny = A.f(w)", "attached"),
     ("class A:\n    t = w\n    @classmethod\n    def f(cls):\n        return cls.t\ny = A().f()", "attached"),
-    ("class A:\n    @classmethod\n    def make(cls):\n        return cls(w)\n    def __init__(self, t):\n        self.t = t\ny = A.make().t",
+    ("class A:\n    @classmethod\n    def make(cls):\n        return cls(w)\n    def __init__(self, t):\n"
+     "        self.t = t\ny = A.make().t",
      "attached"),
     ("class A:\n    def __call__(self, t):\n        return t * w\ny = A()(x)", "attached"),
     ("class A:\n    def __getitem__(self, i):\n        return w\ny = A()[0]", "attached"),
     ("class A:\n    def __iter__(self):\n        yield w\nfor y in A():\n    pass", "attached"),
     ("class A:\n    def __add__(self, o):\n        return w\ny = A() + 1", "attached"),
-    ("class A:\n    def __enter__(self):\n        return w\n    def __exit__(self, *a):\n        pass\nwith A() as y:\n    pass", "attached"),
-    ("from dataclasses import dataclass\n@dataclass\nclass A:\n    a: int\n    t: object = None\ny = A(1, w).t", "attached"),
-    ("from dataclasses import dataclass\n@dataclass\nclass A:\n    a: int\n    t: object = None\ny = A(1, t=w).t", "attached"),
-    ("from dataclasses import dataclass, field\n@dataclass\nclass A:\n    ts: list = field(default_factory=list)\na = A()\na.ts.append(w)\n"
+    ("class A:\n    def __enter__(self):\n        return w\n    def __exit__(self, *a):\n        pass\n"
+     "with A() as y:\n    pass", "attached"),
+    ("from dataclasses import dataclass\n@dataclass\nclass A:\n    a: int\n    t: object = None\n"
+     "y = A(1, w).t", "attached"),
+    ("from dataclasses import dataclass\n@dataclass\nclass A:\n    a: int\n    t: object = None\n"
+     "y = A(1, t=w).t", "attached"),
+    ("from dataclasses import dataclass, field\n@dataclass\nclass A:\n    ts: list = field(default_factory=list)\n"
+     "a = A()\na.ts.append(w)\n"
      "y = a.ts", "attached"),
     ("from typing import NamedTuple\nclass A(NamedTuple):\n    a: int\n    t: object\ny = A(1, w).t", "attached"),
     ("from collections import namedtuple\nA = namedtuple('A', 'a t')\ny = A(1, w)", "perhaps"),
-    ("class A:\n    def __init__(self):\n        self.f = self.g\n    def g(self):\n        return w\ny = A().f()", "attached"),
+    ("class A:\n    def __init__(self):\n        self.f = self.g\n    def g(self):\n        return w\n"
+     "y = A().f()", "attached"),
     ("class A:\n    pass\na = A()\na.t = w\ny = a.t", "attached"),
     ("class A:\n    pass\na = A()\nsetattr(a, 't', w)\ny = getattr(a, 't')", "attached"),
     ("class A:\n    pass\na = A()\na.t = w\na.t = x\ny = a.t", "free"),
     ("class A:\n    pass\na = A()\nb = a\nb.t = w\ny = a.t", "attached"),
     ("class A:\n    class B:\n        t = w\ny = A.B.t", "attached"),
-    ("def make():\n    class A:\n        def f(self):\n            return w\n    return A()\ny = make().f()", "attached"),
-    ("class A:\n    def f(self):\n        def g():\n            return self.t\n        self.t = w\n        return g()\ny = A().f()", "attached"),
+    ("def make():\n    class A:\n        def f(self):\n            return w\n    return A()\n"
+     "y = make().f()", "attached"),
+    ("class A:\n    def f(self):\n        def g():\n            return self.t\n        self.t = w\n"
+     "        return g()\ny = A().f()", "attached"),
     ("class A:\n    if True:\n        def f(self):\n            return w\ny = A().f()", "attached"),
     ("class A:\n    t = [w]\ny = A.t[0]", "attached"),
     ("class A:\n    def f(self): return w\n    g = f\ny = A().g()", "attached"),
-    ("from pytorch_lightning import LightningModule\nclass L(LightningModule):\n    def validation_step(self, b, i):\n        return w * 2\n"
+    ("from pytorch_lightning import LightningModule\nclass L(LightningModule):\n"
+     "    def validation_step(self, b, i):\n        return w * 2\n"
      "y = L().validation_step(x, 0)", "free"),
-    ("class F_(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, t):\n        return t\ny = F_.apply(w)", "attached"),
+    ("class F_(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, t):\n        return t\n"
+     "y = F_.apply(w)", "attached"),
     ("import unknown\nclass A(unknown.Base):\n    def f(self):\n        return self.t\ny = A().f()", "free"),
 ]  # fmt: skip
 

@@ -6,7 +6,14 @@ import pytest
 
 from tests.graph.tools import PRELUDE, run, run_tree
 
-NET = PRELUDE + "class Net(nn.Module):\n    def forward(self, t):\n        return t * w\ndef make():\n    return Net()\nweight = w\n"
+NET = f"""{PRELUDE}
+class Net(nn.Module):
+    def forward(self, t):
+        return t * w
+def make():
+    return Net()
+weight = w
+"""
 
 TREES: list[tuple[str, str, dict[str, str]]] = [
     ("main.py", "from models import Net\ny = Net()(1)", {"models.py": NET}),
@@ -19,9 +26,12 @@ TREES: list[tuple[str, str, dict[str, str]]] = [
     ("main.py", "from models import net\ny = net.Net()(1)", {"models/__init__.py": "", "models/net.py": NET}),
     ("main.py", "from models import net\ny = net.Net()(1)", {"models/net.py": NET}),
     ("main.py", "from models.net import Net as N\ny = N()(1)", {"models/net.py": NET}),
-    ("main.py", "from models import Net\ny = Net()(1)", {"models/__init__.py": "from .net import Net", "models/net.py": NET}),
-    ("main.py", "from models import Net\ny = Net()(1)", {"models/__init__.py": "from .net import *", "models/net.py": NET}),
-    ("main.py", "import models\ny = models.make()(1)", {"models/__init__.py": "from models.net import make", "models/net.py": NET}),
+    ("main.py", "from models import Net\n"
+     "y = Net()(1)", {"models/__init__.py": "from .net import Net", "models/net.py": NET}),
+    ("main.py", "from models import Net\n"
+     "y = Net()(1)", {"models/__init__.py": "from .net import *", "models/net.py": NET}),
+    ("main.py", "import models\n"
+     "y = models.make()(1)", {"models/__init__.py": "from models.net import make", "models/net.py": NET}),
     ("pkg/main.py", "from .models import Net\ny = Net()(1)", {"pkg/__init__.py": "", "pkg/models.py": NET}),
     ("pkg/main.py", "from . import models\ny = models.Net()(1)", {"pkg/__init__.py": "", "pkg/models.py": NET}),
     ("pkg/main.py", "from models import Net\ny = Net()(1)", {"pkg/models.py": NET}),
@@ -32,11 +42,14 @@ TREES: list[tuple[str, str, dict[str, str]]] = [
     ("scripts/main.py", "from tool.models import Net\ny = Net()(1)", {"src/tool/models.py": NET}),
     ("a/main.py", "from models import Net\ny = Net()(1)", {"a/models.py": NET, "models.py": "Net = print"}),
     ("main.py", "def f():\n    from models import Net\n    return Net()(1)\ny = f()", {"models.py": NET}),
-    ("main.py", "try:\n    from nowhere import Net\nexcept ImportError:\n    from models import Net\ny = Net()(1)", {"models.py": NET}),
+    ("main.py", "try:\n    from nowhere import Net\nexcept ImportError:\n    from models import Net\n"
+     "y = Net()(1)", {"models.py": NET}),
     ("main.py", "if True:\n    from models import weight\ny = weight", {"models.py": NET}),
-    ("main.py", "from a import weight\ny = weight", {"a.py": "from b import weight", "b.py": "from c import weight", "c.py": NET}),
+    ("main.py", "from a import weight\n"
+     "y = weight", {"a.py": "from b import weight", "b.py": "from c import weight", "c.py": NET}),
     ("main.py", "from models import Net\nclass Sub(Net):\n    pass\ny = Sub()(1)", {"models.py": NET}),
-    ("main.py", "import models\nclass Sub(models.Net):\n    def forward(self, t):\n        return super().forward(t)\ny = Sub()(1)",
+    ("main.py", "import models\nclass Sub(models.Net):\n    def forward(self, t):\n"
+     "        return super().forward(t)\ny = Sub()(1)",
      {"models.py": NET}),
     ("main.py", "from helper import apply\nfrom models import Net\ny = apply(Net())",
      {"helper.py": "def apply(m):\n    return m(1)", "models.py": NET}),
@@ -103,9 +116,8 @@ def test_globals_of_an_imported_module_are_shared() -> None:
 
 
 def test_a_function_reads_the_globals_of_its_own_module() -> None:
-    found = run_tree(
-        {"main.py": PRELUDE + "from other import f\nscale = x\ny = f()", "other.py": PRELUDE + "scale = w\ndef f():\n    return scale"}
-    )
+    other = PRELUDE + "scale = w\ndef f():\n    return scale"
+    found = run_tree({"main.py": PRELUDE + "from other import f\nscale = x\ny = f()", "other.py": other})
     assert found.graph("y") == "attached"
 
 
@@ -144,3 +156,27 @@ def test_class_attributes_do_not_outlive_a_run() -> None:
     assert file is not None
     for _ in range(2):
         assert [bool(walk.again) for walk in Machine(files).run_script(file).walks] == [False]
+
+
+def test_what_is_learned_of_a_module_does_not_outlive_a_run() -> None:
+    from codemods.graph.machine import Machine
+    from tests.graph.tools import files_of
+
+    files = files_of(
+        {
+            "bank.py": PRELUDE + "import somewhere\nmodel = somewhere.make()\nloss = somewhere.loss(w)",
+            "one.py": "import bank\nbank.model.eval()\ny = bank.model(bank.x)\nbank.loss.backward()\nz = bank.loss + 1",
+            "two.py": "import bank\ny = bank.model(bank.x)\nz = bank.loss + 1",
+        }
+    )
+
+    def graphs(name: str) -> list[bool]:
+        file = files.file(name)
+        assert file is not None
+        machine = Machine(files)
+        fid = machine.run_script(file).frames[0].module_globals
+        return [any(n.certain for n in machine.nodes_of(machine.s.get((fid, v)))) for v in "yz"]
+
+    assert graphs("two.py") == [False, False]
+    assert graphs("one.py") == [True, True]
+    assert graphs("two.py") == [False, False]

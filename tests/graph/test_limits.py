@@ -16,7 +16,8 @@ ODD = [
     "def f(a, /, b, *, c): return a\nf(1, 2, c=3)",
     "class A(*[object], metaclass=type, key=1): pass",
     "lambda: (yield)",
-    "async def f():\n    async with a as b, c as d:\n        async for e in b:\n            yield await e\n        return\n",
+    "async def f():\n    async with a as b, c as d:\n        async for e in b:\n            yield await e\n"
+    "        return\n",
     "async def f():\n    return [x async for x in y if await x]\nf()",
     "try:\n    pass\nexcept* ValueError as e:\n    raise\nelse:\n    pass\nfinally:\n    pass",
     "with (open('a') as a, open('b') as b):\n    pass",
@@ -35,7 +36,8 @@ ODD = [
     "'a' 'b' f'{x}' if b'' rb'c' else 0xFF + 1_000 + 1e400 + 3j",
     "while 0: pass\nelse: pass\nfor _ in []: continue\nelse: pass",
     "import a.b.c, d as e\nfrom . import f\nfrom .g import *\nfrom ...h import i as j",
-    "def f():\n    nonlocal_ = 1\n    def g():\n        nonlocal nonlocal_\n        nonlocal_ += 1\n        return g\n    return g()\nf()",
+    "def f():\n    nonlocal_ = 1\n    def g():\n        nonlocal nonlocal_\n        nonlocal_ += 1\n"
+    "        return g\n    return g()\nf()",
     "class A:\n    x = x\n    def x(self): return self.x\n    x = property(x)\nA().x",
     "x = x.x = x[x] = x",
     "(lambda f: f(f))(lambda f: f(f))",
@@ -64,7 +66,8 @@ ODD = [
     "super().x\nsuper(1, 2).y\nsuper",
     "torch.optim.SGD()\ntorch.optim.SGD(x).step(1, 2)\ntorch.autograd.grad()\ntorch.autograd.backward()",
     "nn.Linear()()\nnn.LSTM()()[0]\nnn.ModuleList(1)[2]\nnn.Parameter()\nVariable()\nnn.Sequential(1, 2)(3)",
-    "torch.utils.checkpoint.checkpoint()\nmap()\nzip()\nenumerate()\nnext()\ngetattr()\nsetattr(1)\nisinstance()\nsuper(1)\nmax()\nsum()",
+    "torch.utils.checkpoint.checkpoint()\nmap()\nzip()\nenumerate()\nnext()\ngetattr()\nsetattr(1)\nisinstance()\n"
+    "super(1)\nmax()\nsum()",
 ]  # fmt: skip
 
 

@@ -134,7 +134,8 @@ ON = [
     "@torch.enable_grad()\ndef f():\n    return w * 2\nwith torch.no_grad():\n    y = f()",
     "@torch.no_grad()\ndef f():\n    with torch.enable_grad():\n        return w * 2\ny = f()",
     "def f():\n    with torch.no_grad():\n        return 1\nf()\ny = w * 2",
-    "def f():\n    with torch.no_grad():\n        raise ValueError\ntry:\n    f()\nexcept ValueError:\n    pass\ny = w * 2",
+    "def f():\n    with torch.no_grad():\n        raise ValueError\ntry:\n    f()\nexcept ValueError:\n    pass\n"
+    "y = w * 2",
     "try:\n    with torch.no_grad():\n        raise ValueError\nexcept ValueError:\n    y = w * 2",
     "for i in range(3):\n    with torch.no_grad():\n        break\ny = w * 2",
     "for i in range(3):\n    with torch.no_grad():\n        continue\ny = w * 2",

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.graph.files import Files
@@ -142,4 +142,4 @@ def line(run: Run, text: str, number: int = 0) -> int:
     return [i for i, content in enumerate(run.file.text.split("\n"), 1) if text in content][number]
 
 
-__all__ = ["PRELUDE", "PurePosixPath", "Run", "deep_recursion", "files_of", "line", "run", "run_functions", "run_tree"]
+__all__ = ["PRELUDE", "Run", "deep_recursion", "files_of", "line", "run", "run_functions", "run_tree"]

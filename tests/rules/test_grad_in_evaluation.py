@@ -196,6 +196,75 @@ def test_a_loop_that_switches_gradients_off_by_the_statement_is_not_wrapped_as_a
     assert "with torch.no_grad():\n        for" not in after
 
 
+def test_results_of_one_loaded_forward_may_be_looked_at_by_their_indices_only(tmp_path: Path) -> None:
+    code = """
+        net.load_state_dict(torch.load("net.pt"))
+        best = net(x).max(1)[1]
+        print(best)
+        """
+    after = mended(tmp_path, found(tmp_path, RULE, START, code))
+    assert "with torch.no_grad():\n    best = net(x).max(1)[1]\nprint(best)" in after
+
+
+# what is handed on
+
+
+HANDED_ON = {
+    "a list that a module calls its data": """
+        class Policy(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.data = []
+                self.layer = nn.Linear(4, 1)
+                self.opt = torch.optim.SGD(self.parameters(), lr=0.1)
+
+            def forward(self, x):
+                return self.layer(x).sigmoid()
+
+            def put(self, item):
+                self.data.append(item)
+
+            def learn(self):
+                self.opt.zero_grad()
+                for reward, prob in self.data[::-1]:
+                    (-torch.log(prob) * reward).mean().backward()
+                self.opt.step()
+                self.data = []
+
+        policy = Policy()
+        for epoch in range(3):
+            for x, _ in batches:
+                policy.put((1.0, policy(x)))
+            policy.learn()
+        """,
+    "a container that cannot be seen": """
+        from elsewhere import Memory
+        memory = Memory()
+        for x, y in batches:
+            memory.put(out=net(x))
+        memory.learn()
+        """,
+    "an item of an object that cannot be seen": """
+        from elsewhere import Memory
+        memory = Memory()
+        for x, y in batches:
+            memory["out"] = net(x)
+        memory.learn()
+        """,
+    "unseen code that learns": """
+        from elsewhere import Trainer
+        trainer = Trainer(net)
+        for x, y in batches:
+            trainer.train_step(net(x), y)
+        """,
+}
+
+
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_what_is_handed_on_with_its_graph_stays(tmp_path: Path, name: str) -> None:
+    assert found(tmp_path, RULE, START, TRAIN, HANDED_ON[name]) == []
+
+
 # volatile
 
 
@@ -286,15 +355,10 @@ ADVICE = {
             opt.step()
             again = F.mse_loss(net(x), y)
         """,
-    "a forward of which only the shape is printed": """
-        for x, y in batches:
-            out = teacher(x)
-            print(out.size())
-        """,
 }
 
 
-@pytest.mark.parametrize("name", ["a teacher whose output is detached", "a function that trains and evaluates", "a forward that nothing reads"])
+@pytest.mark.parametrize("name", ADVICE)
 def test_what_a_person_should_look_at_is_advice(tmp_path: Path, name: str) -> None:
     findings = found(tmp_path, RULE, START, TRAIN, ADVICE[name])
     assert [f.promise for f in findings] == [Promise.ADVICE]
