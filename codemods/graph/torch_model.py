@@ -138,6 +138,9 @@ class TorchModel(Core):
             first = args.get(0, "other")
             if isinstance(first, Tensor):
                 return self.tensor_op(at, name, inputs)
+            if not self.nodes_of(tensor):
+                # the indices forget where they come from: the reading is noted here
+                self.use(tensor, f"method:{name}", at)
             return Tuple((self.tensor_op(at, name, inputs), INDEX))
         if name in ("split", "chunk", "unbind", "tensor_split"):
             piece = self.tensor_op(at, name, [tensor], saves=False)

@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what the arguments ask for, print the tables, and say whether codemod itself came through."""
     options = _options(arguments)
     adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # stops what runs and removes the trees
     tools, missing = find_tools(options.peers)
     sections: dict[str, str] = {}
     well = True
