@@ -15,7 +15,8 @@ from codemods.trees import Project, projects_of
 
 
 class Analysis(NamedTuple):
-    """What was found: ``findings`` in order of path and line, ``skipped`` files, and ``notes`` on where a budget ended."""
+    """What was found: ``findings`` in order of path and line, ``skipped`` files, and ``notes`` on where a budget
+    ended."""
 
     findings: list[Finding]
     skipped: list[Skipped]
@@ -32,8 +33,8 @@ def analyse(
 ) -> Analysis:
     """Find what the selected rules find in ``targets``, looking at the project around them as well.
 
-    ``jobs`` is the number of processes, by default that of the processors. ``overlay`` gives the text of files (by display
-    path) that are not written yet. ``progress`` is called with the number of runs done and of all runs.
+    ``jobs`` is the number of processes, by default that of the processors. ``overlay`` gives the text of files (by
+    display path) that are not written yet. ``progress`` is called with the number of runs done and of all runs.
     """
     rules = selected_rules(options)
     findings: list[Finding] = []
@@ -64,7 +65,8 @@ def selected_rules(options: Options) -> list[Rule]:
 
 
 PARSE_ALL = 4_000_000
-"""Up to this many characters of source, files that concern no rule are parsed too, only to name those that are broken."""
+"""Up to this many characters of source, files that concern no rule are parsed too, only to name those that are
+broken."""
 
 
 def _unparsable(project: Project) -> list[Skipped]:

@@ -26,9 +26,9 @@ class Span(NamedTuple):
 class Promise(enum.Enum):
     """What a rewritten program does compared with the original, strongest first.
 
-    ``exact`` makes the same parameter updates bit for bit; ``equivalent`` does the same mathematics with other rounding;
-    ``repair`` does what was meant where the original raises or grows without bound; ``behaviour`` learns something else
-    than an original that runs; ``advice`` is never applied.
+    ``exact`` makes the same parameter updates bit for bit; ``equivalent`` does the same mathematics with other
+    rounding; ``repair`` does what was meant where the original raises or grows without bound; ``behaviour`` learns
+    something else than an original that runs; ``advice`` is never applied.
     """
 
     EXACT = "exact"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Options:
     """Choices that change what is found or how it is mended.
 
-    ``select`` and ``ignore`` are rule names (an empty ``select`` means every rule that is not opt-in). ``hidden_state`` is
-    auto, reinit or detach; ``total_style`` auto, float, item or detach; ``no_grad_style`` auto, decorator or with.
+    ``select`` and ``ignore`` are rule names (an empty ``select`` means every rule that is not opt-in). ``hidden_state``
+    is auto, reinit or detach; ``total_style`` auto, float, item or detach; ``no_grad_style`` auto, decorator or with.
     """
 
     select: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """Which programs of a tree are simulated, in which processes, and what the rules note of each.
 
 First every file that may matter runs as a script, then every function that none of those runs entered, with arguments
-that cannot be seen. A run is remembered by the texts of the files it loaded: after an edit only what loads the edited file
-runs again.
+that cannot be seen. A run is remembered by the texts of the files it loaded: after an edit only what loads the edited
+file runs again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 SCRIPT_BUDGET = 400_000
 FUNCTION_BUDGET = 250_000
-"""Evaluated syntax nodes that one run may take; chosen so that the largest of some hundred research scripts end well below."""
+"""Evaluated syntax nodes that one run may take; chosen so that the largest of some hundred research scripts end well
+below."""
 
 FUNCTIONS_BUDGET = 20_000_000
 """What all functions together may take that no script reaches: in a library of thousands each gets less."""
@@ -127,7 +128,8 @@ def _concerned(project: Project, rules: list[Rule]) -> list[str]:
 
 
 def _reaching(project: Project, concerned: list[str]) -> list[str]:
-    """Those of the files that are targets, or import one, directly or through others: no other run says anything of them."""
+    """Those of the files that are targets, or import one, directly or through others: no other run says anything of
+    them."""
     targets = {relative for relative, shown in project.display.items() if shown in project.targets}
     if len(targets) == len(project.paths):
         return concerned
@@ -197,6 +199,7 @@ _CONTEXT = re.compile(rb"no_grad|inference_mode|set_grad_enabled")
 
 def _is_script(project: Project, relative: str) -> bool:
     """Whether running a file does more than to define and import."""
+    project.files.trim()
     file = project.files.file(relative)
     return file is not None and any(_acts(statement) for statement in file.tree.body)
 
@@ -218,6 +221,7 @@ def _that_matter(project: Project, concerned: list[str], words: re.Pattern[bytes
     names: set[bytes] = set()
     for relative in concerned:
         raw = project.raw(relative)
+        project.files.trim()
         file = project.files.file(relative) if words.search(raw) else None
         if file is None:
             continue
@@ -251,6 +255,7 @@ def _unreached(
 
     Where gradients are switched off around something that matters, the caller matters too.
     """
+    project.files.trim()
     file = project.files.file(relative)
     if file is None:
         return set()
@@ -310,9 +315,7 @@ class _Workers:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def run(
-        self, jobs: list[Job], progress: Callable[[int, int], None] | None, done: int, total: int
-    ) -> list[Record]:
+    def run(self, jobs: list[Job], progress: Callable[[int, int], None] | None, done: int, total: int) -> list[Record]:
         """The records of ``jobs``, in their order."""
         records: list[Record | None] = [_remembered(self.project, self.names, job) for job in jobs]
         todo = [i for i, record in enumerate(records) if record is None]
@@ -358,6 +361,7 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
     """Simulate one job and note what the rules see."""
     record = Record()
     files = project.files
+    files.trim()
     file = files.file(job.relative)
     record.loaded.add(job.relative)
     if file is None:

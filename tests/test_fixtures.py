@@ -42,5 +42,6 @@ def test_each_rule_has_enough_cases() -> None:
 
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_case_says_why(case: Case) -> None:
-    assert case.about["title"] and case.about["why"]
+    assert case.about["title"]
+    assert case.about["why"]
     assert case.entry in case.before or case.entry.replace("before", "keep") in case.before

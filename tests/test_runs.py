@@ -122,4 +122,3 @@ def test_processes_find_what_one_process_finds(here: Path) -> None:
             {"model.py": MODEL, "evaluation.py": EVALUATION, "main.py": BARE if number % 2 else GUARDED},
         )
     assert found(".", jobs=2) == found(".", jobs=1) != []
-

@@ -9,8 +9,8 @@ from typing import Any
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.core import ITEMS, MAX_DEPTH, MAX_RECURSION, REST
-from codemods.graph.program import ClassInfo, ParsedFile
 from codemods.graph.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
+from codemods.graph.program import ClassInfo, ParsedFile
 from codemods.graph.state import CLEARED, Key, State, written_since
 from codemods.graph.torch_model import TorchModel
 from codemods.graph.trace import Frame, Storing
@@ -45,8 +45,9 @@ from codemods.graph.values import (
     Value,
 )
 
-
-KERNELS = frozenset({"LSTM", "GRU", "MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "Transformer"})
+KERNELS = frozenset(
+    {"LSTM", "GRU", "MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "Transformer"}
+)
 
 
 class Calls(TorchModel):
@@ -123,8 +124,8 @@ class Calls(TorchModel):
         callable_options = [o for o in function.options if not isinstance(o, (Const, Plain))]
         if not callable_options:
             return self.opaque(at, "call", args.all())
-        # one after the other, not on paths of their own: what one does to itself does not touch the others, and a path on
-        # which it did not run would keep what it held before
+        # one after the other, not on paths of their own: what one does to itself does not touch the others, and a path
+        # on which it did not run would keep what it held before
         results = [self.call_value(option, args, at) for option in callable_options]
         result = self._one_of(results)
         assert result is not None
@@ -160,11 +161,7 @@ class Calls(TorchModel):
         """Enter a function of the tree; what it returns on all its paths, joined."""
         definition = function.definition
         caller = self.frame
-        if (
-            self.tired
-            or caller.depth >= MAX_DEPTH
-            or self.active.count(definition) >= MAX_RECURSION
-        ):
+        if self.tired or caller.depth >= MAX_DEPTH or self.active.count(definition) >= MAX_RECURSION:
             if self.tired:
                 self.trace.notes.append(f"{function.file.path}:{definition.lineno}: not entered, the budget is spent")
             for value in args.all():
@@ -195,13 +192,12 @@ class Calls(TorchModel):
         self._bind(function, frame, Arguments(args.call, [*bound, *args.positional], args.keywords, args.more), at)
         if function.grad_mode != "":
             self.s.grad = function.grad_mode  # type: ignore[assignment]
-        elif function.kind != "function" or function.cls is not None:
-            if (
-                function.cls is not None
-                and function.cls.family == "lightning"
-                and getattr(definition, "name", "") in facts.FRAMEWORK_EVALUATION
-            ):
-                self.s.grad = False
+        elif (
+            function.cls is not None
+            and function.cls.family == "lightning"
+            and getattr(definition, "name", "") in facts.FRAMEWORK_EVALUATION
+        ):
+            self.s.grad = False
         frame.grad = self.s.grad
         if key is None:
             result = self._run(frame, definition)
@@ -266,9 +262,13 @@ class Calls(TorchModel):
                 fresh[node] = parents[0]
                 continue
             made = self.node(
-                at, "module" if came_from.layers else "op", [*parents, *came_from.fixed], certain=node.certain, scalar=node.scalar,
+                at,
+                "module" if came_from.layers else "op",
+                [*parents, *came_from.fixed],
+                certain=node.certain,
+                scalar=node.scalar,
                 label=came_from.kernel or node.label,
-            )  # fmt: skip
+            )
             if made is None:
                 return None
             made.shadow = self.shadow_of(args.all())
@@ -537,7 +537,8 @@ class Calls(TorchModel):
                 if name in ("weight", "bias") and receiver.leaf is not None:
                     return Tensor(receiver.leaf if not self.frozen(receiver.leaf) else None)
                 if not receiver.name and receiver.leaf is not None:
-                    # part of a module that cannot be seen: most often a submodule with parameters among the module's own
+                    # part of a module that cannot be seen: most often a submodule with parameters among the module's
+                    # own
                     child = Module(self.new_oid(), "", receiver.leaf)
                     self.s.set((receiver.oid, name), child)
                     return child
@@ -572,8 +573,7 @@ class Calls(TorchModel):
                 if receiver.node is not None:
                     return self.detached(receiver, scalar=receiver.node.scalar)
         if receiver.node is not None:
-            made = self.unknown(name, self.part(at, receiver, name))
-            return made
+            return self.unknown(name, self.part(at, receiver, name))
         member = receiver.members.get(name)
         if member is None:
             member = receiver.members[name] = self.unknown(f"{receiver.origin}.{name}", data=receiver.data)
@@ -770,14 +770,24 @@ class Calls(TorchModel):
         if receiver.module is not None:
             return self.module_method_of_unknown(receiver, name, args, at)
         if name == "backward":
-            if args.positional and receiver.node is None and (self.nodes_of(args.positional[0]) or len(args.positional) == 1 and not _looks_like_gradient(at)):
+            if (
+                args.positional
+                and receiver.node is None
+                and (self.nodes_of(args.positional[0]) or (len(args.positional) == 1 and not _looks_like_gradient(at)))
+            ):
                 return self._wrapped_backward(args, at)
             return self.backward_method(receiver, args, at)
         if name in facts.BACKWARD_METHODS:
             return self._wrapped_backward(args, at)
-        if name in ("eval", "train", "parameters", "named_parameters", "load_state_dict", "named_modules", "requires_grad_") and (
-            receiver.node is None and not receiver.data
-        ):
+        if name in (
+            "eval",
+            "train",
+            "parameters",
+            "named_parameters",
+            "load_state_dict",
+            "named_modules",
+            "requires_grad_",
+        ) and (receiver.node is None and not receiver.data):
             receiver.module = Module(self.new_oid(), "", self.leaf(at, receiver.origin))
             return self.module_method_of_unknown(receiver, name, args, at)
         if name == "step" and receiver.origin.startswith("torch.optim.lr_scheduler"):
@@ -804,7 +814,21 @@ class Calls(TorchModel):
             return DATA
         if name == "requires_grad_":
             return self.tensor_method(Tensor(None), name, args, at)
-        if name in ("cuda", "to", "cpu", "float", "long", "double", "contiguous", "clone", "half", "int", "byte", "bool", "type"):
+        if name in (
+            "cuda",
+            "to",
+            "cpu",
+            "float",
+            "long",
+            "double",
+            "contiguous",
+            "clone",
+            "half",
+            "int",
+            "byte",
+            "bool",
+            "type",
+        ):
             if name in ("cuda", "to", "cpu"):
                 return receiver
             return Tensor(None, shadow=receiver.shadow) if receiver.shadow else DATA
@@ -814,7 +838,11 @@ class Calls(TorchModel):
             values = args.positional
             return values[0] if len(values) == 1 else Tuple(tuple(values))
         if name in ("get", "pop", "setdefault"):
-            return self._unknown_attribute(receiver, f"[{name}]", at) if not args.positional[1:] else self.opaque(at, name, args.all())
+            return (
+                self._unknown_attribute(receiver, f"[{name}]", at)
+                if not args.positional[1:]
+                else self.opaque(at, name, args.all())
+            )
         if name in ("append", "add", "put", "push", "store", "update", "extend", "insert", "appendleft"):
             self._store_in_unknown(receiver, name, args, at)
         elif not receiver.data:
@@ -833,9 +861,7 @@ class Calls(TorchModel):
                 node.uses.append((f"stored-unseen:{name}", self.place(at)))
         for i, value in enumerate(args.positional):
             if self.nodes_of(value) and isinstance(at, ast.Call) and i < len(at.args):
-                self.trace.storings.append(
-                    Storing(self.place(at), receiver, at.args[i], value, name, self.s.grad)
-                )
+                self.trace.storings.append(Storing(self.place(at), receiver, at.args[i], value, name, self.s.grad))
 
     def module_method_of_unknown(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of something that behaves like a module: itself where a module would return itself."""
@@ -874,13 +900,22 @@ class Calls(TorchModel):
             result = self._one_of(found)
             return result if result is not None else self.lost()
         if isinstance(container, Tuple):
-            if isinstance(key, Const) and isinstance(key.value, int) and -len(container.items) <= key.value < len(container.items):
+            if (
+                isinstance(key, Const)
+                and isinstance(key.value, int)
+                and -len(container.items) <= key.value < len(container.items)
+            ):
                 return container.items[key.value]
             return self._one_of(list(container.items)) or self.lost()
         if isinstance(container, (Sequence, Module)) and not (isinstance(container, Module) and not container.name):
             items = self.s.get((container.oid, ITEMS)) or ()
             rest = self.s.get((container.oid, REST))
-            if isinstance(key, Const) and isinstance(key.value, int) and -len(items) <= key.value < len(items) and rest is None:
+            if (
+                isinstance(key, Const)
+                and isinstance(key.value, int)
+                and -len(items) <= key.value < len(items)
+                and rest is None
+            ):
                 value = items[key.value]
             else:
                 value = self._one_of([*items, *([rest] if rest is not None else [])])
@@ -976,9 +1011,17 @@ class Calls(TorchModel):
         parts = tuple(self.parts_of(expression)) if nodes else ()
         self.trace.storings.append(
             Storing(
-                self.place(at), container, expression, value, method, self.s.grad, nodes, held, parts,
+                self.place(at),
+                container,
+                expression,
+                value,
+                method,
+                self.s.grad,
+                nodes,
+                held,
+                parts,
                 self.born.get(getattr(container, "oid", 0), self.clock),
-            )  # fmt: skip
+            )
         )
 
     def note_element(self, target: ast.Subscript, expression: ast.expr | None, value: Value, changed: Tensor) -> None:
@@ -987,13 +1030,22 @@ class Calls(TorchModel):
         if expression is not None and nodes and changed.node is not None:
             self.trace.storings.append(
                 Storing(
-                    self.place(target), changed, expression, value, "element", self.s.grad, nodes, (changed.node,),
-                    tuple(self.parts_of(expression)), self.clock,
+                    self.place(target),
+                    changed,
+                    expression,
+                    value,
+                    "element",
+                    self.s.grad,
+                    nodes,
+                    (changed.node,),
+                    tuple(self.parts_of(expression)),
+                    self.clock,
                 )
-            )  # fmt: skip
+            )
 
     def parts_of(self, expression: ast.expr) -> list[tuple[ast.expr, Value]]:
-        """The smallest expressions in ``expression`` that carry a graph into it, as evaluated last, and their values."""
+        """The smallest expressions in ``expression`` that carry a graph into it, as evaluated last, and their
+        values."""
         if isinstance(expression, (ast.Tuple, ast.List)):
             return [part for inner in expression.elts for part in self.parts_of(inner)]
         if isinstance(expression, ast.Dict):
@@ -1060,7 +1112,9 @@ class Calls(TorchModel):
                 return self._mapping_view(container, name)
             if name in ("get", "setdefault", "pop"):
                 cell = ("key", given[0].value) if given and isinstance(given[0], Const) else None
-                stored = self.s.get((container.oid, cell)) if cell is not None else self._one_of(self.elements(container))
+                stored = (
+                    self.s.get((container.oid, cell)) if cell is not None else self._one_of(self.elements(container))
+                )
                 default = given[1] if len(given) > 1 else NONE
                 if name == "pop" and cell is not None:
                     self.s.delete((container.oid, cell))
@@ -1337,7 +1391,8 @@ def _yields(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _looks_like_gradient(at: ast.AST) -> bool:
-    """``x.backward(torch.ones(...))`` or ``x.backward(grad)`` on something unseen, rather than ``engine.backward(loss)``."""
+    """``x.backward(torch.ones(...))`` or ``x.backward(grad)`` on something unseen, rather than
+    ``engine.backward(loss)``."""
     if not isinstance(at, ast.Call) or not at.args:
         return False
     given = at.args[0]

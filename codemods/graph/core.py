@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from codemods.graph.arguments import Arguments
-from codemods.graph.program import ClassInfo, ParsedFile
 from codemods.graph.memo import Memo
+from codemods.graph.program import ClassInfo, ParsedFile
 from codemods.graph.state import FROZEN, Key, State, merge
 from codemods.graph.trace import Forward, Frame, Mark, Place, Reading, Step, Trace, Walk
 from codemods.graph.values import (
@@ -54,8 +54,8 @@ class BudgetEnded(Exception):
 class Core:
     """State, trace and identities of one simulated run.
 
-    ``budget`` is the number of evaluated syntax nodes that a run may take. From two thirds of it on, calls are no longer
-    entered; at its end the run stops and its trace is marked incomplete.
+    ``budget`` is the number of evaluated syntax nodes that a run may take. From two thirds of it on, calls are no
+    longer entered; at its end the run stops and its trace is marked incomplete.
     """
 
     def __init__(self, budget: int = 150_000) -> None:
@@ -246,9 +246,14 @@ class Core:
         if value.node is None:
             return None
         return Node(
-            self.tick(), "part", (value.node,), self.place(at), saves=False,
-            certain=isinstance(value, Tensor) and value.node.certain, label=label,
-        )  # fmt: skip
+            self.tick(),
+            "part",
+            (value.node,),
+            self.place(at),
+            saves=False,
+            certain=isinstance(value, Tensor) and value.node.certain,
+            label=label,
+        )
 
     def parents_of(self, values: Iterable[Value]) -> list[Node]:
         """What an operation on ``values`` depends on; a value that has a history on some paths only, by a phi."""
@@ -345,8 +350,7 @@ class Core:
             value = self.s.get((owner.oid, name))
             if isinstance(value, Value):
                 yield value
-        for item in self.s.get((owner.oid, ITEMS)) or ():
-            yield item
+        yield from self.s.get((owner.oid, ITEMS)) or ()
         rest = self.s.get((owner.oid, REST))
         if isinstance(rest, Value):
             yield rest
@@ -434,9 +438,12 @@ class Core:
 
     @staticmethod
     def _prove_source(node: Node) -> None:
-        """Where a graph can only have come from one input, that one is proven with it: a loss that is scaled or divided."""
-        while node.kind == "op" and len(node.parents) == 1 and (
-            node.label in ("scale", "neg") or node.label.endswith(":number")
+        """Where a graph can only have come from one input, that one is proven with it: a loss that is scaled or
+        divided."""
+        while (
+            node.kind == "op"
+            and len(node.parents) == 1
+            and (node.label in ("scale", "neg") or node.label.endswith(":number"))
         ):
             parent = node.parents[0]
             parent.certain = True
@@ -485,7 +492,8 @@ class Core:
             node.stores.append((carrier, self.place(at)))
 
     def read(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
-        """Record that a carrier was read that holds nodes which a backward has been through, or may be in a later step."""
+        """Record that a carrier was read that holds nodes which a backward has been through, or may be in a later
+        step."""
         nodes = self.nodes_of(value)
         if not nodes or value is None:
             return
@@ -494,9 +502,9 @@ class Core:
                 node.stale_reads.append((carrier, self.place(at)))
         containers = self.containers_in(value)
         walked = self.trace.walks[-1].place.clock if self.trace.walks else -1
-        if containers or carrier.kind in ("attribute", "element") or any(n.birth < walked for n in nodes):
-            if not all(n.leaf for n in nodes):
-                self.trace.readings.append(Reading(carrier, self.place(at), value, tuple(nodes), containers))
+        outlives = containers or carrier.kind in ("attribute", "element") or any(n.birth < walked for n in nodes)
+        if outlives and not all(n.leaf for n in nodes):
+            self.trace.readings.append(Reading(carrier, self.place(at), value, tuple(nodes), containers))
 
     def containers_in(self, value: Value, depth: int = 0) -> frozenset[int]:
         """The identities of the lists and dicts in a value, itself among them."""
@@ -540,9 +548,14 @@ class Core:
         if len(unique) == 1 and certain:
             return unique[0]
         made = Node(
-            self.tick(), "phi", tuple(unique), self.place(self.frame.statement or ast.Pass()), saves=False,
-            certain=certain and all(n.certain for n in unique), scalar=all(n.scalar for n in unique),
-        )  # fmt: skip
+            self.tick(),
+            "phi",
+            tuple(unique),
+            self.place(self.frame.statement or ast.Pass()),
+            saves=False,
+            certain=certain and all(n.certain for n in unique),
+            scalar=all(n.scalar for n in unique),
+        )
         self.trace.nodes.append(made)
         return made
 

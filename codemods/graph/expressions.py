@@ -6,7 +6,6 @@ import ast
 import operator
 from collections.abc import Callable
 from typing import Any, ClassVar
-from typing import Any
 
 from codemods.graph.arguments import Arguments
 from codemods.graph.calls import Calls
@@ -93,9 +92,11 @@ class Expressions(Calls):
 
     def _note_plain(self, e: ast.expr, value: Value) -> None:
         kind = value.__class__
-        if kind is Const or kind is Plain:
-            self.trace.plain.add(e)
-        elif kind is Join and any(isinstance(option, (Const, Plain)) for option in self.options(value)):
+        if (
+            kind is Const
+            or kind is Plain
+            or (kind is Join and any(isinstance(option, (Const, Plain)) for option in self.options(value)))
+        ):
             self.trace.plain.add(e)
 
     def _eval_Starred(self, e: ast.Starred) -> Value:
@@ -243,7 +244,8 @@ class Expressions(Calls):
     def binary(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
         """An arithmetic operation."""
         if name == "Mod" and (
-            (isinstance(left, Const) and isinstance(left.value, str)) or (isinstance(left, Plain) and left.kind == "text")
+            (isinstance(left, Const) and isinstance(left.value, str))
+            or (isinstance(left, Plain) and left.kind == "text")
         ):
             self.use(right, "format", at)
             return TEXT
@@ -328,9 +330,7 @@ class Expressions(Calls):
             elif isinstance(left, Join):
                 kinds = {isinstance(o, Const) and o.value is None for o in left.options}
                 answer = None if len(kinds) > 1 or any(isinstance(o, Unknown) for o in left.options) else kinds.pop()
-            elif not isinstance(left, Unknown):
-                answer = False
-            elif left.node is not None or left.module is not None:
+            elif not isinstance(left, Unknown) or left.node is not None or left.module is not None:
                 answer = False
         elif isinstance(left, Const) and isinstance(right, Const):
             answer = left.value is right.value
@@ -429,18 +429,18 @@ class Expressions(Calls):
     def _in_place(self, function: ast.Attribute, receiver: Value, args: Arguments, result: Value) -> None:
         """``x.add_(y)`` gives the name a new node; ``h.detach_()`` takes it away."""
         name = function.attr
-        if not name.endswith("_") or name.startswith("_") or name in ("requires_grad_",) and self.nodes_of(receiver):
+        if not name.endswith("_") or name.startswith("_") or (name in ("requires_grad_",) and self.nodes_of(receiver)):
             return
         if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
             self.replace_everywhere(receiver, result)
-        if isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):
-            if isinstance(function.value, ast.Name | ast.Attribute | ast.Subscript):
-                target = function.value
-                if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
-                    if target.attr == "data":
-                        self.mark("data-written", function)
-                    return
-                self.assign(target, result, None)
+        target = function.value
+        if not isinstance(receiver, (Tensor, Unknown)) or not isinstance(result, Tensor):
+            return
+        if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
+            if target.attr == "data":
+                self.mark("data-written", function)
+        elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+            self.assign(target, result, None)
 
     # comprehensions
 

@@ -25,15 +25,15 @@ MODULES_WITH_PARAMETERS = _words(
 
 MODULES_WITHOUT_PARAMETERS = _words(
     """
-    ReLU ReLU6 LeakyReLU ELU SELU CELU GELU SiLU Mish Sigmoid Tanh Softmax LogSoftmax Softmax2d Softplus Softsign Softmin
-    Hardtanh Hardsigmoid Hardswish Hardshrink Softshrink Tanhshrink LogSigmoid Threshold GLU Identity Dropout Dropout1d
-    Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d
-    AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d
-    MaxUnpool1d MaxUnpool2d MaxUnpool3d LPPool1d LPPool2d FractionalMaxPool2d Upsample UpsamplingNearest2d
-    UpsamplingBilinear2d PixelShuffle PixelUnshuffle ChannelShuffle Flatten Unflatten Fold Unfold ZeroPad1d ZeroPad2d
-    ZeroPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d
-    ReplicationPad2d ReplicationPad3d CosineSimilarity PairwiseDistance InstanceNorm1d InstanceNorm2d InstanceNorm3d
-    LocalResponseNorm
+    ReLU ReLU6 LeakyReLU ELU SELU CELU GELU SiLU Mish Sigmoid Tanh Softmax LogSoftmax Softmax2d Softplus Softsign
+    Softmin Hardtanh Hardsigmoid Hardswish Hardshrink Softshrink Tanhshrink LogSigmoid Threshold GLU Identity Dropout
+    Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d
+    AvgPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
+    AdaptiveMaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d LPPool1d LPPool2d FractionalMaxPool2d Upsample
+    UpsamplingNearest2d UpsamplingBilinear2d PixelShuffle PixelUnshuffle ChannelShuffle Flatten Unflatten Fold Unfold
+    ZeroPad1d ZeroPad2d ZeroPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d ReflectionPad2d
+    ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d CosineSimilarity PairwiseDistance InstanceNorm1d
+    InstanceNorm2d InstanceNorm3d LocalResponseNorm
     """
 )
 """Classes of ``torch.nn`` without parameters in their default form (docs: torch.nn)."""
@@ -104,14 +104,16 @@ FACTORIES = _words(
 )
 """Make fresh tensors without history (docs); ``requires_grad=True`` makes a leaf."""
 
-RANDOM_FACTORIES = _words("rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson")
+RANDOM_FACTORIES = _words(
+    "rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson"
+)
 
 SAVES_NOTHING = _words(
     """
-    add sub rsub neg sum mean cat concat concatenate stack hstack vstack view view_as reshape reshape_as transpose permute
-    t mT T squeeze unsqueeze expand expand_as repeat contiguous flatten unflatten clone to cpu cuda float double half
-    bfloat16 type type_as split chunk unbind narrow select movedim swapaxes flip roll real imag unfold diagonal tile
-    broadcast_to index_select add_ sub_ squeeze_ unsqueeze_ unbind tensor_split ravel view_as_real view_as_complex
+    add sub rsub neg sum mean cat concat concatenate stack hstack vstack view view_as reshape reshape_as transpose
+    permute t mT T squeeze unsqueeze expand expand_as repeat contiguous flatten unflatten clone to cpu cuda float double
+    half bfloat16 type type_as split chunk unbind narrow select movedim swapaxes flip roll real imag unfold diagonal
+    tile broadcast_to index_select add_ sub_ squeeze_ unsqueeze_ unbind tensor_split ravel view_as_real view_as_complex
     """
 )
 """Operations whose backward needs no saved tensor (derivatives; "add, sum, cat, view, stack save nothing": ran)."""
@@ -132,7 +134,8 @@ MODULE_EVIDENCE = _words(
     named_children requires_grad_ register_forward_hook register_parameter register_buffer
     """
 )
-"""Calls that only an ``nn.Module`` (or something that behaves like one) has together with being called itself (docs)."""
+"""Calls that only an ``nn.Module`` (or something that behaves like one) has together with being called itself
+(docs)."""
 
 TRANSPARENT_WRAPPERS = _words(
     """
@@ -146,10 +149,18 @@ TRANSPARENT_WRAPPERS = _words(
 )
 """Calls that return their module, possibly wrapped; its forward builds the same graph."""
 
-GRAD_OFF = _words("torch.no_grad torch.inference_mode torch.autograd.no_grad torch.autograd.grad_mode.no_grad torch.autograd.inference_mode")
+GRAD_OFF = _words(
+    """
+    torch.no_grad torch.inference_mode torch.autograd.no_grad torch.autograd.grad_mode.no_grad
+    torch.autograd.inference_mode
+    """
+)
 GRAD_ON = _words("torch.enable_grad torch.autograd.enable_grad torch.autograd.grad_mode.enable_grad")
 GRAD_SWITCH = _words(
-    "torch.set_grad_enabled torch.autograd.set_grad_enabled torch.autograd.grad_mode.set_grad_enabled torch._C._set_grad_enabled"
+    """
+    torch.set_grad_enabled torch.autograd.set_grad_enabled torch.autograd.grad_mode.set_grad_enabled
+    torch._C._set_grad_enabled
+    """
 )
 """What switches recording off and on (docs: torch.autograd.grad_mode)."""
 
@@ -164,14 +175,15 @@ FUNCTIONAL_GRADIENTS = (
 )
 
 BACKWARD_METHODS = _words("backward manual_backward backward_step optimize_step backward_and_step")
-"""Methods of wrappers (GradScaler, accelerate, DeepSpeed, Lightning, Fabric) that back-propagate their argument (docs)."""
+"""Methods of wrappers (GradScaler, accelerate, DeepSpeed, Lightning, Fabric) that back-propagate their argument
+(docs)."""
 
 NUMERIC_LIBRARIES = _words(
     """
-    numpy math random os sys time json pickle cv2 PIL scipy sklearn pandas logging argparse matplotlib pathlib glob shutil
-    csv re string datetime copyreg skimage nltk h5py yaml tensorboard tensorboardX wandb visdom tqdm gym gymnasium
-    itertools collections functools subprocess warnings platform io gc heapq bisect operator seaborn imageio lmdb
-    librosa soundfile networkx psutil gzip zipfile tarfile tempfile inspect types dataclasses typing statistics
+    numpy math random os sys time json pickle cv2 PIL scipy sklearn pandas logging argparse matplotlib pathlib glob
+    shutil csv re string datetime copyreg skimage nltk h5py yaml tensorboard tensorboardX wandb visdom tqdm gym
+    gymnasium itertools collections functools subprocess warnings platform io gc heapq bisect operator seaborn imageio
+    lmdb librosa soundfile networkx psutil gzip zipfile tarfile tempfile inspect types dataclasses typing statistics
     configparser hashlib uuid socket struct decimal fractions numbers enum abc signal threading multiprocessing queue
     sacred hydra omegaconf mlflow comet_ml neptune boto3 requests tensorflow
     """
@@ -187,7 +199,10 @@ DATA_LIBRARIES = _words(
 """Those among them whose results are data or settings through and through, never a container of tensors."""
 
 MODEL_LIBRARIES = _words(
-    "torchvision.models timm.create_model pretrainedmodels segmentation_models_pytorch efficientnet_pytorch torch.hub.load"
+    """
+    torchvision.models timm.create_model pretrainedmodels segmentation_models_pytorch efficientnet_pytorch
+    torch.hub.load
+    """
 )
 """Calls below these names return modules (their docs)."""
 

@@ -31,8 +31,16 @@ class Files:
             )
         return self.parsed[relative]
 
+    def trim(self, characters: int = 6_000_000) -> None:
+        """Forget what is parsed and loaded, if that is more source than ``characters``: memory stays bounded in large
+        trees. Not while a run goes on, which knows functions by their syntax nodes."""
+        if sum(len(file.text) for file in self.parsed.values() if file is not None) > characters:
+            self.parsed = {}
+            self.modules = Modules()
+
     def import_module(self, module: str, importer: ParsedFile) -> str | None:
-        """What ``import module`` means in ``importer``: a file, a folder (with ``/`` behind it), None outside the tree."""
+        """What ``import module`` means in ``importer``: a file, a folder (with ``/`` behind it), None outside the
+        tree."""
         return self.tree.resolve(module, importer.relative)
 
     def import_relative(self, module: str | None, level: int, importer: ParsedFile) -> str | None:

@@ -1,8 +1,8 @@
 """Statements, modules and roots: the simulated engine as a whole.
 
 A :class:`Machine` runs one root (a script, or a function that nothing in the tree calls) over symbols and leaves a
-:class:`~codemods.graph.trace.Trace` behind. Branches are run both ways and joined, loops for two turns, so that what one
-turn leaves for the next shows by itself. Nothing of the code is executed or imported.
+:class:`~codemods.graph.trace.Trace` behind. Branches are run both ways and joined, loops for two turns, so that what
+one turn leaves for the next shows by itself. Nothing of the code is executed or imported.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ from codemods.graph.values import (
 _BUILTINS = frozenset(dir(builtins))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LOAD_BUDGET = 60_000
+_ROOTS = 4
+"""How many functions of a file may spend all of their budget; research code stays below a fifth of that."""
 NEVER_OF_THE_TREE = frozenset({"torch", "torchvision", "numpy", "__future__", "typing"})
 """What these names mean is known, also in a tree that holds a copy of them."""
 
@@ -120,8 +122,10 @@ class Machine(Expressions):
         """Run functions of a file that nothing in the tree calls, with arguments that cannot be seen, twice each.
 
         A trace for each function, and one for the methods of each class: they share an object. Each has the budget for
-        itself. A function that another one of them turns out to call is left out if the other one's turn comes first.
+        itself, and all together that of a few. A function that another one of them turns out to call is left out if the
+        other one's turn comes first.
         """
+        left = _ROOTS * self.budget
         self.trace = Trace(file.path)
         frame = Frame(self._load(file), file, None, None, 0)
         frame.module_globals = frame.fid
@@ -137,6 +141,11 @@ class Machine(Expressions):
             frame.loops, frame.statement = [], None
             self._guard(lambda s=statement, w=inside: self._run_wanted(frame, s, w))  # type: ignore[misc]
             traces[statement] = self.trace
+            left -= self.spent
+            if left < 0:
+                line = getattr(statement, "lineno", 0)
+                self.trace.notes.append(f"{file.path}:{line}: the budget of this file's functions ended here")
+                break
         return [traces[statement] for statement in file.tree.body if statement in traces]
 
     def _guard(self, run: Callable[[], object]) -> None:
@@ -207,7 +216,11 @@ class Machine(Expressions):
             ):
                 name = node.func.value.attr
                 value = self.s.get((receiver.oid, name))
-                if isinstance(value, Unknown) and value.module is None and node.func.attr in ("eval", "train", "parameters"):
+                if (
+                    isinstance(value, Unknown)
+                    and value.module is None
+                    and node.func.attr in ("eval", "train", "parameters")
+                ):
                     value.module = Module(self.new_oid(), "", self.leaf(node, name))
 
     def _run_root(self, function: Function, receiver: Value | None, at: ast.AST, turns: int = 2) -> None:
@@ -398,9 +411,16 @@ class Machine(Expressions):
         if name == "Add":
             self.trace.accumulations.append(
                 Accumulation(
-                    self.place(s), s.target, s.value, old, added, value, self.carrier(s.target), self.s.grad,
+                    self.place(s),
+                    s.target,
+                    s.value,
+                    old,
+                    added,
+                    value,
+                    self.carrier(s.target),
+                    self.s.grad,
                     tuple(self.parts_of(s.value)),
-                )  # fmt: skip
+                )
             )
         self.assign(s.target, value, None)
 
@@ -436,7 +456,9 @@ class Machine(Expressions):
             leaf = self.leaf(target, "input")
             # an argument may be attached already: then nothing changes
             leaf.shadow = owner.shadow
-            self.assign(target.value, Tensor(leaf, isinstance(owner, Tensor) and owner.scalar, shadow=leaf.shadow), None)
+            self.assign(
+                target.value, Tensor(leaf, isinstance(owner, Tensor) and owner.scalar, shadow=leaf.shadow), None
+            )
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value, value_expr: ast.expr | None) -> None:
         count = len(target.elts)
@@ -452,7 +474,11 @@ class Machine(Expressions):
         items: list[Value] | None = None
         if isinstance(value, Tuple):
             items = list(value.items)
-        elif isinstance(value, Sequence) and self.s.get((value.oid, REST)) is None and value.kind not in ("turns", "generator"):
+        elif (
+            isinstance(value, Sequence)
+            and self.s.get((value.oid, REST)) is None
+            and value.kind not in ("turns", "generator")
+        ):
             items = list(self.s.get((value.oid, ITEMS)) or ())
         elif isinstance(value, Join):
             per_option = [
@@ -582,7 +608,11 @@ class Machine(Expressions):
             return
         negated = False
         subject: ast.expr = test
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+        if (
+            isinstance(test, ast.Compare)
+            and len(test.ops) == 1
+            and isinstance(test.ops[0], (ast.Is, ast.IsNot, ast.Eq, ast.NotEq))
+        ):
             comparator = test.comparators[0]
             if not (isinstance(comparator, ast.Constant) and comparator.value is None):
                 return
@@ -631,7 +661,7 @@ class Machine(Expressions):
         values = self.iterate(self.evaluate(s.iter), s.iter)
         self._loop(s, values, lambda value: self.assign(s.target, value, None))
 
-    _do_AsyncFor = _do_For
+    _do_AsyncFor = _do_For  # noqa: N815
 
     def _do_While(self, s: ast.While) -> None:
         test = self.evaluate(s.test)
@@ -718,7 +748,7 @@ class Machine(Expressions):
             for state in states[count:]:
                 state.grad = saved
 
-    _do_AsyncWith = _do_With
+    _do_AsyncWith = _do_With  # noqa: N815
 
     def _enter(self, item: ast.withitem, exits: list[Callable[[], None]]) -> None:
         value = self.evaluate(item.context_expr)
@@ -803,7 +833,7 @@ class Machine(Expressions):
             self.execute(s.finalbody)
             self.dead = self.dead or was_dead
 
-    _do_TryStar = _do_Try
+    _do_TryStar = _do_Try  # noqa: N815
 
     def _do_Match(self, s: ast.Match) -> None:
         subject = self.evaluate(s.subject)
@@ -883,7 +913,7 @@ class Machine(Expressions):
     def _do_FunctionDef(self, s: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.store_name(s.name, self._decorate(s, self.define_function(s)), s)
 
-    _do_AsyncFunctionDef = _do_FunctionDef
+    _do_AsyncFunctionDef = _do_FunctionDef  # noqa: N815
 
     def _decorate(self, s: ast.FunctionDef | ast.AsyncFunctionDef, value: Value) -> Value:
         for expression in reversed(s.decorator_list):
@@ -969,7 +999,9 @@ class Machine(Expressions):
             self.store_name(top, self._module_value(top), s)
 
     def _module_value(self, name: str) -> Value:
-        found = None if name.partition(".")[0] in NEVER_OF_THE_TREE else self.importer.import_module(name, self.frame.file)
+        found = (
+            None if name.partition(".")[0] in NEVER_OF_THE_TREE else self.importer.import_module(name, self.frame.file)
+        )
         return Library(name) if found is None else TreeModule(found)
 
     def _load(self, file: ParsedFile) -> int:
@@ -981,8 +1013,26 @@ class Machine(Expressions):
         if known is not None:
             self.looked_at |= modules.needs.get(key, set())
             return known
-        names = ("s", "trace", "frame", "dead", "spent", "budget", "active", "memos", "raises_here", "narrowed",
-                 "returns", "breaks", "continues", "raises", "looked_at", "written", "entering_root", "unknowns")  # fmt: skip
+        names = (
+            "s",
+            "trace",
+            "frame",
+            "dead",
+            "spent",
+            "budget",
+            "active",
+            "memos",
+            "raises_here",
+            "narrowed",
+            "returns",
+            "breaks",
+            "continues",
+            "raises",
+            "looked_at",
+            "written",
+            "entering_root",
+            "unknowns",
+        )
         saved = {name: getattr(self, name) for name in names}
         self.s = State.empty(modules.cells)
         self.trace = Trace(file.path)
@@ -1191,7 +1241,16 @@ def _family(s: ast.ClassDef, bases: tuple[Value, ...]) -> str:
                 return "optimizer"
             if path.endswith("LightningModule"):
                 return "lightning"
-            if path.split(".")[0] in ("builtins", "abc", "typing", "enum", "collections", "threading", "unittest", "argparse"):
+            if path.split(".")[0] in (
+                "builtins",
+                "abc",
+                "typing",
+                "enum",
+                "collections",
+                "threading",
+                "unittest",
+                "argparse",
+            ):
                 continue
             family = "external"
         elif isinstance(base, Unknown):

@@ -86,7 +86,8 @@ class ClassInfo:
     factories: dict[str, Value] = field(default_factory=dict)
     """What makes the fields of a dataclass that are not given."""
     family: str = "plain"
-    """plain, module, lightning, function (autograd.Function), optimizer, dataset, or external: a base that cannot be seen"""
+    """plain, module, lightning, function (autograd.Function), optimizer, dataset, or external: a base that cannot be
+    seen"""
 
     def mro(self) -> list[ClassInfo]:
         """The classes of the tree that attributes are looked up in, in order (depth first, each once)."""
@@ -146,7 +147,8 @@ class Tree:
                 parent = parent.parent
 
     def resolve(self, module: str, importer: PurePosixPath) -> str | None:
-        """The path below the root of what ``import module`` means in ``importer``: a file, or a folder with ``/`` behind it.
+        """The path below the root of what ``import module`` means in ``importer``: a file, or a folder with ``/``
+        behind it.
 
         Folders are tried from the importer's own up to the root, as a script's folder, a package's root or
         ``PYTHONPATH`` would make them; the nearest wins.

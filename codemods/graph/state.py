@@ -27,8 +27,9 @@ class Log:
 class State:
     """What every variable, attribute and element holds at one point of one path.
 
-    ``grad`` tells whether operations are recorded: True, False, or None where paths disagree. Where ``reads`` is a dict, it
-    takes the first content that was read of each cell. ``base`` holds what cells contain that were never written here.
+    ``grad`` tells whether operations are recorded: True, False, or None where paths disagree. Where ``reads`` is a
+    dict, it takes the first content that was read of each cell. ``base`` holds what cells contain that were never
+    written here.
     """
 
     __slots__ = ("base", "cells", "grad", "log", "reads")

@@ -46,7 +46,8 @@ _ALIASES = {
 
 
 def canonical(path: str) -> str:
-    """The public name of something that ``path`` names, e.g. ``torch.nn.modules.loss.MSELoss`` -> ``torch.nn.MSELoss``."""
+    """The public name of something that ``path`` names, e.g. ``torch.nn.modules.loss.MSELoss`` ->
+    ``torch.nn.MSELoss``."""
     if not path.startswith("torch."):
         return path
     if path.startswith("torch.nn.modules."):
@@ -172,8 +173,15 @@ class TorchModel(Core):
         if not isinstance(at, ast.Call):
             return NONE
         gradient = args.get(0, "gradient")
-        self._walk_with(at, [value], args, "backward", retain_at=1, create_at=2,
-                        with_gradient=gradient is not None and not self._is_none(gradient))  # fmt: skip
+        self._walk_with(
+            at,
+            [value],
+            args,
+            "backward",
+            retain_at=1,
+            create_at=2,
+            with_gradient=gradient is not None and not self._is_none(gradient),
+        )
         return NONE
 
     @staticmethod
@@ -209,9 +217,7 @@ class TorchModel(Core):
         creates: bool | None = False if create is None else (self.truth(create) if isinstance(create, Const) else None)
         if args.more:
             retains = None
-        self.walk(
-            at, values, kind, retains=retains, creates=creates, argument=argument, with_gradient=with_gradient
-        )
+        self.walk(at, values, kind, retains=retains, creates=creates, argument=argument, with_gradient=with_gradient)
 
     @staticmethod
     def _literal(call: ast.Call, argument: str | int) -> bool:
@@ -257,8 +263,15 @@ class TorchModel(Core):
         if path in facts.BACKWARD_FUNCTIONS and isinstance(at, ast.Call):
             tensors = args.get(0, "tensors")
             gradients = args.get(1, "grad_tensors")
-            self._walk_with(at, self._flat(tensors), args, "backward", retain_at=2, create_at=3,
-                            with_gradient=gradients is not None and not self._is_none(gradients))  # fmt: skip
+            self._walk_with(
+                at,
+                self._flat(tensors),
+                args,
+                "backward",
+                retain_at=2,
+                create_at=3,
+                with_gradient=gradients is not None and not self._is_none(gradients),
+            )
             return NONE
         if path in facts.GRAD_FUNCTIONS and isinstance(at, ast.Call):
             return self._autograd_grad(args, at)
@@ -289,7 +302,7 @@ class TorchModel(Core):
             return args.all()[0] if args.all() else NONE
         if head == "torch.nn" or head == "torch.nn.modules":
             return self.make_module(last, args, at)
-        if path.startswith("torch.optim.lr_scheduler.") or path.startswith("torch.optim.swa_utils"):
+        if path.startswith(("torch.optim.lr_scheduler.", "torch.optim.swa_utils")):
             return self.unknown(path)
         if head == "torch.optim":
             return self.make_optimizer(args, at)
@@ -396,21 +409,49 @@ class TorchModel(Core):
         if name in ("tensor",):
             for value in args.all():
                 self.use(value, "detach", at)
-            return self.fresh_tensor(args, at, scalar=bool(args.positional) and isinstance(args.positional[0], (Const, Plain)))
+            return self.fresh_tensor(
+                args, at, scalar=bool(args.positional) and isinstance(args.positional[0], (Const, Plain))
+            )
         if name in ("load",):
             return self.unknown("torch.load")
         if name in facts.FACTORIES:
-            return self.fresh_tensor(args, at, index=name in ("LongTensor", "IntTensor", "ByteTensor", "BoolTensor", "randint", "randperm"))
+            return self.fresh_tensor(
+                args, at, index=name in ("LongTensor", "IntTensor", "ByteTensor", "BoolTensor", "randint", "randperm")
+            )
         if name in facts.WITHOUT_GRADIENT:
             for value in args.all():
                 self.use(value, f"torch.{name}", at)
             return INDEX
         if name in facts.DETACHING:
             return DATA
-        if name in ("is_tensor", "is_floating_point", "manual_seed", "device", "numel", "save", "equal", "set_default_dtype",
-                    "get_rng_state", "set_rng_state", "typename", "set_printoptions", "set_num_threads", "is_available",
-                    "synchronize", "empty_cache", "set_device", "device_count", "memory_allocated", "current_device",
-                    "set_default_tensor_type", "finfo", "iinfo", "Generator", "Size", "max_memory_allocated"):  # fmt: skip
+        if name in (
+            "is_tensor",
+            "is_floating_point",
+            "manual_seed",
+            "device",
+            "numel",
+            "save",
+            "equal",
+            "set_default_dtype",
+            "get_rng_state",
+            "set_rng_state",
+            "typename",
+            "set_printoptions",
+            "set_num_threads",
+            "is_available",
+            "synchronize",
+            "empty_cache",
+            "set_device",
+            "device_count",
+            "memory_allocated",
+            "current_device",
+            "set_default_tensor_type",
+            "finfo",
+            "iinfo",
+            "Generator",
+            "Size",
+            "max_memory_allocated",
+        ):
             if name in ("is_tensor", "equal", "numel", "save"):
                 for value in args.all():
                     self.use(value, f"torch.{name}", at)
@@ -425,13 +466,40 @@ class TorchModel(Core):
             return self.tensor_op(at, name, inputs, scalar=not others and name not in ("sort", "topk"))
         if name in ("split", "chunk", "unbind", "tensor_split", "meshgrid", "broadcast_tensors"):
             return self.new_sequence([], rest=self.tensor_op(at, name, inputs, saves=False))
-        if name in ("svd", "qr", "eig", "eigh", "symeig", "lstsq", "slogdet", "lu", "std_mean", "var_mean", "triangular_solve"):
+        if name in (
+            "svd",
+            "qr",
+            "eig",
+            "eigh",
+            "symeig",
+            "lstsq",
+            "slogdet",
+            "lu",
+            "std_mean",
+            "var_mean",
+            "triangular_solve",
+        ):
             return self.opaque_tensor(at, name, args)
         if name == "where" and len(args.positional) == 1:
             return Tuple((INDEX, INDEX))
         scalar = name in facts.REDUCTIONS and self._reduces(name, args, start=1)
-        if name in ("abs", "sqrt", "exp", "log", "neg", "clamp", "relu", "sigmoid", "tanh", "square", "pow", "mul", "add",
-                    "sub", "div"):  # fmt: skip
+        if name in (
+            "abs",
+            "sqrt",
+            "exp",
+            "log",
+            "neg",
+            "clamp",
+            "relu",
+            "sigmoid",
+            "tanh",
+            "square",
+            "pow",
+            "mul",
+            "add",
+            "sub",
+            "div",
+        ):
             scalar = bool(args.positional) and all(self.is_scalar(v) for v in args.positional)
         return self.tensor_op(at, name, inputs, saves=name not in facts.SAVES_NOTHING, scalar=scalar)
 
@@ -522,7 +590,9 @@ class TorchModel(Core):
 
     def run_callbacks(self, args: Arguments, at: ast.AST) -> None:
         """Run the functions of the tree that are handed to code that cannot be seen."""
-        if any(isinstance(o, (Parameters, Optimizer)) or self.is_module(o) for v in args.all() for o in self.options(v)):
+        if any(
+            isinstance(o, (Parameters, Optimizer)) or self.is_module(o) for v in args.all() for o in self.options(v)
+        ):
             self.mark("handed-out", at)
         given = args.keywords.get("args")
         extra = list(given.items) if isinstance(given, Tuple) else []
@@ -538,7 +608,8 @@ class TorchModel(Core):
                     self.escape(result, "returned to code that cannot be seen")
 
     def scaled(self, value: Value, at: ast.AST) -> Value:
-        """What a gradient scaler makes of a loss; of one that cannot be seen, a backward on it shows that it has a graph."""
+        """What a gradient scaler makes of a loss; of one that cannot be seen, a backward on it shows that it has a
+        graph."""
         if isinstance(value, Unknown) and value.node is None:
             return value
         return self.tensor_op(at, "scale", [value], scalar=self.is_scalar(value))
@@ -566,9 +637,7 @@ class TorchModel(Core):
             made = Module(oid, name)
             items: list[Value] = []
             for value in args.positional:
-                if isinstance(value, (Sequence, Tuple)):
-                    items += self.elements(value)
-                elif isinstance(value, Mapping):
+                if isinstance(value, (Sequence, Tuple, Mapping)):
                     items += self.elements(value)
                 else:
                     items.append(value)
@@ -661,16 +730,29 @@ class TorchModel(Core):
             if name.startswith("named"):
                 children = [Tuple((Plain("text"), child)) for child in children]
             return self.new_sequence(children[:32], kind="modules") if children else self.unknown(name)
-        if name in ("state_dict", "load_state_dict", "register_buffer", "register_parameter", "add_module", "named_buffers"):
+        if name in (
+            "state_dict",
+            "load_state_dict",
+            "register_buffer",
+            "register_parameter",
+            "add_module",
+            "named_buffers",
+        ):
             if name in ("register_buffer", "register_parameter", "add_module") and len(args.positional) > 1:
                 key = args.positional[0]
                 if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
-                    self.s.set((module.oid, ITEMS), ((self.s.get((module.oid, ITEMS)) or ()) + (args.positional[1],))[:64])
+                    self.s.set(
+                        (module.oid, ITEMS), ((self.s.get((module.oid, ITEMS)) or ()) + (args.positional[1],))[:64]
+                    )
                 elif isinstance(key, Const) and isinstance(key.value, str):
                     self.set_attribute(module, key.value, args.positional[1], at)
             return self.unknown(name)
         if name in ("append", "extend", "insert") and isinstance(module, Module):
-            given = args.positional[-1:] if name != "extend" else self._flat(args.positional[0] if args.positional else None)
+            given = (
+                args.positional[-1:]
+                if name != "extend"
+                else self._flat(args.positional[0] if args.positional else None)
+            )
             items = (self.s.get((module.oid, ITEMS)) or ()) + tuple(given)
             self.s.set((module.oid, ITEMS), items[:64])
             return module

@@ -54,7 +54,8 @@ class Frame:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Place:
-    """A point of the simulated run: the node of the syntax tree, its statement, the frame and the turns of its loops."""
+    """A point of the simulated run: the node of the syntax tree, its statement, the frame and the turns of its
+    loops."""
 
     node: ast.AST
     statement: ast.stmt | None
@@ -175,10 +176,11 @@ class Forward:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Accumulation:
-    """``total += value`` and its relatives: ``old`` is what the target held, ``added`` what came to it, ``new`` the sum.
+    """``total += value`` and its relatives: ``old`` is what the target held, ``added`` what came to it, ``new`` the
+    sum.
 
-    ``parts`` are the smallest expressions of what came to it that carry a graph, with their values: factors that are plain
-    numbers are left out.
+    ``parts`` are the smallest expressions of what came to it that carry a graph, with their values: factors that are
+    plain numbers are left out.
     """
 
     place: Place
@@ -196,8 +198,8 @@ class Accumulation:
 class Storing:
     """A value put into a container that holds more than one: ``append``, ``extend``, ``d[k] = v``.
 
-    ``nodes`` are those in the value, ``held`` those in the container afterwards, ``parts`` the smallest expressions of the
-    value that carry a graph, with their values; ``born`` is the moment at which the container was made.
+    ``nodes`` are those in the value, ``held`` those in the container afterwards, ``parts`` the smallest expressions of
+    the value that carry a graph, with their values; ``born`` is the moment at which the container was made.
     """
 
     place: Place

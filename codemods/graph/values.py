@@ -1,7 +1,8 @@
 """What a name can hold while a program is simulated: symbols instead of tensors.
 
-Values are immutable or are identities (``oid``) whose contents live in the :class:`~codemods.graph.state.State`, so that
-branches can be run both ways and joined. Only :class:`Node`, the simulated ``grad_fn``, keeps a history of its own.
+Values are immutable or are identities (``oid``) whose contents live in the :class:`~codemods.graph.state.State`, so
+that branches can be run both ways and joined. Only :class:`Node`, the simulated ``grad_fn``, keeps a history of its
+own.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 class Node:
     """One node of the simulated autograd graph.
 
-    ``parents`` are the nodes it was computed from. ``saves`` tells whether the operation keeps tensors for its backward:
-    only such a node can raise when it is walked a second time. ``certain`` is proof that a real run has this node:
-    a parameter takes part, or ``backward`` was called on it. ``kind`` is ``leaf`` (a parameter or an input that asks for
-    gradients), ``module`` (output of a module), ``op``, ``phi`` (either of its parents), ``part`` (an element or attribute
-    of something opaque), ``call`` (a call that cannot be seen) or ``argument`` (an argument that nobody in the tree
-    passes: it may be attached outside).
+    ``parents`` are the nodes it was computed from. ``saves`` tells whether the operation keeps tensors for its
+    backward: only such a node can raise when it is walked a second time. ``certain`` is proof that a real run has this
+    node: a parameter takes part, or ``backward`` was called on it. ``kind`` is ``leaf`` (a parameter or an input that
+    asks for gradients), ``module`` (output of a module), ``op``, ``phi`` (either of its parents), ``part`` (an element
+    or attribute of something opaque), ``call`` (a call that cannot be seen) or ``argument`` (an argument that nobody in
+    the tree passes: it may be attached outside).
     """
 
     __slots__ = (
@@ -110,7 +111,8 @@ class Node:
 
 @dataclass(frozen=True)
 class Carrier:
-    """What holds a value: ``name`` of a ``kind`` (local, global, attribute, element), owned by frame or object ``owner``."""
+    """What holds a value: ``name`` of a ``kind`` (local, global, attribute, element), owned by frame or object
+    ``owner``."""
 
     kind: str
     owner: int
@@ -267,7 +269,7 @@ class Function(Value):
     definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     file: ParsedFile
     closure: int
-    grad_mode: bool | None | str = ""
+    grad_mode: bool | str | None = ""
     """What a decorator sets: False for ``no_grad``, True for ``enable_grad``, None for unknown, "" for nothing."""
     cls: ClassInfo | None = None
     kind: str = "function"
@@ -303,7 +305,8 @@ class Library(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TreeModule(Value):
-    """A Python module of the tree by its path below the root, or a folder (with ``/`` behind it) without ``__init__``."""
+    """A Python module of the tree by its path below the root, or a folder (with ``/`` behind it) without
+    ``__init__``."""
 
     path: str
 

@@ -214,9 +214,7 @@ class _Ledger:
             return False
         name = event.target.id
         stores = [
-            n
-            for n in ast.walk(around[2])
-            if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+            n for n in ast.walk(around[2]) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
         ]
         return all(frame.file.parent(n) is event.place.statement for n in stores)
 
@@ -245,9 +243,7 @@ class _Ledger:
                     continue
                 # an element of a tensor: what its readers get is a tensor whatever was written
                 written = list(event.held) if event.method == "element" else []
-                kept = self._kept(
-                    HISTORY, event.place, _container(event), "keeps", event.parts, attached, written
-                )
+                kept = self._kept(HISTORY, event.place, _container(event), "keeps", event.parts, attached, written)
                 kept.tensor = bool(written)
                 around = events[max(0, i - 7) : i], events[i + 1 : i + 8]
                 yield from self._judge(kept, partial(self._element_outlives, event, attached, *around))
@@ -272,9 +268,7 @@ class _Ledger:
             return False
         held = {id(n) for node in later.held for n in _through_phi(node)}
         attached = self._proven(first.nodes)
-        return any(id(n) in held for n in attached) and self._next_step(
-            first.place.clock, later.place.clock, attached
-        )
+        return any(id(n) in held for n in attached) and self._next_step(first.place.clock, later.place.clock, attached)
 
     def _outlives_turns(self, event: Storing, attached: list[Node]) -> bool:
         """Whether the container is older than the loop whose turns are the steps, and nothing is taken from it there.

@@ -1,8 +1,8 @@
 """The shape of a rule.
 
-A rule reads traces of simulated runs and notes *observations* about sites, one run at a time, so that runs can be spread
-over processes and forgotten. From the observations of all runs it then decides what the findings are: a site is a
-mistake only if it is one wherever it ran.
+A rule reads traces of simulated runs and notes *observations* about sites, one run at a time, so that runs can be
+spread over processes and forgotten. From the observations of all runs it then decides what the findings are: a site is
+a mistake only if it is one wherever it ran.
 """
 
 from __future__ import annotations

@@ -36,13 +36,30 @@ _NEED_GRADIENTS = {
 }
 
 _OTHER_KERNELS = frozenset(
-    "LSTM GRU MultiheadAttention TransformerEncoder TransformerEncoderLayer Transformer TransformerDecoder".split()
+    [
+        "LSTM",
+        "GRU",
+        "MultiheadAttention",
+        "TransformerEncoder",
+        "TransformerEncoderLayer",
+        "Transformer",
+        "TransformerDecoder",
+    ]
 )
 """Modules that choose other kernels without gradients: results differ by 1e-8 to 5e-7 (ran; GRU was seen identical)."""
 
 
 _LOOK_AT_NOTHING = frozenset(
-    "detach data method:size method:dim method:numel method:nelement method:type method:get_device".split()
+    [
+        "detach",
+        "data",
+        "method:size",
+        "method:dim",
+        "method:numel",
+        "method:nelement",
+        "method:type",
+        "method:get_device",
+    ]
 )
 """Uses of a tensor that do not look at its values."""
 
@@ -59,12 +76,13 @@ class GradInEvaluation(Rule):
     ``model.eval()`` changes dropout and batch norm, it does not switch recording off.
 
     A function that only evaluates gets ``@torch.no_grad()``; inside a function that also trains, and in module-level
-    code, the smallest loop or block that only evaluates goes under ``with torch.no_grad():``. A literal ``volatile=True``,
-    which means nothing since PyTorch 0.4, goes with it.
+    code, the smallest loop or block that only evaluates goes under ``with torch.no_grad():``. A literal
+    ``volatile=True``, which means nothing since PyTorch 0.4, goes with it.
 
-    Left alone: whatever reaches ``backward``, ``autograd.grad`` or ``.grad``, also inside a callee (adversarial attacks,
-    forces from energies, gradient penalties); functions that training and evaluation share; callers that switch
-    gradients off already; models whose parameters are all frozen; results that are handed to code that cannot be seen.
+    Left alone: whatever reaches ``backward``, ``autograd.grad`` or ``.grad``, also inside a callee (adversarial
+    attacks, forces from energies, gradient penalties); functions that training and evaluation share; callers that
+    switch gradients off already; models whose parameters are all frozen; results that are handed to code that cannot be
+    seen.
 
     Source: https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation
     """
@@ -162,9 +180,19 @@ class GradInEvaluation(Rule):
                 first = definition.body[0]
                 chain = ((frame.file.path, frame.file.span(definition), frame.file.span(first)),)
                 yield self.seen(
-                    frame.file, definition, "forward", "fault", chain=chain, volatile=(), dropped=(), teaches=False, reads="evaluated",
-                    kernels=facts["kernels"], padding=False, unseen=False,
-                )  # fmt: skip
+                    frame.file,
+                    definition,
+                    "forward",
+                    "fault",
+                    chain=chain,
+                    volatile=(),
+                    dropped=(),
+                    teaches=False,
+                    reads="evaluated",
+                    kernels=facts["kernels"],
+                    padding=False,
+                    unseen=False,
+                )
 
     def _chain(self, forward: Forward, facts: dict[str, Any], teaches: bool, reads: str) -> Observation:
         chain = []
@@ -267,7 +295,8 @@ def _picks(made: list[Any], after: int) -> bool:
 
 
 def _reads(made: list[Any], after: int) -> str:
-    """What reads the results of a forward: ``data`` where tensors are taken out, ``number`` for losses only, or empty."""
+    """What reads the results of a forward: ``data`` where tensors are taken out, ``number`` for losses only, or
+    empty."""
     found = ""
     for node in itertools.islice(_all_descendants(made), 2000):
         if node.escapes or any(kind.removeprefix("detached:") not in _LOOK_AT_NOTHING for kind, _ in node.uses):
@@ -387,9 +416,7 @@ class _Placement:
         node = file.find(site.span, *_FUNCTIONS) if file is not None else None
         if file is None or not isinstance(node, _FUNCTIONS):
             return False
-        if node.name in ("forward", "__init__", "__call__", "setup", "__getitem__", "__iter__", "__next__"):
-            return False
-        return True
+        return node.name not in ("forward", "__init__", "__call__", "setup", "__getitem__", "__iter__", "__next__")
 
     # decorators
 
@@ -475,9 +502,7 @@ class _Placement:
     def _adds(self, file: ParsedFile, outer: ast.AST, inner: ast.AST, evaluating: set[Span]) -> bool:
         inside = file.span(inner)
         around = file.span(outer)
-        return any(
-            _inside((s, s), (around, around)) and not _inside((s, s), (inside, inside)) for s in evaluating
-        )
+        return any(_inside((s, s), (around, around)) and not _inside((s, s), (inside, inside)) for s in evaluating)
 
     def _wasted(self, file: ParsedFile, node: ast.AST) -> bool:
         site = self.statements.get((file.path, file.span(node)))
@@ -493,8 +518,11 @@ class _Placement:
         if teaches and not isinstance(node, _LOOPS):
             promise = Promise.ADVICE
             message = "the result of this forward enters a loss detached: it could run under no_grad"
-        elif not isinstance(node, _LOOPS) and not any(f.facts["volatile"] or f.facts["reads"] in ("evaluated", "data") for f in forwards):
-            # nothing reads it, or only its loss is printed, of a model that trains: more likely a step that was forgotten
+        elif not isinstance(node, _LOOPS) and not any(
+            f.facts["volatile"] or f.facts["reads"] in ("evaluated", "data") for f in forwards
+        ):
+            # nothing reads it, or only its loss is printed, of a model that trains: more likely a step that was
+            # forgotten
             promise = Promise.ADVICE
             message = "no backward ever reaches this forward: either it belongs under no_grad, or a step was forgotten"
         elif self._shares_autocast(file, node):
@@ -503,9 +531,7 @@ class _Placement:
         if _unseen(forwards):
             promise = Promise.ADVICE
             message += "; the class of the model is not in the tree and might take gradients inside"
-        return self._finding(
-            file.path, first, promise, message, "wrap it in `with torch.no_grad():`", edits, forwards
-        )
+        return self._finding(file.path, first, promise, message, "wrap it in `with torch.no_grad():`", edits, forwards)
 
     def _shares_autocast(self, file: ParsedFile, node: ast.AST | None) -> bool:
         outer = file.parent(node) if node is not None else None
@@ -572,10 +598,13 @@ def _is_test(path: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def _calls_own_eval(definition: ast.AST) -> bool:
     return any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "eval"
-        and isinstance(n.func.value, ast.Name) and n.func.value.id == "self"
+        isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr == "eval"
+        and isinstance(n.func.value, ast.Name)
+        and n.func.value.id == "self"
         for n in ast.walk(definition)
-    )  # fmt: skip
+    )
 
 
 def _unseen(forwards: list[Observation]) -> bool:
@@ -612,7 +641,8 @@ def _suspends(node: ast.AST) -> bool:
 def _switches_off(loop: ast.AST) -> bool:
     """Whether blocks of a loop are under ``no_grad`` already: its author switches gradients off by the statement."""
     return any(
-        isinstance(n, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in n.items) for n in ast.walk(loop)
+        isinstance(n, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in n.items)
+        for n in ast.walk(loop)
     )
 
 
