@@ -53,8 +53,8 @@ from codemods.graph.values import (
 _BUILTINS = frozenset(dir(builtins))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LOAD_BUDGET = 60_000
-_ROOTS = 4
-"""How many functions of a file may spend all of their budget; research code stays below a fifth of that."""
+_ROOTS = 3
+"""How many functions of a file may spend all of their budget; research code stays far below that."""
 NEVER_OF_THE_TREE = frozenset({"torch", "torchvision", "numpy", "__future__", "typing"})
 """What these names mean is known, also in a tree that holds a copy of them."""
 

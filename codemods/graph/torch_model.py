@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
-from codemods.graph.core import ITEMS, REST, Core
+from codemods.graph.core import ITEMS, MAX_OPTIONS, REST, Core
 from codemods.graph.values import (
     ARRAY,
     DATA,
@@ -641,8 +641,12 @@ class TorchModel(Core):
                     items += self.elements(value)
                 else:
                     items.append(value)
+            more = [o for value in args.more for v in self._flat(value) for o in self.options(v)]
+            if len(more) > MAX_OPTIONS and all(self.is_module(o) for o in more):
+                # one after the other, each once: a join of so many would forget that they are modules
+                items += list(dict.fromkeys(more))
+                more = []
             self.s.set((oid, ITEMS), tuple(items))
-            more = [v for value in args.more for v in self._flat(value)]
             if more:
                 self.s.set((oid, REST), self._one_of(more))
             return made

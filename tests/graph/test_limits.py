@@ -144,9 +144,16 @@ def test_the_budget_ends_a_run_and_tells_where() -> None:
 
 def test_each_function_has_a_budget_of_its_own() -> None:
     code = "\n".join(f"def f{i}(t):\n" + "\n".join(f"    t = t * {j}" for j in range(100)) for i in range(6))
-    traces = run_functions(code, budget=1500)
+    traces = run_functions(code, budget=3000)
     assert len(traces) == 6
     assert all(trace.complete for trace in traces)
+
+
+def test_all_functions_of_a_file_together_have_a_budget() -> None:
+    code = "\n".join(f"def f{i}(t):\n" + "\n".join(f"    t = t * {j}" for j in range(100)) for i in range(40))
+    traces = run_functions(code, budget=3000)
+    assert len(traces) < 40
+    assert "the budget of this file's functions ended here" in traces[-1].notes[-1]
 
 
 def test_an_exponential_tree_of_calls_ends() -> None:

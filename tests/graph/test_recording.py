@@ -249,3 +249,18 @@ def test_set_grad_enabled_by_an_argument() -> None:
         "iteration",
     )
     assert trace.complete
+
+
+def test_a_sequential_of_a_long_list_keeps_its_layers() -> None:
+    r = run(
+        """
+        layers = [nn.Linear(3, 3), nn.ReLU()]
+        for _ in range(2):
+            layers += [nn.Linear(3, 3), nn.ReLU(), nn.LayerNorm(3)]
+        for _ in range(2):
+            layers += [nn.Upsample(2), nn.Linear(3, 3), nn.ReLU(), nn.LayerNorm(3)]
+        deep = nn.Sequential(*layers)
+        out = deep(x)
+        """
+    )
+    assert r.graph("out") == "attached"
