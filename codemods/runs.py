@@ -8,6 +8,7 @@ file runs again.
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import re
 import sys
@@ -368,6 +369,9 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
         return record
     previous = sys.getrecursionlimit()
     sys.setrecursionlimit(max(previous, 12_000))
+    # nearly all that a run makes lives until its end: looking for garbage meanwhile costs a fifth of its time
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         machine = Machine(files, job.budget)
         if job.functions is None:
@@ -382,6 +386,8 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
         record.roots = {_definition(d, file) for d in machine.roots}
     finally:
         sys.setrecursionlimit(previous)
+        if collecting:
+            gc.enable()
     return record
 
 
