@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.edits.model import Edit, WrapExpression
 from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph.trace import Place, Reading, Storing, Trace, Walk
+from codemods.graph.trace import Frame, Place, Reading, Storing, Trace, Walk
 from codemods.graph.values import Carrier, Node, Sequence, Tensor
 from codemods.rules._carried import (
     SURPLUS,
@@ -232,11 +232,15 @@ class StoredGraph(Rule):
         if old.leaf or old.scalar or _is_loss(ledger, old):
             return None
         walks: dict[ast.AST, Walk | None] = {}
+        turned: dict[tuple[Frame, tuple[tuple[ast.AST, int], ...]], ast.AST | None] = {}
         for other in all_here:
             node = other.value.node
-            if node is None or node is old:
+            if node is None or node is old or other.place.clock < storing.place.clock:
                 continue
-            loop = crossed(storing.place, other.place)
+            turn = (other.place.frame, other.place.loops)
+            if turn not in turned:
+                turned[turn] = crossed(storing.place, other.place)
+            loop = turned[turn]
             if loop is None:
                 continue
             if loop not in walks:
