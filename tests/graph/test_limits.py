@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -165,3 +169,32 @@ def test_an_exponential_tree_of_calls_ends() -> None:
 def test_a_library_that_shadows_the_tree() -> None:
     found = run_tree({"main.py": PRELUDE + "import numpy as np\ny = np.ones(3)", "numpy.py": "def ones(n):\n    raise"})
     assert found.graph("y") == "free"
+
+
+HASHED = """
+bank = {name: w * 2 for name in ("one", "two", "three", "four")}
+for name in bank:
+    if x.sum() > 0:
+        bank[name], net.first, net.second, total = w * 3, w * 4, w * 5, 0
+    else:
+        total = bank["one"]
+net(x).sum().backward()
+"""
+
+
+def test_hashes_do_not_change_a_run() -> None:
+    program = (
+        "from tests.graph.tools import run; from tests.graph.test_limits import HASHED;"
+        "print([(n.birth, n.kind, n.label) for n in run(HASHED).trace.nodes])"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3", "4")
+    }
+    assert len(outputs) == 1
