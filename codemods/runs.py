@@ -1,8 +1,8 @@
 """Which programs of a tree are simulated, in which processes, and what the rules note of each.
 
 First every file that may matter runs as a script, then every function that none of those runs entered, with arguments
-that cannot be seen. A run is remembered by the texts of the files it loaded: after an edit only what loads the edited
-file runs again.
+that cannot be seen; then those functions that switch gradients off around one that a rule has noted something of. A run
+is remembered by the texts of the files it loaded: after an edit only what loads the edited file runs again.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from __future__ import annotations
 import ast
 import gc
 import os
-import re
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemods.graph.machine import NEVER_OF_THE_TREE, Machine
-from codemods.graph.program import ParsedFile, Tree
+from codemods.graph.machine import Machine
+from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Trace
+from codemods.roots import FUNCTIONS, Definition, Outline, gate, imports, may_act, may_switch, mentions
 from codemods.rules.base import Observation, Rule
 from codemods.trees import Project
 
@@ -40,11 +39,6 @@ LEAST_BUDGET = 15_000
 PARALLEL_FROM = 24
 """Files from which on a pool of processes pays for its start."""
 
-Definition = tuple[str, int, int]
-"""A function by its file (path below the root), line and column: the same in all processes."""
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
 
 class Seen(NamedTuple):
     """What all runs have shown."""
@@ -53,25 +47,37 @@ class Seen(NamedTuple):
     notes: list[str]
 
 
+class Noted(NamedTuple):
+    """What the rules noted of one run; ``roots`` are the functions that it ran for themselves."""
+
+    roots: frozenset[Definition]
+    observations: list[Observation]
+    notes: list[str]
+
+
 @dataclass
 class Record:
     """What one job has shown: ``loaded`` are the files it looked at, ``entered`` the functions it ran, ``called`` those
-    that code of the tree called, ``roots`` those that ran for themselves."""
+    that code of the tree called, ``candidates`` those of its file that are to be run if nothing enters them, ``telling``
+    the names of those of which a rule has something to say."""
 
-    observations: list[Observation] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    noted: list[Noted] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)
     entered: set[Definition] = field(default_factory=set)
     called: set[Definition] = field(default_factory=set)
-    roots: set[Definition] = field(default_factory=set)
+    candidates: set[Definition] = field(default_factory=set)
+    telling: set[bytes] = field(default_factory=set)
 
 
 class Job(NamedTuple):
-    """A file to be run as a script, or (with ``functions``) the functions of it to be run for themselves."""
+    """A file to be run as a script if it is one, or the functions of it to be run for themselves: these ``functions``,
+    or those that switch gradients off and name one of ``names`` and are not among ``without``."""
 
     relative: str
-    functions: frozenset[Definition] | None
+    functions: frozenset[Definition] | None = None
     budget: int = SCRIPT_BUDGET
+    names: frozenset[bytes] = frozenset()
+    without: frozenset[Definition] = frozenset()
 
 
 def observe(
@@ -82,62 +88,74 @@ def observe(
     progress: Callable[[int, int], None] | None = None,
 ) -> Seen:
     """Simulate what may matter in ``project`` and gather the observations of ``rules``."""
-    concerned = _reaching(project, _concerned(project, rules))
-    with _Workers(project, rules, jobs, len(concerned)) as workers:
-        total = 2 * len(concerned)
-        scripts = workers.run([Job(r, None) for r in concerned if _is_script(project, r)], progress, 0, total)
+    direct, importers = _concerned(project, rules)
+    programs = sorted(direct + [r for r in importers if may_act(project.raw(r))])
+    with _Workers(project, rules, jobs, len(direct) + len(importers)) as workers:
+        total = len(programs) + len(direct) + len(importers)
+        scripts = workers.run([Job(r) for r in programs], progress, 0, total)
         entered = {d for record in scripts for d in record.entered}
-        words = _words(rules)
-        matter = _that_matter(project, concerned, words)
-        wanted = {r: _unreached(project, r, entered, words, matter) for r in concerned}
-        budget = _function_budget(wanted)
+        wanted = {r: record.candidates - entered for r, record in zip(programs, scripts, strict=True)}
+        budget = _function_budget(sum(map(len, wanted.values())))
         alone = workers.run(
-            [Job(r, frozenset(found), budget) for r, found in wanted.items() if found], progress, len(concerned), total
+            [Job(r, frozenset(found), budget) for r, found in wanted.items() if found], progress, len(programs), total
         )
+        entered |= {d for record in alone for d in record.entered}
+        switching = sorted(r for r in (*direct, *importers) if may_switch(project.raw(r)))
+        names = frozenset(n for record in (*scripts, *alone) for n in record.telling)
+        if names:
+            without = _by_file(entered)
+            alone += workers.run(
+                [Job(r, None, budget, names, without.get(r, frozenset())) for r in switching],
+                progress, total - len(switching), total,
+            )  # fmt: skip
         called = {d for record in alone for d in record.called}
-        kept = [record for record in alone if not record.roots & called]
-        again = [
-            Job(r, frozenset(found - called), budget)
-            for record, (r, found) in zip(alone, _nonempty(wanted), strict=True)
-            if record.roots & called and found - called
-        ]
-        kept += workers.run(again, None, total, total)
+        kept = [noted for record in alone for noted in record.noted if not noted.roots & called]
+        mixed = [noted.roots - called for record in alone for noted in record.noted if noted.roots & called]
+        again = [Job(min(left)[0], left, budget) for left in mixed if left]
+        kept += [noted for record in workers.run(again, None, total, total) for noted in record.noted]
     if progress is not None:
         progress(total, total)
-    records = scripts + kept
-    return Seen([o for r in records for o in r.observations], [n for r in records for n in r.notes])
+    noted = [noted for record in scripts for noted in record.noted] + kept
+    return Seen([o for one in noted for o in one.observations], [n for one in noted for n in one.notes])
 
 
-def _nonempty(wanted: dict[str, set[Definition]]) -> list[tuple[str, set[Definition]]]:
-    return [(relative, found) for relative, found in wanted.items() if found]
+def _by_file(definitions: Iterable[Definition]) -> dict[str, frozenset[Definition]]:
+    found: dict[str, set[Definition]] = {}
+    for definition in definitions:
+        found.setdefault(definition[0], set()).add(definition)
+    return {relative: frozenset(inside) for relative, inside in found.items()}
 
 
-# which files and functions
+# which files
 
 
-def _concerned(project: Project, rules: list[Rule]) -> list[str]:
-    """The files that a rule may have something to say about, and those that import one of these."""
-    words = _words(rules)
-    bytes_of = {relative: project.raw(relative) for relative in project.paths}
-    direct = {r for r, raw in bytes_of.items() if words.search(raw)}
+def _concerned(project: Project, rules: list[Rule]) -> tuple[list[str], list[str]]:
+    """The files in which a rule's words stand; and those that import one of them and may act, or switch gradients
+    off."""
+    concerns = gate(word for rule in rules for word in rule.gate)
     tree = project.files.tree
-    chosen = set(direct)
-    for relative, raw in bytes_of.items():
-        if relative not in direct and any(found in direct for found in _imports(tree, relative, raw)):
-            chosen.add(relative)
-    return sorted(chosen)
+    direct: set[str] = set()
+    others: list[str] = []
+    for relative in project.paths:
+        raw = project.raw(relative)
+        if concerns(raw):
+            direct.add(relative)
+        elif may_switch(raw) or may_act(raw):
+            others.append(relative)
+    importers = [r for r in others if any(found in direct for found in imports(tree, r, project.raw(r)))]
+    reached = _reaching(project)
+    return sorted(direct & reached), sorted(reached.intersection(importers))
 
 
-def _reaching(project: Project, concerned: list[str]) -> list[str]:
-    """Those of the files that are targets, or import one, directly or through others: no other run says anything of
-    them."""
+def _reaching(project: Project) -> set[str]:
+    """The files that are targets, or import one, directly or through others: no other run says anything of them."""
     targets = {relative for relative, shown in project.display.items() if shown in project.targets}
     if len(targets) == len(project.paths):
-        return concerned
+        return targets
     tree = project.files.tree
     importers: dict[str, set[str]] = {}
     for relative in project.paths:
-        for found in _imports(tree, relative, project.raw(relative)):
+        for found in imports(tree, relative, project.raw(relative)):
             importers.setdefault(found, set()).add(relative)
     reached, stack = set(targets), list(targets)
     while stack:
@@ -148,151 +166,11 @@ def _reaching(project: Project, concerned: list[str]) -> list[str]:
                 if importer not in reached:
                     reached.add(importer)
                     stack.append(importer)
-    return [relative for relative in concerned if relative in reached]
+    return reached
 
 
-def _function_budget(wanted: dict[str, set[Definition]]) -> int:
-    count = sum(len(found) for found in wanted.values())
-    return max(LEAST_BUDGET, min(FUNCTION_BUDGET, FUNCTIONS_BUDGET // max(1, count)))
-
-
-def _words(rules: list[Rule]) -> re.Pattern[bytes]:
-    words = sorted({re.escape(word) for rule in rules for word in rule.gate}, key=len, reverse=True)
-    return re.compile(b"|".join(words))
-
-
-_FROM = re.compile(rb"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
-_IMPORT = re.compile(rb"^[ \t]*import[ \t]+([^\n#]+)", re.MULTILINE)
-
-
-def _imports(tree: Tree, relative: str, raw: bytes) -> Iterable[str]:
-    """The files of the tree that a file imports, by a look at its text."""
-    importer = PurePosixPath(relative)
-    for source, names in _FROM.findall(raw):
-        module = source.decode(errors="replace")
-        dots = len(module) - len(module.lstrip("."))
-        if dots:
-            found = tree.resolve_relative(module[dots:] or None, dots, importer)
-        elif module.partition(".")[0] in NEVER_OF_THE_TREE:
-            continue
-        else:
-            found = tree.resolve(module, importer)
-        if found is None:
-            continue
-        yield found
-        if found.endswith(("/", "__init__.py")):
-            folder = found.removesuffix("__init__.py")
-            for name in re.findall(rb"\w+", names):
-                member = tree.at(folder + name.decode(errors="replace"))
-                if member is not None:
-                    yield member
-    for modules in _IMPORT.findall(raw):
-        for part in modules.split(b","):
-            name = part.split()[0].decode(errors="replace") if part.split() else ""
-            if name and name.partition(".")[0] not in NEVER_OF_THE_TREE:
-                found = tree.resolve(name, importer)
-                if found is not None:
-                    yield found
-
-
-_CONTEXT = re.compile(rb"no_grad|inference_mode|set_grad_enabled")
-
-
-def _is_script(project: Project, relative: str) -> bool:
-    """Whether running a file does more than to define and import."""
-    project.files.trim()
-    file = project.files.file(relative)
-    return file is not None and any(_acts(statement) for statement in file.tree.body)
-
-
-def _acts(statement: ast.stmt) -> bool:
-    if isinstance(statement, (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AugAssign, ast.Match)):
-        return True
-    if isinstance(statement, (ast.If, ast.Try)):
-        inner = [*statement.body, *statement.orelse]
-        return any(_acts(s) for s in inner)
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, (ast.Call, ast.Await))
-
-
-_NAME = re.compile(rb"[A-Za-z_]\w*")
-
-
-def _that_matter(project: Project, concerned: list[str], words: re.Pattern[bytes]) -> frozenset[bytes]:
-    """The names of the functions and methods in which a rule's words stand."""
-    names: set[bytes] = set()
-    for relative in concerned:
-        raw = project.raw(relative)
-        project.files.trim()
-        file = project.files.file(relative) if words.search(raw) else None
-        if file is None:
-            continue
-        lines = _lines(raw)
-        for statement, text in _segments(file, lines):
-            if words.search(text):
-                names.add(statement.name.encode())
-                if isinstance(statement, ast.ClassDef):
-                    names |= {m.name.encode() for m in statement.body if isinstance(m, _FUNCTIONS)}
-    return frozenset(names - {b"__init__", b"forward", b"__call__"})
-
-
-def _lines(raw: bytes) -> list[bytes]:
-    return raw.splitlines(keepends=True)
-
-
-def _segments(
-    file: ParsedFile, lines: list[bytes]
-) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, bytes]]:
-    return [
-        (statement, b"".join(lines[statement.lineno - 1 : statement.end_lineno]))
-        for statement in file.tree.body
-        if isinstance(statement, (*_FUNCTIONS, ast.ClassDef))
-    ]
-
-
-def _unreached(
-    project: Project, relative: str, entered: set[Definition], words: re.Pattern[bytes], matter: frozenset[bytes]
-) -> set[Definition]:
-    """The functions of a file that no run entered, in the definitions that may matter or that use one of those.
-
-    Where gradients are switched off around something that matters, the caller matters too.
-    """
-    project.files.trim()
-    file = project.files.file(relative)
-    if file is None:
-        return set()
-    lines = _lines(project.raw(relative))
-    segments = _segments(file, lines)
-    chosen = [
-        statement
-        for statement, text in segments
-        if words.search(text) or (_CONTEXT.search(text) and not matter.isdisjoint(_NAME.findall(text)))
-    ]
-    if chosen:
-        names = re.compile(rb"\b(?:" + b"|".join(re.escape(s.name.encode()) for s in chosen) + rb")\b")
-        chosen += [statement for statement, text in segments if statement not in chosen and names.search(text)]
-    return {
-        (relative, node.lineno, node.col_offset)
-        for statement in chosen
-        for node in _roots(statement, lines, words)
-        if (relative, node.lineno, node.col_offset) not in entered
-    }
-
-
-MANY_METHODS = 60
-"""From so many methods on, only those of a class are run for themselves in which a rule's words stand."""
-
-
-def _roots(
-    statement: ast.stmt, lines: list[bytes], words: re.Pattern[bytes]
-) -> Iterable[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """The functions of a definition that are run for themselves: it, or its methods; nobody can call what is nested."""
-    if isinstance(statement, _FUNCTIONS):
-        yield statement
-    elif isinstance(statement, ast.ClassDef):
-        methods = [m for m in statement.body if isinstance(m, _FUNCTIONS)]
-        for method in methods:
-            if len(methods) < MANY_METHODS or words.search(b"".join(lines[method.lineno - 1 : method.end_lineno])):
-                yield method
+def _function_budget(functions: int) -> int:
+    return max(LEAST_BUDGET, min(FUNCTION_BUDGET, FUNCTIONS_BUDGET // max(1, functions)))
 
 
 # running
@@ -308,13 +186,18 @@ class _Workers:
         wanted = jobs if jobs is not None else (os.cpu_count() or 1)
         self.processes = min(wanted, max(1, files // 8)) if files >= PARALLEL_FROM else 1
         self._pool: ProcessPoolExecutor | None = None
+        self._collects = gc.isenabled()
 
     def __enter__(self) -> _Workers:
+        gc.disable()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
+        gc.unfreeze()
+        if self._collects:
+            gc.enable()
 
     def run(self, jobs: list[Job], progress: Callable[[int, int], None] | None, done: int, total: int) -> list[Record]:
         """The records of ``jobs``, in their order."""
@@ -351,6 +234,7 @@ def _start_worker(project: Project, names: tuple[str, ...]) -> None:
 
     global _worker
     _worker = (project, [rule(name) for name in names])
+    gc.disable()
 
 
 def _work(job: Job) -> Record:
@@ -360,53 +244,77 @@ def _work(job: Job) -> Record:
 
 def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
     """Simulate one job and note what the rules see."""
-    record = Record()
-    files = project.files
-    files.trim()
-    file = files.file(job.relative)
-    record.loaded.add(job.relative)
+    record = Record(loaded={job.relative})
+    raw = project.raw(job.relative)
+    if job.names and not mentions(raw, job.names):
+        return record
+    _tidy(project)
+    file = project.files.file(job.relative)
     if file is None:
         return record
-    previous = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(previous, 12_000))
-    # nearly all that a run makes lives until its end: looking for garbage meanwhile costs a fifth of its time
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        machine = Machine(files, job.budget)
-        if job.functions is None:
-            traces = [machine.run_script(file)]
-        else:
-            traces = machine.run_functions(file, _nodes(file, job.relative, job.functions))
-        for trace in traces:
-            _note(trace, rules, record)
-        record.loaded |= machine.looked_at
-        record.entered = {_definition(d, f) for d, f in machine.entered.items()}
-        record.called = {_definition(d, f) for d, f in machine.called.items()}
-        record.roots = {_definition(d, file) for d in machine.roots}
-    finally:
-        sys.setrecursionlimit(previous)
-        if collecting:
-            gc.enable()
+    outline = Outline(file, raw, gate(word for rule in rules for word in rule.gate))
+    if job.functions is not None:
+        _simulate(project, rules, job, file, outline.nodes(job.functions), record)
+    elif job.names:
+        wanted = outline.switching(job.names) - job.without
+        if wanted:
+            _simulate(project, rules, job, file, outline.nodes(wanted), record)
+    else:
+        record.candidates = outline.candidates()
+        record.telling = outline.telling()
+        if outline.script(lambda found: outline.concerns(project.raw(found)), project.files.tree):
+            _simulate(project, rules, job, file, None, record)
     return record
 
 
-def _note(trace: Trace, rules: list[Rule], record: Record) -> None:
-    record.notes += trace.notes
-    for rule in rules:
-        record.observations += rule.observe(trace)
+def _simulate(
+    project: Project, rules: list[Rule], job: Job, file: ParsedFile, wanted: set[ast.AST] | None, record: Record
+) -> None:
+    previous = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(previous, 12_000))
+    try:
+        machine = Machine(project.files, job.budget)
+        traces = [machine.run_script(file)] if wanted is None else machine.run_functions(file, wanted)
+        record.noted = [_note(trace, rules, file) for trace in traces]
+        record.telling |= {n for trace, noted in zip(traces, record.noted, strict=True) for n in _blamed(trace, noted)}
+        record.loaded |= machine.looked_at
+        record.entered = {_definition(d, f) for d, f in machine.entered.items()}
+        record.called = {_definition(d, f) for d, f in machine.called.items()}
+    finally:
+        sys.setrecursionlimit(previous)
 
 
-def _nodes(file: ParsedFile, relative: str, wanted: frozenset[Definition]) -> set[ast.AST]:
-    return {
-        node
-        for node in ast.walk(file.tree)
-        if isinstance(node, _FUNCTIONS) and (relative, node.lineno, node.col_offset) in wanted
-    }
+def _note(trace: Trace, rules: list[Rule], file: ParsedFile) -> Noted:
+    observations = [observation for rule in rules for observation in rule.observe(trace)]
+    return Noted(frozenset(_definition(d, file) for d in trace.roots), observations, trace.notes)
+
+
+def _blamed(trace: Trace, noted: Noted) -> set[bytes]:
+    """The names of the functions that lead to a forward with gradients on, in a run in which a mistake was noted."""
+    if all(o.verdict != "fault" for o in noted.observations):
+        return set()
+    places = [place for forward in trace.forwards if forward.grad is not False for place in forward.place.chain()]
+    return {place.frame.definition.name.encode() for place in places if isinstance(place.frame.definition, FUNCTIONS)}
 
 
 def _definition(node: ast.AST, file: ParsedFile) -> Definition:
     return (file.relative.as_posix(), node.lineno, node.col_offset)  # type: ignore[attr-defined]
+
+
+UNCOLLECTED = 300_000
+"""Objects that may come to be before garbage is looked for. Nearly all that a run makes lives until its end: looking
+for garbage meanwhile would take a fifth of its time, and among the syntax trees several times as long as parsing."""
+
+
+def _tidy(project: Project) -> None:
+    """Between two runs: bound the memory that files and garbage take."""
+    if project.files.trim():
+        gc.unfreeze()
+    elif gc.get_count()[0] < UNCOLLECTED:
+        return
+    gc.collect()
+    # what is left are syntax trees and modules, which stay: they need not be looked through again
+    gc.freeze()
 
 
 # remembering

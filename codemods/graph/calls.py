@@ -10,7 +10,7 @@ from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.core import ITEMS, MAX_DEPTH, MAX_RECURSION, REST
 from codemods.graph.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
-from codemods.graph.program import ClassInfo, ParsedFile
+from codemods.graph.program import ClassInfo
 from codemods.graph.state import CLEARED, Key, State, written_since
 from codemods.graph.torch_model import TorchModel
 from codemods.graph.trace import Frame, Storing
@@ -352,7 +352,7 @@ class Calls(TorchModel):
                 self.raises_here = True
                 return NONE
             self.meet(ends, base)
-            if frame.yields or _is_generator(definition, frame.file):
+            if frame.yields or frame.file.once(_yields, definition):
                 return self.new_sequence(frame.yields[:8], kind="generator")
             result = values[0]
             for value in values[1:]:
@@ -1372,15 +1372,8 @@ class Calls(TorchModel):
         return Super(frame.function.cls, frame.receiver)
 
 
-def _is_generator(definition: ast.FunctionDef | ast.AsyncFunctionDef, file: ParsedFile) -> bool:
-    known = file.generators.get(definition)
-    if known is None:
-        known = file.generators[definition] = _yields(definition)
-    return known
-
-
-def _yields(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    stack: list[ast.AST] = list(definition.body)
+def _yields(definition: ast.AST) -> bool:
+    stack = list(ast.iter_child_nodes(definition))
     while stack:
         node = stack.pop()
         if isinstance(node, (ast.Yield, ast.YieldFrom)):

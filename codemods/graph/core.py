@@ -74,8 +74,6 @@ class Core:
         self.entered: dict[ast.AST, ParsedFile] = {}
         self.called: dict[ast.AST, ParsedFile] = {}
         """Functions that were entered because code of the tree calls them, other than themselves."""
-        self.roots: set[ast.AST] = set()
-        """Functions that were run for themselves."""
         self.active: list[ast.AST] = []
         self.values: dict[ast.expr, Value] = {}
         """What each expression gave when it was evaluated last."""

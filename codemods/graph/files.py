@@ -19,11 +19,13 @@ class Files:
         self.read = read
         self.parsed: dict[str, ParsedFile | None] = {}
         self.modules = Modules()
+        self._characters = 0
 
     def file(self, relative: str) -> ParsedFile | None:
         """The parsed file at ``relative``, None if it does not parse."""
         if relative not in self.parsed:
             found = self.read(relative)
+            self._characters += len(found[0]) if found is not None else 0
             self.parsed[relative] = (
                 None
                 if found is None
@@ -31,12 +33,15 @@ class Files:
             )
         return self.parsed[relative]
 
-    def trim(self, characters: int = 6_000_000) -> None:
+    def trim(self, characters: int = 6_000_000) -> bool:
         """Forget what is parsed and loaded, if that is more source than ``characters``: memory stays bounded in large
         trees. Not while a run goes on, which knows functions by their syntax nodes."""
-        if sum(len(file.text) for file in self.parsed.values() if file is not None) > characters:
-            self.parsed = {}
-            self.modules = Modules()
+        if self._characters <= characters:
+            return False
+        self.parsed = {}
+        self.modules = Modules()
+        self._characters = 0
+        return True
 
     def import_module(self, module: str, importer: ParsedFile) -> str | None:
         """What ``import module`` means in ``importer``: a file, a folder (with ``/`` behind it), None outside the

@@ -52,6 +52,7 @@ from codemods.graph.values import (
 
 _BUILTINS = frozenset(dir(builtins))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LOAD_BUDGET = 60_000
 _ROOTS = 3
 """How many functions of a file may spend all of their budget; research code stays far below that."""
@@ -134,7 +135,6 @@ class Machine(Expressions):
             inside = functions - self.called.keys()
             if not inside:
                 continue
-            self.roots |= inside
             self.trace = Trace(f"{file.path} ({getattr(statement, 'name', '')})")
             self.spent = 0
             self.frame, self.dead, self.active = frame, False, []
@@ -185,6 +185,7 @@ class Machine(Expressions):
         if isinstance(statement, _FUNCTIONS) and statement in wanted:
             value = self.s.get((frame.fid, statement.name))
             if isinstance(value, Function) and value.definition is statement:
+                self.trace.roots.append(statement)
                 self._run_root(value, None, statement)
         elif isinstance(statement, ast.ClassDef):
             self._run_class(frame, statement, wanted)
@@ -197,35 +198,31 @@ class Machine(Expressions):
         receiver = self.instantiate(value.info, Arguments(), statement)
         if isinstance(receiver, Instance):
             self._evidence(statement, receiver)
-        for _ in range(2):
-            for method in methods:
-                member = value.info.members.get(method.name)
-                if isinstance(member, Function) and member.definition is method and method.name != "__init__":
-                    self._run_root(member, None if member.kind == "staticmethod" else receiver, method, turns=1)
+        roots: list[Function] = []
+        for method in _uncalled_first(frame.file, methods):
+            member = value.info.members.get(method.name)
+            if not isinstance(member, Function) or member.definition is not method or method.name == "__init__":
+                continue
+            if method not in self.called:
+                roots.append(member)
+                self.trace.roots.append(method)
+                self._run_method(member, receiver)
+        for member in roots:
+            self._run_method(member, receiver)
+
+    def _run_method(self, member: Function, receiver: Value) -> None:
+        self._run_root(member, None if member.kind == "staticmethod" else receiver, member.definition, turns=1)
 
     def _evidence(self, scope: ast.AST, receiver: Instance) -> None:
         """``self.net.eval()`` anywhere in a class shows what ``self.net`` is, wherever it comes from."""
-        for node in ast.walk(scope):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr in ("eval", "train", "parameters", "state_dict", "load_state_dict", "zero_grad")
-                and isinstance(node.func.value, ast.Attribute)
-                and isinstance(node.func.value.value, ast.Name)
-                and node.func.value.value.id == "self"
-            ):
-                name = node.func.value.attr
-                value = self.s.get((receiver.oid, name))
-                if (
-                    isinstance(value, Unknown)
-                    and value.module is None
-                    and node.func.attr in ("eval", "train", "parameters")
-                ):
-                    value.module = Module(self.new_oid(), "", self.leaf(node, name))
+        for node, name in receiver.cls.file.once(_own_modules, scope):
+            value = self.s.get((receiver.oid, name))
+            if isinstance(value, Unknown) and value.module is None:
+                value.module = Module(self.new_oid(), "", self.leaf(node, name))
 
     def _run_root(self, function: Function, receiver: Value | None, at: ast.AST, turns: int = 2) -> None:
         definition = function.definition
-        evidence = _module_names(definition)
+        evidence = function.file.once(_module_names, definition)
         spec = definition.args
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
         skip = 1 if receiver is not None and function.kind != "staticmethod" else 0
@@ -781,7 +778,7 @@ class Machine(Expressions):
                 )
         elif isinstance(item.context_expr, ast.Call):
             function = self.evaluate(item.context_expr.func) if isinstance(item.context_expr.func, ast.Name) else None
-            if isinstance(function, Function) and _touches_grad_mode(function.definition):
+            if isinstance(function, Function) and function.file.once(_touches_grad_mode, function.definition):
                 before = self.s.grad
                 self.s.grad = None
                 exits.append(lambda: setattr(self.s, "grad", before))
@@ -937,7 +934,7 @@ class Machine(Expressions):
                 value = replace(value, kind="setter")
             elif isinstance(decorator, (Function, Method)):
                 inner = decorator if isinstance(decorator, Function) else decorator.function
-                if inner is not None and _touches_grad_mode(inner.definition):
+                if inner is not None and inner.file.once(_touches_grad_mode, inner.definition):
                     value = replace(value, grad_mode=None)
             elif isinstance(decorator, Unknown) and "grad" in decorator.origin:
                 value = replace(value, grad_mode=None)
@@ -1179,18 +1176,45 @@ def _callers_first(file: ParsedFile, wanted: set[ast.AST]) -> list[tuple[ast.stm
     Helpers stand before what uses them most often, so the named ones are turned round.
     """
     found: list[tuple[ast.stmt, set[ast.AST]]] = []
-    names: list[set[str]] = []
+    names: list[frozenset[str]] = []
     for statement in file.tree.body:
-        nodes = list(ast.walk(statement))
-        inside = {node for node in nodes if node in wanted}
+        inside = wanted.intersection([statement, *getattr(statement, "body", ())])
         if inside:
             found.append((statement, inside))
-            names.append({n.id for n in nodes if isinstance(n, ast.Name)})
+            names.append(file.once(_names, statement))
     users: Counter[str] = Counter(name for used in names for name in used)
     own = [getattr(statement, "name", "") for statement, _ in found]
     free = [users[name] == (name in used) for name, used in zip(own, names, strict=True)]
     first = [pair for pair, alone in zip(found, free, strict=True) if alone]
     return first + [pair for pair, alone in zip(found, free, strict=True) if not alone][::-1]
+
+
+def _uncalled_first(file: ParsedFile, methods: list[_Function]) -> list[_Function]:
+    """The methods of a class that are to be run, those that no other one of them names first."""
+    named = Counter(name for method in methods for name in file.once(_attributes, method) - {method.name})
+    return [m for m in methods if not named[m.name]] + [m for m in methods if named[m.name]]
+
+
+def _names(scope: ast.AST) -> frozenset[str]:
+    return frozenset(node.id for node in ast.walk(scope) if isinstance(node, ast.Name))
+
+
+def _attributes(scope: ast.AST) -> frozenset[str]:
+    return frozenset(node.attr for node in ast.walk(scope) if isinstance(node, ast.Attribute))
+
+
+def _own_modules(scope: ast.AST) -> tuple[tuple[ast.AST, str], ...]:
+    """Attributes of ``self`` on which a class calls what only a module has, with the calls."""
+    return tuple(
+        (node, node.func.value.attr)
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("eval", "train", "parameters")
+        and isinstance(node.func.value, ast.Attribute)
+        and isinstance(node.func.value.value, ast.Name)
+        and node.func.value.value.id == "self"
+    )
 
 
 def _factor(term: ast.expr, text: str) -> bool:

@@ -6,11 +6,15 @@ Nothing is ever imported or run.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
 
 from codemods.findings import Span
 from codemods.graph.values import Value
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(eq=False)
@@ -21,8 +25,7 @@ class ParsedFile:
     relative: PurePosixPath
     text: str
     tree: ast.Module
-    generators: dict[ast.AST, bool] = field(default_factory=dict, init=False)
-    """Whether a function is a generator, for those that were asked about."""
+    _answers: dict[tuple[Callable[[ast.AST], Any], ast.AST], Any] = field(default_factory=dict, init=False)
     _parents: dict[ast.AST, ast.AST] | None = field(default=None, init=False)
     _lines: list[str] | None = field(default=None, init=False)
 
@@ -37,6 +40,12 @@ class ParsedFile:
             start = len(self._lines[first - 1].encode()[:start].decode(errors="replace"))
             end = len(self._lines[last - 1].encode()[:end].decode(errors="replace"))
         return Span(first, start, last, end)
+
+    def once(self, ask: Callable[[ast.AST], _Answer], node: ast.AST) -> _Answer:
+        """What ``ask`` says of a node of this file; it is asked once."""
+        if (ask, node) not in self._answers:
+            self._answers[(ask, node)] = ask(node)
+        return self._answers[(ask, node)]  # type: ignore[no-any-return]
 
     def find(self, span: Span, *kinds: type[ast.AST]) -> ast.AST | None:
         """The outermost node of one of ``kinds`` that stands exactly at ``span``."""

@@ -219,6 +219,8 @@ class Trace:
 
     def __init__(self, root: str) -> None:
         self.root = root
+        self.roots: list[ast.AST] = []
+        """The functions that were run for themselves, where the root is no script."""
         self.nodes: list[Node] = []
         self.walks: list[Walk] = []
         self.steps: list[Step] = []
