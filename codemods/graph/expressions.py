@@ -253,6 +253,10 @@ class Expressions(Calls):
             if isinstance(left, Tuple) and isinstance(right, Tuple):
                 return Tuple((*left.items, *right.items))
             return self.new_sequence([*self.elements(left), *self.elements(right)][:16])
+        if isinstance(left, (Sequence, Parameters)) and isinstance(right, (Sequence, Parameters)) and name == "Add":
+            # list(a.parameters()) + list(b.parameters())
+            parts = [[v] if isinstance(v, Parameters) else self.elements(v) for v in (left, right)]
+            return self.new_sequence([v for part in parts for v in part])
         if isinstance(left, (Sequence, Tuple)) and name == "Mult":
             items = self.elements(left)
             return self.new_sequence([*items, *items] if isinstance(left, Sequence) else items)
