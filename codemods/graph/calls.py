@@ -799,7 +799,7 @@ class Calls(TorchModel):
         if name == "step" and (args.empty or any(isinstance(v, (Function, Method)) for v in args.all())):
             return self.optimizer_method(receiver, "step", args, at)
         if name == "zero_grad":
-            self.mark("zero_grad", at)
+            self.mark("zero_grad", at, by=receiver)
             return NONE
         if name in ("items", "keys", "values") and args.empty and receiver.node is not None:
             return self.unknown(name, self.part(at, receiver, name))

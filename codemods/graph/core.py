@@ -123,16 +123,22 @@ class Core:
         return Place(node, frame.statement, frame, tuple(frame.loops), self.clock)
 
     def mark(
-        self, kind: str, node: ast.AST, of: Iterable[Node] | None = None, *, exact: bool = False
+        self,
+        kind: str,
+        node: ast.AST,
+        of: Iterable[Node] | None = None,
+        *,
+        exact: bool = False,
+        by: Value | None = None,
     ) -> None:
         """Record that gradients are needed or tampered with here: those ``of`` these nodes, None if that is unseen."""
         self.tick()
-        self.trace.marks.append(Mark(kind, self.place(node), None if of is None else tuple(of), exact))
+        self.trace.marks.append(Mark(kind, self.place(node), None if of is None else tuple(of), exact, by))
 
     def mark_owned(self, kind: str, node: ast.AST, value: Value | None) -> None:
         """The same for all parameters that ``value`` (a module, an optimizer, parameters) stands for."""
         owned = self.owned(value)
-        self.mark(kind, node, None if owned.more else owned.leaves, exact=owned.exact)
+        self.mark(kind, node, None if owned.more else owned.leaves, exact=owned.exact, by=value)
 
     def owned(self, value: Value | None) -> Owned:
         """The parameters in what an optimizer was given, or in a module."""

@@ -155,13 +155,14 @@ class Mark:
     """Something that needs gradients or tampers with them: ``kind`` says what.
 
     ``of`` are the graph nodes that it concerns (leaves, where it is about gradients), None where that cannot be seen.
-    ``exact`` tells that it concerns all that these leaves stand for.
+    ``exact`` tells that it concerns all that these leaves stand for; ``by`` is the optimizer or module that does it.
     """
 
     kind: str
     place: Place
     of: tuple[Node, ...] | None = None
     exact: bool = False
+    by: Value | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
