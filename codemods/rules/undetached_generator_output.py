@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from codemods.edits.model import DropArgument, Edit, InsertStatements, WrapExpression
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph.trace import Forward, Frame, Place, Trace, Walk
-from codemods.graph.values import Node, Tensor, Tuple, Value
+from codemods.graph.values import Node, Tensor, Value
 from codemods.rules._carried import SURPLUS, crossed, paired
 from codemods.rules._gradients import Fate, Lives, holds, inside, leaf_masks
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
@@ -52,17 +52,22 @@ class UndetachedGeneratorOutput(Rule):
     # reading a run
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.steps:
+            return
+        lives = Lives(trace)
+        yield from self._needed(trace, lives)
         if not trace.complete or len({id(s.optimizer) for s in trace.steps}) < 2:
             return
         if any(m.kind in _HOOKS or (m.kind == "module-hook" and _backward_hook(m.place.node)) for m in trace.marks):
             return
-        lives = Lives(trace)
         attempts: list[_Attempt] = []
+        everything: list[Node] = []
         for walk in trace.walks:
             if walk.kind == "backward":
                 fate = lives.fate(walk)
                 if fate.wasted and fate.used:
-                    attempts.append(_Attempt(trace, lives, walk, fate))
+                    everything = everything or list(dict.fromkeys(n for w in trace.walks for n in w.seen))
+                    attempts.append(_Attempt(trace, lives, walk, fate, everything=everything))
         mended = [attempt for attempt in attempts if attempt.run()]
         for attempt in attempts:
             for call in attempt.shared:
@@ -80,7 +85,6 @@ class UndetachedGeneratorOutput(Rule):
                 name=ast.unparse(first.expression), raises=_raises(trace, attempt, gone),
                 flags=flags, trail=attempt.trail(first.call, later),
             )  # fmt: skip
-        yield from self._needed(trace, lives)
 
     def _needed(self, trace: Trace, lives: Lives) -> Iterator[Observation]:
         """The arguments of forwards whose gradients are used in this run, so that no other run cuts them."""
@@ -167,14 +171,10 @@ class _Cut:
 
     def through(self, node: Node) -> list[Node]:
         """What a node takes in by the expression, in whatever turn."""
-        frames = [p.frame for p in node.place.chain() if p.node is self.call.node]
-        if not frames:
+        frame = next((p.frame for p in node.place.chain() if p.node is self.call.node), None)
+        if frame is None:
             return []
-        return [
-            p
-            for p in node.parents
-            if all(q.node is not self.call.node for q in p.place.chain()) and holds(self.expression, frames[0], p)
-        ]
+        return [p for p in node.parents if holds(self.expression, frame, p) and not _made_at(p, self.call.node)]
 
 
 @dataclass(eq=False)
@@ -189,6 +189,8 @@ class _Attempt:
     shared: list[Place] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
     """The nodes that the backward no longer comes to."""
+    everything: list[Node] = field(default_factory=list)
+    """The nodes of all walks, in order."""
 
     def run(self) -> bool:
         """Find the cuts; whether they leave nothing of the wasted part and touch nothing else."""
@@ -198,37 +200,56 @@ class _Attempt:
         bits |= dict.fromkeys(fate.used | doubtful, 2)
         self.masks = leaf_masks(walk.seen, bits)
         self.seen = {id(n) for n in walk.seen}
+        self.dirty = {id(n): bool(self.masks[id(n)] & 1) for n in walk.seen}
         self.inputs = {n for w in self.trace.walks if w.kind == "grad" for n in w.inputs or ()}
         for node in walk.seen:
             if node.leaf or self._pure(node):
                 continue
             entering = [p for p in node.parents if self._pure(p)]
-            if not entering or any(self._cut_off(node, p) for p in entering):
+            entering = [p for p in entering if not self._cut_off(node, p)]
+            if not entering:
                 continue
             cut = self._place(node, entering)
             if cut is None:
                 return False
             self.cuts.append(cut)
+            self._spread()
         return bool(self.cuts) and self._primary() and self._covered()
 
     def _pure(self, node: Node) -> bool:
         return self.masks.get(id(node)) == 1
 
     def _cut_off(self, node: Node, parent: Node) -> bool:
-        return any(parent in cut.through(node) for cut in self.cuts)
+        """Whether the cuts so far leave nothing of the generator behind ``parent``, as ``node`` takes it."""
+        return not self.dirty[id(parent)] or any(parent in cut.through(node) for cut in self.cuts)
+
+    def _kept(self, node: Node) -> Iterator[Node]:
+        """The parents of a node that the cuts leave to it."""
+        removed = [p for cut in self.cuts for p in cut.through(node)] if self.masks[id(node)] & 1 else []
+        return (p for p in node.parents if id(p) in self.seen and p not in removed)
+
+    def _spread(self) -> None:
+        """Find anew which nodes a wasted leaf is still behind."""
+        for node in sorted(self.walk.seen, key=lambda n: n.birth):
+            if not node.leaf and self.dirty[id(node)]:
+                self.dirty[id(node)] = any(self.dirty[id(p)] for p in self._kept(node))
 
     # where a cut may stand
 
     def _place(self, node: Node, entering: list[Node]) -> _Cut | None:
         if any(p.leaf or not p.certain for p in entering):
             return None
-        for call in _levels(node.place):
+        levels = _levels(node.place)
+        for i, call in enumerate(levels):
             cut = self._at(call, entering)
-            if cut is None:
+            if cut is None or (i == 0 and not self._given(cut)):
                 continue
+            if i > 0 and not self._handed_on(levels[: i + 1], cut):
+                return None
             verdict = self._conflict(cut)
             if verdict == "shared":
-                self.shared.append(call)
+                if self._acts(cut):
+                    self.shared.append(call)
                 return None
             if verdict == "":
                 return cut
@@ -265,30 +286,29 @@ class _Attempt:
             statement.targets[0], frame, node
         ):
             return None
-        outside: list[Node] = []
-        stack = [node]
+        outside: list[tuple[Node, Node]] = []
+        stack = [(node, node)]
         while stack:
-            one = stack.pop()
+            one, taker = stack.pop()
             if one.leaf:
                 return None
             if one.place.statement is statement and one.place.frame is frame and one.place.loops == node.place.loops:
-                stack.extend(p for p in one.parents if self._pure(p))
-            elif one not in outside:
-                outside.append(one)
-        if len(outside) != 1 or not self._tensor(outside[0]):
+                stack.extend((p, one) for p in one.parents if self._pure(p))
+            else:
+                outside.append((one, taker))
+        if len(outside) != 1 or not self._tensor(outside[0][0]):
             return None
-        place = Place(statement.value, statement, frame, node.place.loops, node.place.clock)
-        expression = _expression(place, outside[0])
+        fake, taker = outside[0]
+        expression = _expression(taker.place, fake)
         if expression is None:
             return None
         asked = any(m.kind == "requires_grad" and m.place.frame is frame and m.place.clock > node.birth
                     and _asks(m.place.node, statement.targets[0]) for m in self.trace.marks)  # fmt: skip
-        call = next((q for q in ast.walk(statement.value) if q is outside[0].place.node), statement.value)
-        del call
-        return _Cut(place, expression, (outside[0],), None if asked else statement)
+        return _Cut(taker.place, expression, (fake,), None if asked else statement)
 
-    def _tensor(self, node: Node) -> bool:
-        """Whether a node is known to be that of one tensor, not of a list or of something that cannot be seen."""
+    @staticmethod
+    def _tensor(node: Node) -> bool:
+        """Whether a node is known to be that of a tensor, not of something that cannot be seen."""
         stack = [node]
         while stack:
             one = stack.pop()
@@ -296,15 +316,39 @@ class _Attempt:
                 stack.extend(one.parents)
             elif one.kind not in ("op", "module") or one.label in ("module", "forward"):
                 return False
-        values = [v for f in self.trace.forwards for _, v in _arguments(f) if node in _nodes(v)]
-        return all(_node(v) is node for v in values)
+        return True
+
+    def _given(self, cut: _Cut) -> bool:
+        """Whether a forward got the tensor itself there, not a list of such; operations take nothing else."""
+        mine = [f for f in self.trace.forwards if f.place.node is cut.call.node and f.place.frame is cut.call.frame]
+        if not mine:
+            return not any(cut.call.node is p.node for n in cut.nodes for c in n.children for p in c.place.chain()[1:])
+        values = [v for f in mine for e, v in _arguments(f) if e is cut.expression]
+        return any(_node(v) in cut.nodes for v in values)
+
+    def _handed_on(self, levels: list[Place], cut: _Cut) -> bool:
+        """Whether the functions between only hand their argument on, under its name."""
+        for inner in levels[:-1]:
+            mine = self._at(inner, list(cut.nodes))
+            if mine is None or not isinstance(mine.expression, ast.Name):
+                return False
+            if inner is levels[0] and not self._given(mine):
+                return False
+            definition = inner.frame.definition
+            if not isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return False
+            name, spec = mine.expression.id, definition.args
+            if name not in {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}:
+                return False
+            if any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+                   for n in ast.walk(definition)):  # fmt: skip
+                return False
+        return True
 
     def _conflict(self, cut: _Cut) -> str:
         """Why a cut would take something away that is needed: ``shared`` if this very value is, else ``other``."""
-        if cut.penalty is not None or isinstance(cut.call.node, (ast.Name, ast.BinOp)):
-            mine: set[int] = set()
-        else:
-            mine = {id(n) for n in self.walk.seen if cut.nodes[0] in cut.through(n)}
+        entering = [(n, taken) for n in self.everything if (taken := cut.through(n))]
+        mine = {id(n) for n, taken in entering if cut.nodes[0] in taken and any(w is self.walk for w in n.walks)}
         for other in self.trace.walks:
             if other is self.walk or other.kind != "backward":
                 continue
@@ -312,9 +356,8 @@ class _Attempt:
             if not used:
                 continue
             masks: dict[int, int] | None = None
-            for node in other.seen:
-                taken = cut.through(node)
-                if not taken:
+            for node, taken in entering:
+                if not any(w is other for w in node.walks):
                     continue
                 if masks is None:
                     masks = leaf_masks(other.seen, dict.fromkeys(used, 1))
@@ -326,17 +369,15 @@ class _Attempt:
 
     def _primary(self) -> bool:
         """Whether the fake goes through the layers that learn from this loss: no mere comparison with an output."""
+        return any(self._acts(cut) for cut in self.cuts)
+
+    def _acts(self, cut: _Cut) -> bool:
+        """Whether parameters that learn from this loss act on what the cut gives, in the call that it stands in."""
         leaves = self.fate.used
-        for cut in self.cuts:
-            for node in self.walk.seen:
-                if not any(p.node is cut.call.node and p.frame is cut.call.frame for p in node.place.chain()):
-                    continue
-                if cut.nodes[0] in node.ancestors() and any(p in leaves for p in node.parents):
+        for node in self.walk.seen:
+            if any(p in leaves for p in node.parents) and (cut.penalty is not None or _made_at(node, cut.call.node)):
+                if cut.nodes[0] in node.ancestors():
                     return True
-            if cut.penalty is not None and any(
-                cut.nodes[0] in n.ancestors() and any(p in leaves for p in n.parents) for n in self.walk.seen
-            ):
-                return True
         return False
 
     def _covered(self) -> bool:
@@ -345,11 +386,9 @@ class _Attempt:
         stack = list(self.walk.roots)
         while stack:
             node = stack.pop()
-            if id(node) in reached:
-                continue
-            reached.add(id(node))
-            removed = [p for cut in self.cuts for p in cut.through(node)]
-            stack.extend(p for p in node.parents if p not in removed and id(p) in self.seen)
+            if id(node) not in reached:
+                reached.add(id(node))
+                stack.extend(self._kept(node))
         self.gone = self.seen - reached
         return not any(id(leaf) in reached for leaf in self.fate.wasted) and any(
             id(leaf) in reached for leaf in self.fate.used
@@ -409,14 +448,12 @@ def _arguments(forward: Forward) -> Iterator[tuple[ast.expr, Value]]:
             yield keyword.value, forward.args.keywords[keyword.arg]
 
 
+def _made_at(node: Node, call: ast.AST) -> bool:
+    return any(place.node is call for place in node.place.chain())
+
+
 def _node(value: Value) -> Node | None:
     return value.node if isinstance(value, Tensor) else None
-
-
-def _nodes(value: Value) -> list[Node]:
-    if isinstance(value, Tuple):
-        return [n for item in value.items for n in _nodes(item) if not isinstance(item, Tensor)]
-    return [value.node] if value.node is not None else []
 
 
 def _reaches(walk: Walk, forward: Forward, node: Node) -> bool:
