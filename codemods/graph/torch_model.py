@@ -751,6 +751,9 @@ class TorchModel(Core):
             return module
         if name in ("children", "modules", "named_children", "named_modules"):
             children = self._submodules(module, deep=name.endswith("modules"))
+            if isinstance(module, Module) and not module.name and module.leaf is not None and not children[1:]:
+                # parts of a module that cannot be seen have parameters among its own
+                children = [Module(self.new_oid(), "", module.leaf) for _ in range(2)]
             if name.startswith("named"):
                 children = [Tuple((Plain("text"), child)) for child in children]
             return self.new_sequence(children[:32], kind="modules") if children else self.unknown(name)
@@ -842,7 +845,10 @@ class TorchModel(Core):
         """``torch.optim.Name(params, ...)``, or one of a class of the tree."""
         given = args.get(0, "params")
         params = tuple(self._flat(given)) if given is not None else ()
-        return Optimizer(self.new_oid(), params, self.owned(given) if given is not None else None, cls)
+        owned = self.owned(given) if given is not None else None
+        if owned is not None:
+            self.mark("optimized", at, owned.leaves)
+        return Optimizer(self.new_oid(), params, owned, cls)
 
     def optimizer_method(self, optimizer: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of an optimizer."""
@@ -859,6 +865,8 @@ class TorchModel(Core):
         if name == "zero_grad":
             self.mark_owned("zero_grad", at, optimizer)
             return NONE
+        if name == "add_param_group":
+            self.mark("optimized", at, self.owned(args.get(0, "param_group")).leaves)
         return self.unknown(f"optimizer.{name}")
 
     # containers are made in many places
