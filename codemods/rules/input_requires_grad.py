@@ -159,7 +159,12 @@ class _Judge:
             if node.leaf:
                 sure = False
             else:
-                parents = [self._attached(p, known) and not self._skipped(p, node.place, loose) for p in node.parents]
+                attached = [p for p in node.parents if self._attached(p, known)]
+                carriers = dict(loose)
+                if len(attached) < len(node.parents):
+                    # a list of terms that begins with a candidate: a loop that runs no turn adds none
+                    carriers.update((c, None) for p in attached for c, _ in p.stores if c.kind == "element")
+                parents = [p in attached and not self._skipped(p, node.place, carriers) for p in node.parents]
                 either = node.kind == "phi" or (node.kind == "call" and not _loss_class(node))
                 sure = all(parents) if either else any(parents)
                 sure = sure and (node.kind != "phi" or node.certain)
