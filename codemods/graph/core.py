@@ -702,7 +702,9 @@ class Core:
     def stepped(self, at: ast.AST, optimizer: Value | None) -> None:
         """Record an optimizer step."""
         self.tick()
-        self.trace.steps.append(Step(self.place(at), optimizer, self.owned(optimizer) if optimizer is not None else None))
+        self.trace.steps.append(
+            Step(self.place(at), optimizer, self.owned(optimizer) if optimizer is not None else None)
+        )
 
 
 __all__ = ["ITEMS", "NONE", "REST", "BudgetEnded", "ClassInfo", "Core", "ParsedFile"]

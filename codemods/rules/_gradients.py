@@ -231,9 +231,10 @@ def holds(expression: ast.expr, frame: Frame, node: Node) -> bool:
                                                    and c.owner == frame.function.closure))
             for c, _ in node.stores
         )  # fmt: skip
-    if isinstance(expression, ast.Attribute):
-        if any(c.kind == "attribute" and c.name == expression.attr for c, _ in node.stores):
-            return True
+    if isinstance(expression, ast.Attribute) and any(
+        c.kind == "attribute" and c.name == expression.attr for c, _ in node.stores
+    ):
+        return True
     return any(place.node is expression and place.frame is frame for place in node.place.chain())
 
 

@@ -30,14 +30,14 @@ class MissingZeroGrad(Rule):
 
     ``backward`` adds to ``.grad``. If nothing clears it, each step is taken with the sum of the gradients of all the
     batches so far: the step length grows without bound, and old gradients point where the parameters no longer are.
-    For plain SGD that is momentum of 1. The script runs, the loss often even falls at first; then it oscillates.
-    On a linear regression that plain SGD solves in 50 steps, the loss without ``zero_grad`` was still the initial one
-    after 50 steps, and as large after 500.
+    For plain SGD that is momentum of 1. The script runs, the loss even falls at first; then it oscillates. A linear
+    regression with five weights that SGD brings from a loss of 5.0 to 7e-6 in 50 steps is at 3.5 without ``zero_grad``
+    then, and never below 0.17 in 500 steps.
 
     ``optimizer.zero_grad()`` is put before the first ``backward`` that contributes to the step.
 
-    Left alone: loops in which anything clears the gradients, on any path: the optimizer, the module, a helper, a wrapper
-    of the optimizer, hand-written code on ``.grad``; steps under a condition of their own and ``no_sync`` (gradient
+    Left alone: loops in which anything clears the gradients, on any path: the optimizer, the module, a helper, a
+    wrapper of the optimizer, hand-written code on ``.grad``; steps under a condition of their own and ``no_sync`` (gradient
     accumulation); closures; optimizers of inputs (attacks, latent codes), of classes of the tree, and such as cannot be
     seen (DeepSpeed, Lightning, accelerate); code in which the model or the optimizer is handed to something that cannot
     be seen. A branch that clears beside one that does not is advice, and so are several optimizers with several
@@ -87,9 +87,7 @@ class MissingZeroGrad(Rule):
             return
         others = {id(s.optimizer) for s in trace.steps if s.optimizer is not step.optimizer and _inside_step(s, step)}
         several = bool(others) and len(walks) > 1
-        yield self.seen(
-            file, anchor, "backward", "fault", optimizer=name, trail=trail, several=several
-        )
+        yield self.seen(file, anchor, "backward", "fault", optimizer=name, trail=trail, several=several)
 
     # deciding
 
@@ -109,7 +107,9 @@ class MissingZeroGrad(Rule):
         for (path, span), found in faults.items():
             names = [facts["optimizer"] for facts in found]
             spoken = " and ".join(f"`{name}`" for name in names)
-            message = f"nothing in this loop clears the gradients that {spoken} steps with: they add up over all batches"
+            message = (
+                f"nothing in this loop clears the gradients that {spoken} steps with: they add up over all batches"
+            )
             if any(facts["several"] for facts in found):
                 message += "; several losses reach them, so that it cannot be seen where to clear"
                 yield Finding(self.name, path, span, Promise.ADVICE, message, "", _trail(found))

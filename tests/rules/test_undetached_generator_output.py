@@ -1,4 +1,4 @@
-"""The fake is detached where the generator's gradients are cleared unread, and stays attached wherever they are used."""
+"""The fake is detached where the gradients of the generator are cleared unread, and nowhere that they are used."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from codemods.findings import Promise
-from tests.rules.tools import added, analysed, found, lines, mended
 from codemods.options import Options
+from tests.rules.tools import added, analysed, found, lines, mended
 
 RULE = "undetached-generator-output"
 
