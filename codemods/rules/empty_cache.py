@@ -25,10 +25,9 @@ class EmptyCache(Rule):
     memory in small ones. ``torch.cuda.empty_cache()`` gives unused blocks back to the driver.
 
     It helps against fragmentation of that kind, and where several processes share one card. It does not make more
-    memory available to the process itself otherwise, and it is not free: it waits for the device, and the training
-    steps that follow have to ask the driver for their blocks again, with a ``cudaMalloc`` each. That is why the rule has
-    to be asked for by name, and why the call stands once behind a pass and never within one. Without CUDA it does
-    nothing.
+    memory available to the process itself otherwise, and it is not free: it waits for the device, and the steps that
+    follow have to ask the driver for their blocks again, with a ``cudaMalloc`` each. That is why the rule has to be
+    asked for by name, and why the call stands once behind a pass and never within one. Without CUDA it does nothing.
 
     An evaluation pass is a call, loop or ``with`` block in a program that trains, which runs forwards in a loop and
     neither a backward nor a step, and whose results nobody back-propagates. The call goes right behind it.

@@ -37,11 +37,11 @@ class MissingZeroGrad(Rule):
     ``optimizer.zero_grad()`` is put before the first ``backward`` that contributes to the step.
 
     Left alone: loops in which anything clears the gradients, on any path: the optimizer, the module, a helper, a
-    wrapper of the optimizer, hand-written code on ``.grad``; steps under a condition of their own and ``no_sync`` (gradient
-    accumulation); closures; optimizers of inputs (attacks, latent codes), of classes of the tree, and such as cannot be
-    seen (DeepSpeed, Lightning, accelerate); code in which the model or the optimizer is handed to something that cannot
-    be seen. A branch that clears beside one that does not is advice, and so are several optimizers with several
-    backwards.
+    wrapper of the optimizer, hand-written code on ``.grad``; steps under a condition of their own and ``no_sync``
+    (gradient accumulation); closures; optimizers of inputs (attacks, latent codes), of classes of the tree, and such as
+    cannot be seen (DeepSpeed, Lightning, accelerate); code in which the model or the optimizer is handed to something
+    that cannot be seen. A branch that clears beside one that does not is advice, and so are several optimizers with
+    several backwards.
 
     Promise: behaviour. The original runs, and the rewritten program learns something else; it needs ``--unsafe``.
 

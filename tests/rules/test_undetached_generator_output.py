@@ -339,8 +339,8 @@ def test_the_flag_and_the_fake_name_each_other(tmp_path: Path) -> None:
     assert flag.partners == (cut.key,)
     assert [step.note for step in cut.trail] == [
         "graph produced here",
-        "taken into the discriminator's loss here",
-        "walked here, down into the generator",
+        "taken into this loss here",
+        "walked here, down to what made it",
         "walked again here",
         "the gradients are cleared here",
     ]
