@@ -154,10 +154,11 @@ class Expressions(Calls):
                 inner = self.elements(value)
                 if inner:
                     items += inner
+                elif isinstance(value, Parameters):
+                    # [*a.parameters(), *b.parameters()]: all of both, not either of them
+                    items.append(value)
                 elif not isinstance(value, (Tuple, Sequence)):
-                    unseen: Value = self.unknown("item", self.part(element, value, "item"))
-                    if isinstance(value, Parameters):
-                        unseen = value
+                    unseen = self.unknown("item", self.part(element, value, "item"))
                     rest = unseen if rest is None else self.join(rest, unseen)
             else:
                 items.append(value)
