@@ -37,12 +37,11 @@ class Event:
         return self.leaves is None or leaf in self.leaves
 
     def clears(self, leaf: Node, event: Event) -> bool:
-        """Whether it leaves nothing of the gradient of ``leaf`` for an ``event`` that follows."""
+        """Whether it clears the gradient of ``leaf``, as far as an ``event`` that follows is concerned."""
         if self.kind != "clear" or self.clock >= event.clock:
             return False
         # an optimizer clears whatever it steps with, also where the run does not know what exactly that is
-        mine = self.by is not None and self.by is event.by
-        return (mine or leaf in (self.leaves or ())) and always_before(self.place, event.place)
+        return (self.by is not None and self.by is event.by) or leaf in (self.leaves or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,7 @@ class Lives:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._fates: dict[int, Fate] = {}
+        self._orders: dict[tuple[int, int], bool] = {}
 
     @cached_property
     def events(self) -> list[Event]:
@@ -96,7 +96,7 @@ class Lives:
             for event in later:
                 if event.kind == "clear" or not event.touches(leaf):
                     continue
-                clear = next((c for c in later if c.clears(leaf, event)), None)
+                clear = next((c for c in later if c.clears(leaf, event) and self._before(c, event)), None)
                 if clear is None:
                     used.add(leaf)
                     break
@@ -109,6 +109,12 @@ class Lives:
         fate = Fate(frozenset(used), frozenset(wasted), tuple(dict.fromkeys(clears)))
         self._fates[id(walk)] = fate
         return fate
+
+    def _before(self, first: Event, then: Event) -> bool:
+        key = (id(first), id(then))
+        if key not in self._orders:
+            self._orders[key] = always_before(first.place, then.place)
+        return self._orders[key]
 
     @staticmethod
     def doubtful(walk: Walk) -> frozenset[Node]:
