@@ -123,8 +123,6 @@ def _turns(ran: Ran) -> list[ast.AST]:
 def _within_steps(trace: Trace, ran: Ran) -> bool:
     """Whether it stands in the loop over training batches: beside a backward, not beside a loop of them."""
     around = _turns(ran)
-    if not around:
-        return False
     for walk in trace.walks:
         loops = [loop for loop, _ in walk.place.turns() if isinstance(loop, _LOOPS)]
         if loops[: len(around)] == around and len(loops) == len(around):

@@ -131,6 +131,17 @@ NOOPS = {
             F.mse_loss(net(x), y).backward()
             opt.step()
         """,
+    "unrolled targets in a step that somebody else calls": """
+        def step(batch):
+            with torch.no_grad():
+                targets = [net(x) for x, y in batch]
+                for x, y in batch:
+                    targets.append(net(x))
+            loss = sum(F.mse_loss(net(x), t) for (x, y), t in zip(batch, targets))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
     "one forward is no pass": """
         for epoch in range(3):
             learn()
