@@ -425,7 +425,7 @@ class Calls(TorchModel):
         if info.family == "function":
             return self.unknown(info.name)
         if info.family == "optimizer":
-            return self.make_optimizer(args, at)
+            return self.make_optimizer(args, at, info)
         leaf = None
         if info.is_module and info.find("__init__") is None and not any(isinstance(b, Class) for b in info.bases):
             leaf = None
@@ -483,7 +483,7 @@ class Calls(TorchModel):
             if name == "data":
                 return DATA
             if name == "grad":
-                self.mark("grad-read", at)
+                self.mark_owned("grad-read", at, receiver)
                 return DATA
             if name == "requires_grad":
                 return NUMBER
@@ -597,7 +597,8 @@ class Calls(TorchModel):
             self.freeze(owner, None if truth is None else not truth)
             return
         if name == "grad":
-            self.mark("gradients-changed", at)
+            cleared = isinstance(value, Const) and value.value is None
+            self.mark_owned("zero_grad" if cleared else "gradients-changed", at, receiver)
             return
         if name == "data" and not isinstance(receiver, (Instance, Class)):
             # of a tensor; an object of the tree may call anything its data
@@ -663,7 +664,7 @@ class Calls(TorchModel):
                 truth = True if on is None else self.truth(on)
                 self.freeze(receiver.owner, None if truth is None else not truth)
             if name == "register_hook":
-                self.mark("hook", at)
+                self.mark_owned("hook", at, receiver)
             elif name.endswith("_") and not name.startswith("_") and name != "requires_grad_":
                 self.mark("parameter-changed", at)
             return self.tensor_op(at, name, [receiver]) if receiver.element else receiver
@@ -759,8 +760,8 @@ class Calls(TorchModel):
 
     def _apply_function(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """``autograd.Function.apply``: its backward is its own business."""
-        self.mark("custom-function", at)
         nodes = [n for v in args.all() for n in self.nodes_of(v)]
+        self.mark("custom-function", at, nodes)
         return self.unknown(info.name, self.node(at, "op", nodes, label=info.name))
 
     def _unknown_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
@@ -798,7 +799,7 @@ class Calls(TorchModel):
         if name == "step" and (args.empty or any(isinstance(v, (Function, Method)) for v in args.all())):
             return self.optimizer_method(receiver, "step", args, at)
         if name == "zero_grad":
-            self.mark("zero_grad", at)
+            self.mark("zero_grad", at, by=receiver)
             return NONE
         if name in ("items", "keys", "values") and args.empty and receiver.node is not None:
             return self.unknown(name, self.part(at, receiver, name))

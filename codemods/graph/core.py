@@ -10,7 +10,7 @@ from codemods.graph.arguments import Arguments
 from codemods.graph.memo import Memo
 from codemods.graph.program import ClassInfo, ParsedFile
 from codemods.graph.state import FROZEN, Key, State, merge
-from codemods.graph.trace import Forward, Frame, Mark, Place, Reading, Step, Trace, Walk
+from codemods.graph.trace import Forward, Frame, Mark, Owned, Place, Reading, Step, Trace, Walk
 from codemods.graph.values import (
     CONTAINING,
     NONE,
@@ -120,10 +120,56 @@ class Core:
         frame = self.frame
         return Place(node, frame.statement, frame, tuple(frame.loops), self.clock)
 
-    def mark(self, kind: str, node: ast.AST) -> None:
-        """Record that gradients are needed or tampered with here."""
+    def mark(
+        self,
+        kind: str,
+        node: ast.AST,
+        of: Iterable[Node] | None = None,
+        *,
+        exact: bool = False,
+        by: Value | None = None,
+    ) -> None:
+        """Record that gradients are needed or tampered with here: those ``of`` these nodes, None if that is unseen."""
         self.tick()
-        self.trace.marks.append(Mark(kind, self.place(node)))
+        self.trace.marks.append(Mark(kind, self.place(node), None if of is None else tuple(of), exact, by))
+
+    def mark_owned(self, kind: str, node: ast.AST, value: Value | None) -> None:
+        """The same for all parameters that ``value`` (a module, an optimizer, parameters) stands for."""
+        owned = self.owned(value)
+        self.mark(kind, node, None if owned.more else owned.leaves, exact=owned.exact, by=value)
+
+    def owned(self, value: Value | None) -> Owned:
+        """The parameters in what an optimizer was given, or in a module."""
+        if isinstance(value, Optimizer):
+            return value.owned or Owned((), False, True)
+        if isinstance(value, Parameters):
+            leaves = self._registered(value.owner)
+            return Owned(leaves, not value.element, not leaves)
+        if isinstance(value, Tensor):
+            if value.node is None:
+                return Owned((), True, False)
+            if value.node.leaf:
+                return Owned((value.node,), True, False)
+            leaves = tuple(n for n in value.node.ancestors() if n.leaf)
+            return Owned(leaves, False, value.node.kind != "phi")
+        if isinstance(value, (Module, Instance)) or (isinstance(value, Unknown) and value.module is not None):
+            return Owned(self._registered(value), True, False)
+        if isinstance(value, Mapping):
+            value = self.s.get((value.oid, ("key", "params")))
+            return self.owned(value) if isinstance(value, Value) else Owned((), False, True)
+        if isinstance(value, (Sequence, Tuple, Join)):
+            parts = [self.owned(v) for v in (value.options if isinstance(value, Join) else self.elements(value))]
+            leaves = tuple(dict.fromkeys(leaf for part in parts for leaf in part.leaves))
+            # a generator's values are only known as far as they were followed
+            exact = all(part.exact for part in parts) and getattr(value, "kind", "") != "generator"
+            if isinstance(value, Join):
+                exact = exact and all(set(part.leaves) == set(leaves) for part in parts)
+            return Owned(leaves, exact, not parts or any(part.more for part in parts))
+        return Owned((), isinstance(value, (Const, Plain)), not isinstance(value, (Const, Plain)))
+
+    def _registered(self, module: Value) -> tuple[Node, ...]:
+        """The leaves of a module's parameters: a tensor on it that only asks for gradients is none of them."""
+        return tuple(leaf for leaf in self._all_leaves(module, set()) if leaf.label != "input")
 
     def unknown(self, origin: str = "", node: Node | None = None, *, data: bool = False) -> Unknown:
         """A fresh thing that cannot be seen."""
@@ -654,7 +700,9 @@ class Core:
     def stepped(self, at: ast.AST, optimizer: Value | None) -> None:
         """Record an optimizer step."""
         self.tick()
-        self.trace.steps.append(Step(self.place(at), optimizer))
+        self.trace.steps.append(
+            Step(self.place(at), optimizer, self.owned(optimizer) if optimizer is not None else None)
+        )
 
 
 __all__ = ["ITEMS", "NONE", "REST", "BudgetEnded", "ClassInfo", "Core", "ParsedFile"]

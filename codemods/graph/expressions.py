@@ -154,10 +154,11 @@ class Expressions(Calls):
                 inner = self.elements(value)
                 if inner:
                     items += inner
+                elif isinstance(value, Parameters):
+                    # [*a.parameters(), *b.parameters()]: all of both, not either of them
+                    items.append(value)
                 elif not isinstance(value, (Tuple, Sequence)):
-                    unseen: Value = self.unknown("item", self.part(element, value, "item"))
-                    if isinstance(value, Parameters):
-                        unseen = value
+                    unseen = self.unknown("item", self.part(element, value, "item"))
                     rest = unseen if rest is None else self.join(rest, unseen)
             else:
                 items.append(value)
@@ -253,6 +254,10 @@ class Expressions(Calls):
             if isinstance(left, Tuple) and isinstance(right, Tuple):
                 return Tuple((*left.items, *right.items))
             return self.new_sequence([*self.elements(left), *self.elements(right)][:16])
+        if isinstance(left, (Sequence, Parameters)) and isinstance(right, (Sequence, Parameters)) and name == "Add":
+            # list(a.parameters()) + list(b.parameters())
+            parts = [[v] if isinstance(v, Parameters) else self.elements(v) for v in (left, right)]
+            return self.new_sequence([v for part in parts for v in part])
         if isinstance(left, (Sequence, Tuple)) and name == "Mult":
             items = self.elements(left)
             return self.new_sequence([*items, *items] if isinstance(left, Sequence) else items)

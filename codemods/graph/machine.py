@@ -394,11 +394,15 @@ class Machine(Expressions):
     def _do_AugAssign(self, s: ast.AugAssign) -> None:
         old = self.evaluate(s.target)
         added = self.evaluate(s.value)
-        if isinstance(old, Parameters):
-            self.mark("parameter-changed", s)
         name = type(s.op).__name__
         value: Value
-        if name == "Add" and isinstance(old, Sequence):
+        listed = name == "Add" and isinstance(added, (Parameters, Sequence))
+        if isinstance(old, Parameters) and (old.element or not listed):
+            self.mark("parameter-changed", s)
+        if listed and isinstance(old, (Parameters, Sequence)) and Parameters in (old.__class__, added.__class__):
+            # params += list(net.parameters())
+            value = super().binary(name, old, added, s)
+        elif name == "Add" and isinstance(old, Sequence):
             self.container_method(old, "extend", Arguments(None, [added]), s)
             value = old
         else:

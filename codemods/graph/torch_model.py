@@ -8,6 +8,7 @@ from dataclasses import replace
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.core import ITEMS, MAX_OPTIONS, REST, Core
+from codemods.graph.program import ClassInfo
 from codemods.graph.values import (
     ARRAY,
     DATA,
@@ -91,7 +92,8 @@ class TorchModel(Core):
                 )
             return None
         if name == "grad":
-            self.mark("grad-read", at)
+            # nobody knows which tensor it is where it has no history: another name may have asked for gradients
+            self.mark("grad-read", at, self.nodes_of(tensor) or None)
             return DATA
         if name in ("grad_fn", "_saved_tensors"):
             self.mark("graph-read", at)
@@ -99,7 +101,9 @@ class TorchModel(Core):
             return self.unknown("grad_fn")
         if name in facts.PLAIN_ATTRIBUTES:
             if name == "requires_grad":
-                self.mark("requires_grad-read", at)
+                self.mark("requires_grad-read", at, self.nodes_of(tensor))
+            elif name == "is_leaf":
+                self.mark("is_leaf-read", at, self.nodes_of(tensor))
             return NUMBER
         if name in ("T", "mT", "H", "real", "imag"):
             return self.tensor_op(at, name, [tensor], saves=False)
@@ -129,7 +133,7 @@ class TorchModel(Core):
                 self.freeze(tensor, False)
             return tensor
         if name in ("register_hook", "retain_grad", "register_post_accumulate_grad_hook"):
-            self.mark("hook", at)
+            self.mark("hook", at, self.nodes_of(tensor) or None)
             return self.opaque(at, name, [])
         if name in facts.WITHOUT_GRADIENT:
             self.use(tensor, f"method:{name}", at)
@@ -217,7 +221,11 @@ class TorchModel(Core):
         creates: bool | None = False if create is None else (self.truth(create) if isinstance(create, Const) else None)
         if args.more:
             retains = None
-        self.walk(at, values, kind, retains=retains, creates=creates, argument=argument, with_gradient=with_gradient)
+        walk = self.walk(
+            at, values, kind, retains=retains, creates=creates, argument=argument, with_gradient=with_gradient
+        )
+        if kind == "backward" and "inputs" in args.keywords:
+            walk.inputs = self._gradients_of(args.keywords["inputs"])
 
     @staticmethod
     def _literal(call: ast.Call, argument: str | int) -> bool:
@@ -295,7 +303,7 @@ class TorchModel(Core):
             return self.opaque_tensor(at, last, args)
         if path.startswith(("torch.nn.utils.", "torch.nn.init.")):
             if last.startswith("clip_grad"):
-                self.mark("gradients-changed", at)
+                self.mark_owned("gradients-changed", at, args.get(0, "parameters"))
                 return NUMBER
             if last in ("parameters_to_vector",):
                 return self.tensor_op(at, last, args.all())
@@ -307,6 +315,9 @@ class TorchModel(Core):
         if head == "torch.optim":
             return self.make_optimizer(args, at)
         if path.startswith("torch.utils.checkpoint.checkpoint"):
+            reentrant = args.keywords.get("use_reentrant")
+            if reentrant is None or self.truth(reentrant) is not False:
+                self.mark("reentrant-checkpoint", at, [n for v in args.all() for n in self.nodes_of(v)])
             rest = Arguments(args.call, args.positional[1:], {}, args.more)
             return self.call_value(args.positional[0], rest, at) if args.positional else self.unknown(path)
         if path.startswith(("torch.utils.data.", "torchvision.datasets.", "torchvision.transforms.", "torchtext.")):
@@ -339,6 +350,7 @@ class TorchModel(Core):
         explicit = "retain_graph" in args.keywords or len(args.positional) > 3
         self._walk_with(at, self._flat(outputs), args, "grad", retain_at=3, create_at=4, with_gradient=True)
         walk = self.trace.walks[-1]
+        walk.inputs = self._gradients_of(args.get(1, "inputs"))
         if not explicit and walk.creates is not False:
             walk.retains = None if walk.creates is None else True
         result: Value
@@ -351,6 +363,14 @@ class TorchModel(Core):
         if isinstance(inputs, Tuple):
             return Tuple((result,) * len(inputs.items))
         return self.new_sequence([], rest=result)
+
+    def _gradients_of(self, inputs: Value | None) -> tuple[Node, ...] | None:
+        """What gradients are taken of; None where some of it cannot be seen."""
+        if inputs is None:
+            return None
+        nodes = tuple(self.nodes_of(inputs))
+        given = [o for v in self._flat(inputs) for o in self.options(v)]
+        return nodes if nodes and all(self.nodes_of(o) for o in given) else None
 
     def _variable(self, args: Arguments, at: ast.AST) -> Value:
         given = args.get(0, "data")
@@ -621,7 +641,7 @@ class TorchModel(Core):
             self.stepped(at, args.get(0, "optimizer"))
             return NONE
         if name == "unscale_":
-            self.mark("gradients-changed", at)
+            self.mark_owned("gradients-changed", at, args.get(0, "optimizer"))
         return NUMBER if name != "update" else NONE
 
     # modules
@@ -723,7 +743,7 @@ class TorchModel(Core):
             self.freeze(module, None if truth is None else not truth)
             return module
         if name in ("zero_grad",):
-            self.mark("zero_grad", at)
+            self.mark_owned("zero_grad", at, module)
             return NONE
         if name in ("eval", "train", "load_state_dict"):
             self._set_mode(module, name, args)
@@ -731,6 +751,9 @@ class TorchModel(Core):
             return module
         if name in ("children", "modules", "named_children", "named_modules"):
             children = self._submodules(module, deep=name.endswith("modules"))
+            if isinstance(module, Module) and not module.name and module.leaf is not None and not children[1:]:
+                # parts of a module that cannot be seen have parameters among its own
+                children = [Module(self.new_oid(), "", module.leaf) for _ in range(2)]
             if name.startswith("named"):
                 children = [Tuple((Plain("text"), child)) for child in children]
             return self.new_sequence(children[:32], kind="modules") if children else self.unknown(name)
@@ -818,10 +841,14 @@ class TorchModel(Core):
 
     # optimizers
 
-    def make_optimizer(self, args: Arguments, at: ast.AST) -> Optimizer:
-        """``torch.optim.Name(params, ...)``."""
+    def make_optimizer(self, args: Arguments, at: ast.AST, cls: ClassInfo | None = None) -> Optimizer:
+        """``torch.optim.Name(params, ...)``, or one of a class of the tree."""
         given = args.get(0, "params")
-        return Optimizer(self.new_oid(), tuple(self._flat(given)) if given is not None else ())
+        params = tuple(self._flat(given)) if given is not None else ()
+        owned = self.owned(given) if given is not None else None
+        if owned is not None:
+            self.mark("optimized", at, owned.leaves)
+        return Optimizer(self.new_oid(), params, owned, cls)
 
     def optimizer_method(self, optimizer: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of an optimizer."""
@@ -836,8 +863,10 @@ class TorchModel(Core):
             self.stepped(at, optimizer)
             return NONE
         if name == "zero_grad":
-            self.mark("zero_grad", at)
+            self.mark_owned("zero_grad", at, optimizer)
             return NONE
+        if name == "add_param_group":
+            self.mark("optimized", at, self.owned(args.get(0, "param_group")).leaves)
         return self.unknown(f"optimizer.{name}")
 
     # containers are made in many places

@@ -111,6 +111,8 @@ class Walk:
     with_gradient: bool = False
     cells: dict[Any, Any] = field(default_factory=dict)
     """What every variable and attribute held when it began."""
+    inputs: tuple[Node, ...] | None = ()
+    """What ``autograd.grad`` takes gradients of, or ``backward`` was told to; None where that cannot be seen."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -127,20 +129,40 @@ class Reading:
     containers: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The parameters that an optimizer (or what was given for one) stands for, by the leaves of the graph.
+
+    ``exact`` tells that all of what each leaf stands for is among them; ``more`` that there may be others.
+    """
+
+    leaves: tuple[Node, ...]
+    exact: bool
+    more: bool
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Step:
-    """A call of an optimizer's ``step``."""
+    """A call of an optimizer's ``step``; ``owned`` is what it updates, None where that cannot be seen."""
 
     place: Place
     optimizer: Value | None
+    owned: Owned | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Mark:
-    """Something that needs gradients or tampers with them: ``kind`` says what."""
+    """Something that needs gradients or tampers with them: ``kind`` says what.
+
+    ``of`` are the graph nodes that it concerns (leaves, where it is about gradients), None where that cannot be seen.
+    ``exact`` tells that it concerns all that these leaves stand for; ``by`` is the optimizer or module that does it.
+    """
 
     kind: str
     place: Place
+    of: tuple[Node, ...] | None = None
+    exact: bool = False
+    by: Value | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

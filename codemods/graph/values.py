@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from codemods.graph.program import ClassInfo, ParsedFile
-    from codemods.graph.trace import Place, Walk
+    from codemods.graph.trace import Owned, Place, Walk
 
 
 class Node:
@@ -251,6 +251,10 @@ class Optimizer(Value):
 
     oid: int
     params: tuple[Value, ...] = ()
+    owned: Owned | None = None
+    """Its parameters when it was made; None where they cannot be seen."""
+    cls: ClassInfo | None = None
+    """Its class, if that stands in the tree."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

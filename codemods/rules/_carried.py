@@ -635,8 +635,12 @@ def paired(
     dropped: list[tuple[str, Span, Span, str | int]],
     *,
     alone: bool,
+    kept: str = "what is carried over from earlier steps",
 ) -> Iterator[Finding]:
-    """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not asked for."""
+    """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not asked for.
+
+    ``kept`` says what the flags are there for.
+    """
     path, span = site
     drops: list[tuple[str, Edit]] = [(p, DropArgument(call, argument)) for p, _, call, argument in dropped]
     partners = () if alone else tuple((SURPLUS, p, statement.line) for p, statement, _, _ in dropped)
@@ -649,7 +653,7 @@ def paired(
             p,
             statement,
             promise,
-            "retain_graph=True only keeps alive what is carried over from earlier steps",
+            f"retain_graph=True only keeps alive {kept}",
             "drop the argument, together with the cut",
             steps,
             (drop,),

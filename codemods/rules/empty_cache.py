@@ -1,0 +1,143 @@
+"""The rule ``empty-cache``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.edits.model import InsertStatements
+from codemods.findings import Finding, Promise, TrailStep
+from codemods.graph.trace import Forward, Place, Ran, Trace
+from codemods.rules._gradients import suite_of
+from codemods.rules.base import Decision, Observation, Rule, sites
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_PASSES = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.With, *_LOOPS)
+"""What can be an evaluation pass that something may stand behind."""
+
+
+class EmptyCache(Rule):
+    """The allocator's cache after an evaluation pass (opt-in).
+
+    PyTorch keeps the GPU memory that tensors have freed, to hand it out again without asking the driver. Evaluation
+    often runs with other batch sizes or longer inputs than training, so that blocks are left which training cannot use:
+    ``nvidia-smi`` shows them as taken, and a training step that needs one large block may fail beside enough free
+    memory in small ones. ``torch.cuda.empty_cache()`` gives unused blocks back to the driver.
+
+    It helps against fragmentation of that kind, and where several processes share one card. It does not make more
+    memory available to the process itself otherwise, and it is not free: it waits for the device, and the steps that
+    follow have to ask the driver for their blocks again, with a ``cudaMalloc`` each. That is why the rule has to be
+    asked for by name, and why the call stands once behind a pass and never within one. Without CUDA it does nothing.
+
+    An evaluation pass is a call, loop or ``with`` block in a program that trains, which runs forwards in a loop and
+    neither a backward nor a step, and whose results nobody back-propagates. The call goes right behind it.
+
+    Left alone: programs that never mention CUDA; passes within the loop over training batches (acting, sampling,
+    targets); functions and blocks that call ``empty_cache`` already; what is evaluated in a ``return``.
+
+    Promise: behaviour. What is learned stays the same, time and memory do not; it needs ``--select`` and ``--unsafe``.
+
+    Source: https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management
+    """
+
+    name = "empty-cache"
+    promise = Promise.BEHAVIOUR
+    summary = "the allocator's cache is kept after an evaluation pass"
+    opt_in = True
+    gate = (b".backward(", b"autograd.backward(")
+
+    # reading a run
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.complete or not trace.steps or not any("cuda" in f.file.text for f in trace.frames):
+            return
+        passes = [
+            (ran, forwards)
+            for ran in trace.ran
+            if isinstance(ran.statement, _PASSES) and (forwards := _evaluates(trace, ran))
+        ]
+        for ran, forwards in passes:
+            whole = Place(ran.statement, ran.statement, ran.frame, ran.loops, ran.first)
+            if any(_within(whole, other) for other, _ in passes if other is not ran) or _within_steps(trace, ran):
+                continue
+            file = ran.frame.file
+            verdict = "needed" if _empties(trace, ran) else "fault"
+            shown = forwards[0].place
+            trail = [
+                (shown.path, shown.line, "evaluated here"),
+                (file.path, file.span(ran.statement).line, "the pass ends here"),
+            ]
+            yield self.seen(file, ran.statement, "pass", verdict, trail=trail)
+
+    # deciding
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        for site in sites(observations, "pass"):
+            if site.faulty:
+                yield Finding(
+                    self.name, site.path, site.span, Promise.BEHAVIOUR,
+                    "the allocator keeps the blocks of this evaluation pass, which training may be unable to use",
+                    "give them back with torch.cuda.empty_cache()",
+                    tuple(dict.fromkeys(TrailStep(*step) for step in site.facts["trail"])),
+                    ((site.path, InsertStatements(site.span, "after", "{torch}.cuda.empty_cache()")),),
+                    opt_in=True,
+                )  # fmt: skip
+
+
+def _within(place: Place, ran: Ran) -> bool:
+    """Whether a place of the run lies in that one execution of a statement."""
+    for at in place.chain():
+        if at.frame is not ran.frame:
+            continue
+        if at.loops[: len(ran.loops)] != ran.loops:
+            return False
+        current: ast.AST | None = at.statement
+        while current is not None and current is not ran.statement:
+            current = at.frame.file.parent(current)
+        return current is not None
+    return False
+
+
+def _evaluates(trace: Trace, ran: Ran) -> list[Forward]:
+    """The forwards of a statement that runs several in a loop of its own and nothing that learns."""
+    if ran.frame.inside_module:
+        return []
+    depth = len(_turns(ran))
+    forwards = [
+        f
+        for f in trace.forwards
+        if sum(isinstance(loop, _LOOPS) for loop, _ in f.place.turns()) > depth and _within(f.place, ran)
+    ]
+    places = [*(w.place for w in trace.walks), *(s.place for s in trace.steps)]
+    if not forwards or any(_within(place, ran) for place in places):
+        return []
+    made = (n for n in trace.nodes if ran.first <= n.birth < ran.last)
+    return [] if any(n.walks and not n.leaf for n in made) else forwards
+
+
+def _turns(ran: Ran) -> list[ast.AST]:
+    place = Place(ran.statement, ran.statement, ran.frame, ran.loops, ran.first)
+    return [loop for loop, _ in place.turns() if isinstance(loop, _LOOPS)]
+
+
+def _within_steps(trace: Trace, ran: Ran) -> bool:
+    """Whether it stands in the loop over training batches: beside a backward, not beside a loop of them."""
+    around = _turns(ran)
+    for walk in trace.walks:
+        loops = [loop for loop, _ in walk.place.turns() if isinstance(loop, _LOOPS)]
+        if loops[: len(around)] == around and len(loops) == len(around):
+            return True
+    return False
+
+
+def _empties(trace: Trace, ran: Ran) -> bool:
+    """Whether the pass, a function that it calls or what directly follows empties the cache already."""
+    suite = suite_of(ran.frame.file, ran.statement)
+    position = next((i for i, s in enumerate(suite) if s is ran.statement), 0)
+    looked: list[ast.AST] = [ran.statement, *suite[position + 1 : position + 2]]
+    called = (f for f in trace.frames if f.definition is not None and f.call is not None and _within(f.call, ran))
+    looked += [f.definition for f in called if f.definition is not None]
+    return any(isinstance(n, ast.Attribute) and n.attr == "empty_cache" for one in looked for n in ast.walk(one))
+
+
+RULE = EmptyCache

@@ -1,0 +1,458 @@
+"""Data stops asking for gradients where nobody reads them, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.findings import Promise
+from tests.rules.tools import added, found, lines, mended
+
+RULE = "input-requires-grad"
+
+START = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+from torch.autograd import Variable
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(9, 4), torch.randn(9, 1)), 3)
+
+
+def learn(loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+HITS = {
+    "Variable": (
+        """
+        for x, y in data:
+            x = Variable(x, requires_grad=True)
+            learn(F.mse_loss(net(x), Variable(y)))
+        """,
+        ["x = Variable(x)"],
+    ),
+    "a statement": (
+        """
+        for x, y in data:
+            x.requires_grad_()
+            learn(F.mse_loss(net(x), y))
+        """,
+        [],
+    ),
+    "an assignment": (
+        """
+        for x, y in data:
+            x = x.float()
+            x.requires_grad = True
+            learn(F.mse_loss(net(x), y))
+        """,
+        [],
+    ),
+    "within an expression": (
+        """
+        for x, y in data:
+            out = net(x.float().requires_grad_(True))
+            learn(F.mse_loss(out, y))
+        """,
+        ["out = net(x.float())"],
+    ),
+    "a sum in parentheses": (
+        """
+        for x, y in data:
+            noisy = (x + 0.1 * torch.randn_like(x)).requires_grad_() * 2
+            learn(F.mse_loss(net(noisy), y))
+        """,
+        ["noisy = (x + 0.1 * torch.randn_like(x)) * 2"],
+    ),
+    "an initial state": (
+        """
+        cell = nn.GRUCell(4, 8)
+        head = nn.Linear(8, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+        for x, y in data:
+            h = torch.zeros(3, 8, requires_grad=True)
+            for t in range(5):
+                h = cell(x, h)
+            learn(F.mse_loss(head(h), y))
+        """,
+        ["h = torch.zeros(3, 8)"],
+    ),
+    "a target, made once": (
+        """
+        ones = torch.ones(3, 1, requires_grad=True)
+        for x, y in data:
+            learn(F.mse_loss(net(x), ones))
+        """,
+        ["ones = torch.ones(3, 1)"],
+    ),
+    "a fixed batch, made once": (
+        """
+        x = Variable(torch.from_numpy(numpy_data), requires_grad=True)
+        for step in range(9):
+            learn(net(x).pow(2).mean())
+        """,
+        ["x = Variable(torch.from_numpy(numpy_data))"],
+    ),
+    "a buffer": (
+        """
+        class Scaled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(4, 1)
+
+            def forward(self, x):
+                scale = torch.ones(1, 4, requires_grad=True)
+                return self.body(x * scale)
+
+        scaled = Scaled()
+        opt = torch.optim.SGD(scaled.parameters(), lr=0.1)
+        for x, y in data:
+            learn(F.mse_loss(scaled(x), y))
+        """,
+        ["scale = torch.ones(1, 4)"],
+    ),
+    "only evaluated": (
+        """
+        net.eval()
+        with torch.no_grad():
+            for x, y in data:
+                x = Variable(x, requires_grad=True)
+                print((net(x) - y).abs().mean().item())
+        """,
+        ["x = Variable(x)"],
+    ),
+    "a checkpoint that is not reentrant": (
+        """
+        from torch.utils.checkpoint import checkpoint
+
+        for x, y in data:
+            x.requires_grad_()
+            learn(F.mse_loss(checkpoint(net, x, use_reentrant=False), y))
+        """,
+        [],
+    ),
+    "beside an attack that makes its own leaf": (
+        """
+        def attack(x, y):
+            adv = Variable(x.data, requires_grad=True)
+            F.mse_loss(net(adv), y).backward()
+            return x.data + 0.1 * adv.grad.sign()
+
+        for x, y in data:
+            x = Variable(x, requires_grad=True)
+            bad = attack(x, y)
+            learn(F.mse_loss(net(bad), y))
+        """,
+        ["x = Variable(x)"],
+    ),
+    "beside gradients of parameters": (
+        """
+        for x, y in data:
+            x.requires_grad_()
+            loss = F.mse_loss(net(x), y)
+            learn(loss)
+            print(sum(p.grad.norm() for p in net.parameters()))
+        """,
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HITS)
+def test_it_is_dropped(tmp_path: Path, name: str) -> None:
+    body, new = HITS[name]
+    findings = found(tmp_path, RULE, START, body)
+    assert [f.promise for f in findings] == [Promise.EXACT]
+    before = (tmp_path / "train.py").read_text()
+    text = mended(tmp_path, findings)
+    assert added(before, text) == new
+    gone = len(before.splitlines()) - len(text.splitlines())
+    assert gone == (0 if new else 1)
+
+
+NOOPS = {
+    "its gradient is read": """
+        for x, y in data:
+            x.requires_grad_()
+            F.mse_loss(net(x), y).backward()
+            print(x.grad.abs().mean())
+        """,
+    "read through another name": """
+        for x, y in data:
+            image = x
+            x.requires_grad_()
+            F.mse_loss(net(x), y).backward()
+            print(image.grad.abs().mean())
+        """,
+    "autograd.grad": """
+        for x, y in data:
+            x = Variable(x, requires_grad=True)
+            slope = torch.autograd.grad(net(x).sum(), x, create_graph=True)[0]
+            learn(slope.pow(2).mean())
+        """,
+    "autograd.grad in a callee": """
+        class Energy(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(4, 1)
+
+            def forward(self, x):
+                return torch.autograd.grad(self.body(x).tanh().sum(), x, create_graph=True)[0]
+
+        field = Energy()
+        opt = torch.optim.SGD(field.parameters(), lr=0.1)
+        for x, y in data:
+            x = torch.tensor(x, requires_grad=True)
+            learn(field(x).pow(2).mean())
+        """,
+    "optimised": """
+        code = torch.zeros(3, 4, requires_grad=True)
+        solver = torch.optim.Adam([code])
+        for step in range(9):
+            solver.zero_grad()
+            net(code).pow(2).mean().backward()
+            solver.step()
+        """,
+    "in a parameter group": """
+        scale = torch.ones(1, requires_grad=True)
+        solver = torch.optim.Adam([{"params": net.parameters()}, {"params": [scale], "lr": 0.5}])
+        for x, y in data:
+            solver.zero_grad()
+            (net(x) * scale).pow(2).mean().backward()
+            solver.step()
+        """,
+    "a hook": """
+        for x, y in data:
+            x.requires_grad_()
+            x.register_hook(print)
+            learn(F.mse_loss(net(x), y))
+        """,
+    "a backward hook of the model": """
+        net.register_full_backward_hook(lambda module, before, after: print(before[0]))
+        for x, y in data:
+            x.requires_grad_()
+            learn(F.mse_loss(net(x), y))
+        """,
+    "a reentrant checkpoint": """
+        from torch.utils.checkpoint import checkpoint
+
+        for x, y in data:
+            x.requires_grad_()
+            learn(F.mse_loss(checkpoint(net, x), y))
+        """,
+    "checkpoint_sequential": """
+        from torch.utils.checkpoint import checkpoint_sequential
+
+        for x, y in data:
+            x.requires_grad_()
+            learn(F.mse_loss(checkpoint_sequential(net, 2, x), y))
+        """,
+    "an autograd.Function": """
+        class Reversible(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, body):
+                ctx.body = body
+                return body(x)
+
+            @staticmethod
+            def backward(ctx, g):
+                return g, None
+
+        for x, y in data:
+            x.requires_grad_()
+            learn(F.mse_loss(Reversible.apply(x, net), y))
+        """,
+    "a frozen model": """
+        for p in net.parameters():
+            p.requires_grad = False
+        for x, y in data:
+            x.requires_grad_()
+            net(x).sum().backward()
+        """,
+    "an accumulator of a loop that may run no turn": """
+        for x, y in data:
+            loss = torch.tensor(0.0, requires_grad=True)
+            for one in x[y.squeeze() > 0]:
+                loss = loss + net(one).pow(2).sum()
+            learn(loss)
+        """,
+    "the same, divided": """
+        for x, y in data:
+            total = torch.zeros(1, requires_grad=True)
+            for one in x[y.squeeze() > 0]:
+                total = total + net(one).pow(2).sum()
+            learn(total / 3)
+        """,
+    "an accumulator under a condition": """
+        for x, y in data:
+            loss = torch.zeros(1, requires_grad=True)
+            if y.sum() > 0:
+                loss = loss + net(x).mean()
+            learn(loss)
+        """,
+    "a list of terms": """
+        for x, y in data:
+            terms = [torch.zeros(1, requires_grad=True)]
+            for one in x[y.squeeze() > 0]:
+                terms.append(net(one).pow(2))
+            learn(sum(terms))
+        """,
+    "a model that cannot be seen": """
+        from elsewhere import Field
+        field = Field()
+        for x, y in data:
+            x.requires_grad_()
+            learn(F.mse_loss(field(x), y))
+        """,
+    "a residual that cannot be seen": """
+        from physics import Residual
+        residual = Residual()
+        for x, y in data:
+            x.requires_grad_()
+            learn(residual(net(x), x).mean())
+        """,
+    "a residual loss that may differentiate the network": """
+        from physics import ResidualLoss
+        residual = ResidualLoss()
+        for x, y in data:
+            x.requires_grad_()
+            learn(residual(net(x), x))
+        """,
+    "an argument that an unseen caller may read": """
+        def saliency(x):
+            x.requires_grad_()
+            net(x).sum().backward()
+        """,
+    "returned to an unseen caller": """
+        def batch(x):
+            return Variable(x.float(), requires_grad=True)
+        """,
+    "a flag that is no literal": """
+        import sys
+        wanted = len(sys.argv) > 1
+        for x, y in data:
+            x = Variable(x, requires_grad=wanted)
+            learn(F.mse_loss(net(x), y))
+        """,
+    "False": """
+        for x, y in data:
+            x = Variable(x, requires_grad=False)
+            x.requires_grad_(False)
+            learn(F.mse_loss(net(x), y))
+        """,
+    "attached already": """
+        embed = nn.Linear(4, 4)
+        for x, y in data:
+            h = embed(x)
+            h.requires_grad_()
+            learn(F.mse_loss(net(h), y))
+        """,
+    "a variable that holds an adversarial example too": """
+        for x, y in data:
+            adv = Variable(x.data, requires_grad=True)
+            for _ in range(3):
+                F.mse_loss(net(adv), y).backward()
+                step = adv.grad.sign()
+                adv = Variable(adv.data + step, requires_grad=True)
+                adv = Variable(torch.clamp(adv, 0, 1), requires_grad=True)
+        """,
+    "the graph is drawn": """
+        def draw(out):
+            stack = [out.grad_fn]
+            while stack:
+                stack += [f for f, _ in stack.pop().next_functions]
+
+        x = torch.randn(3, 4)
+        x.requires_grad_()
+        draw(net(x))
+        """,
+    "the program asks": """
+        class Noisy(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(4, 1)
+
+            def forward(self, x):
+                return self.body(x + torch.randn_like(x)) if x.requires_grad else self.body(x)
+
+        noisy = Noisy()
+        opt = torch.optim.SGD(noisy.parameters(), lr=0.1)
+        for x, y in data:
+            x.requires_grad_()
+            learn(F.mse_loss(noisy(x), y))
+        """,
+    "hand-written descent": """
+        w = Variable(torch.randn(4, 1), requires_grad=True)
+        for x, y in data:
+            loss = (x.mm(w) - y).pow(2).sum()
+            loss.backward()
+            w.data -= 0.01 * w.grad.data
+            w.grad.data.zero_()
+        """,
+    "jacobian": """
+        for x, y in data:
+            x.requires_grad_()
+            print(torch.autograd.functional.jacobian(net, x).shape)
+        """,
+    "module parameters": """
+        for p in net.parameters():
+            p.requires_grad = True
+        for x, y in data:
+            learn(F.mse_loss(net(x), y))
+        """,
+}
+
+
+@pytest.mark.parametrize("name", NOOPS)
+def test_it_stays(tmp_path: Path, name: str) -> None:
+    assert lines(found(tmp_path, RULE, START, NOOPS[name])) == []
+
+
+LASTING = {
+    "on a module": """
+        class Gated(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(4, 1)
+                self.gate = torch.zeros(4, requires_grad=True)
+
+            def forward(self, x):
+                return self.body(x * self.gate)
+
+        gated = Gated()
+        opt = torch.optim.SGD(gated.parameters(), lr=0.1)
+        for x, y in data:
+            learn(F.mse_loss(gated(x), y))
+        """,
+    "a random weight in the script": """
+        weight = torch.randn(1, requires_grad=True)
+        for x, y in data:
+            learn((net(x) * weight - y).pow(2).mean())
+        """,
+}
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_what_looks_like_a_parameter_is_advice(tmp_path: Path, name: str) -> None:
+    findings = found(tmp_path, RULE, START, LASTING[name])
+    assert [(f.promise, f.edits) for f in findings] == [(Promise.ADVICE, ())]
+    assert "looks like a parameter" in findings[0].message
+
+
+def test_what_another_file_reads_stays(tmp_path: Path) -> None:
+    module = """
+        import torch
+        code = torch.zeros(3, 4, requires_grad=True)
+        def use(net):
+            return net(code).mean()
+    """
+    reader = "import store\nstore.use(net).backward()\nprint(store.code.grad)\n"
+    other = "import store\nlearn(store.use(net))\n"
+    assert lines(found(tmp_path, RULE, START, other, store=module)) == [(3, "exact")]
+    assert lines(found(tmp_path, RULE, START, reader, store=module)) == []

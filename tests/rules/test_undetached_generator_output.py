@@ -1,0 +1,614 @@
+"""The fake is detached where the gradients of the generator are cleared unread, and nowhere that they are used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.findings import Promise
+from codemods.options import Options
+from tests.rules.tools import added, analysed, found, lines, mended
+
+RULE = "undetached-generator-output"
+
+START = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+class Generator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 6))
+
+    def forward(self, z):
+        return torch.tanh(self.body(z))
+
+
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 8)
+        self.last = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.first(x.view(-1, 6))))
+
+
+netG, netD = Generator(), Critic()
+optG = torch.optim.Adam(netG.parameters(), lr=1e-3)
+optD = torch.optim.Adam(netD.parameters(), lr=1e-3)
+data = [torch.randn(5, 6) for _ in range(9)]
+
+
+def noise():
+    return torch.randn(5, 4)
+"""
+
+HITS = {
+    "retained for the generator": (
+        """
+        for real in data:
+            optD.zero_grad()
+            fake = netG(noise())
+            loss_d = F.softplus(-netD(real)).mean() + F.softplus(netD(fake)).mean()
+            loss_d.backward(retain_graph=True)
+            optD.step()
+            optG.zero_grad()
+            F.softplus(-netD(fake)).mean().backward()
+            optG.step()
+        """,
+        [
+            "loss_d = F.softplus(-netD(real)).mean() + F.softplus(netD(fake.detach())).mean()",
+            "loss_d.backward()",
+        ],
+        "exact",
+    ),
+    "the generator runs again": (
+        """
+        for real in data:
+            fake = netG(noise())
+            loss_d = netD(fake).mean() - netD(real).mean()
+            optD.zero_grad()
+            loss_d.backward()
+            optD.step()
+            loss_g = -netD(netG(noise())).mean()
+            optG.zero_grad()
+            loss_g.backward()
+            optG.step()
+        """,
+        ["loss_d = netD(fake.detach()).mean() - netD(real).mean()"],
+        "exact",
+    ),
+    "the call of the generator stands in the call": (
+        """
+        for real in data:
+            optD.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            optD.step()
+            optG.zero_grad()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+        ["(netD(netG(noise()).detach()).mean() - netD(real).mean()).backward()"],
+        "exact",
+    ),
+    "without the flag it raises": (
+        """
+        for real in data:
+            optD.zero_grad()
+            fake = netG(noise())
+            (netD(fake).mean() - netD(real).mean()).backward()
+            optD.step()
+            optG.zero_grad()
+            (-netD(fake)).mean().backward()
+            optG.step()
+        """,
+        ["(netD(fake.detach()).mean() - netD(real).mean()).backward()"],
+        "repair",
+    ),
+    "the generator steps first": (
+        """
+        for real in data:
+            optG.zero_grad()
+            fake = netG(noise())
+            loss_g = -netD(fake).mean()
+            loss_g.backward(retain_graph=True)
+            optG.step()
+            optD.zero_grad()
+            loss_d = netD(fake).mean() - netD(real).mean()
+            loss_d.backward()
+            optD.step()
+        """,
+        [
+            "loss_g.backward()",
+            "loss_d = netD(fake.detach()).mean() - netD(real).mean()",
+        ],
+        "repair",
+    ),
+    "two places in one loss": (
+        """
+        auto = nn.Sequential(nn.Linear(6, 3), nn.Tanh(), nn.Linear(3, 6))
+        optA = torch.optim.Adam(auto.parameters())
+        for real in data:
+            optA.zero_grad()
+            fake = netG(noise())
+            out = auto(fake)
+            gap = torch.mean(torch.abs(out - fake))
+            (torch.mean(torch.abs(auto(real) - real)) - 0.3 * gap).backward()
+            optA.step()
+            optG.zero_grad()
+            fake = netG(noise())
+            torch.mean(torch.abs(auto(fake) - fake)).backward()
+            optG.step()
+        """,
+        ["out = auto(fake.detach())", "gap = torch.mean(torch.abs(out - fake.detach()))"],
+        "exact",
+    ),
+    "concatenated with a condition": (
+        """
+        wide = nn.Sequential(nn.Linear(9, 8), nn.ReLU(), nn.Linear(8, 1))
+        optW = torch.optim.Adam(wide.parameters())
+        for real in data:
+            label = torch.randn(5, 3)
+            fake = netG(noise())
+            optW.zero_grad()
+            pair = torch.cat([fake, label], 1)
+            (wide(pair).mean() - wide(torch.cat([real, label], 1)).mean()).backward()
+            optW.step()
+            optG.zero_grad()
+            (-wide(torch.cat([netG(noise()), label], 1))).mean().backward()
+            optG.step()
+        """,
+        ["(wide(pair.detach()).mean() - wide(torch.cat([real, label], 1)).mean()).backward()"],
+        "exact",
+    ),
+    "several critic steps per generator step": (
+        """
+        for step, real in enumerate(data):
+            optD.zero_grad()
+            loss_d = netD(netG(noise())).mean() - netD(real).mean()
+            loss_d.backward()
+            optD.step()
+            if step % 5 == 0:
+                optG.zero_grad()
+                loss_g = -netD(netG(noise())).mean()
+                loss_g.backward()
+                optG.step()
+        """,
+        ["loss_d = netD(netG(noise()).detach()).mean() - netD(real).mean()"],
+        "exact",
+    ),
+    "cleared through the modules": (
+        """
+        for real in data:
+            netD.zero_grad()
+            fake = netG(noise())
+            netD(real).mean().neg().backward()
+            netD(fake).mean().backward(retain_graph=True)
+            optD.step()
+            netG.zero_grad()
+            netD(fake).mean().neg().backward()
+            optG.step()
+        """,
+        ["netD(fake.detach()).mean().backward()"],
+        "exact",
+    ),
+    "methods of a trainer": (
+        """
+        class Trainer:
+            def __init__(self):
+                self.G, self.D = Generator(), Critic()
+                self.g_opt = torch.optim.Adam(self.G.parameters())
+                self.d_opt = torch.optim.Adam(self.D.parameters())
+
+            def reset(self):
+                self.d_opt.zero_grad()
+                self.g_opt.zero_grad()
+
+            def step_d(self, real):
+                loss = self.D(self.fake).mean() - self.D(real).mean()
+                self.reset()
+                loss.backward(retain_graph=True)
+                self.d_opt.step()
+
+            def step_g(self):
+                loss = -self.D(self.fake).mean()
+                self.reset()
+                loss.backward()
+                self.g_opt.step()
+
+            def train(self):
+                for real in data:
+                    self.fake = self.G(noise())
+                    self.step_d(real)
+                    self.step_g()
+
+        Trainer().train()
+        """,
+        ["loss = self.D(self.fake.detach()).mean() - self.D(real).mean()"],
+        "exact",
+    ),
+    "a helper for both losses": (
+        """
+        def adversarial(critic, images, sign):
+            return sign * critic(images).mean()
+
+        for real in data:
+            fake = netG(noise())
+            optD.zero_grad()
+            (adversarial(netD, fake, 1.0) + adversarial(netD, real, -1.0)).backward(retain_graph=True)
+            optD.step()
+            optG.zero_grad()
+            adversarial(netD, fake, -1.0).backward()
+            optG.step()
+        """,
+        ["(adversarial(netD, fake.detach(), 1.0) + adversarial(netD, real, -1.0)).backward()"],
+        "exact",
+    ),
+    "gradient penalty on an attached interpolation": (
+        """
+        for real in data:
+            optD.zero_grad()
+            fake = netG(noise())
+            a = torch.rand(5, 1)
+            mixed = a * real + (1 - a) * fake
+            slope = torch.autograd.grad(netD(mixed).sum(), mixed, create_graph=True)[0]
+            loss_d = netD(fake).mean() - netD(real).mean() + (slope.norm(2, dim=1) - 1).pow(2).mean()
+            loss_d.backward(retain_graph=True)
+            optD.step()
+            optG.zero_grad()
+            (-netD(fake)).mean().backward()
+            optG.step()
+        """,
+        [
+            "mixed = a * real + (1 - a) * fake.detach()",
+            "mixed.requires_grad_()",
+            "loss_d = netD(fake.detach()).mean() - netD(real).mean() + (slope.norm(2, dim=1) - 1).pow(2).mean()",
+            "loss_d.backward()",
+        ],
+        "exact",
+    ),
+    "gradient penalty that asks already": (
+        """
+        def penalty(critic, real, fake):
+            a = torch.rand(5, 1)
+            mixed = a * real + (1 - a) * fake
+            mixed.requires_grad_(True)
+            slope = torch.autograd.grad(critic(mixed).sum(), mixed, create_graph=True)[0]
+            return (slope.norm(2, dim=1) - 1).pow(2).mean()
+
+        for real in data:
+            optD.zero_grad()
+            fake = netG(noise())
+            loss_d = netD(fake).mean() - netD(real).mean() + penalty(netD, real, fake)
+            loss_d.backward()
+            optD.step()
+            optG.zero_grad()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+        [
+            "mixed = a * real + (1 - a) * fake.detach()",
+            "loss_d = netD(fake.detach()).mean() - netD(real).mean() + penalty(netD, real, fake)",
+        ],
+        "exact",
+    ),
+    "optimizers by name, joined": (
+        """
+        import sys
+        def make(net):
+            if len(sys.argv) > 1:
+                return torch.optim.SGD(net.parameters(), lr=0.1)
+            return torch.optim.Adam(net.parameters())
+
+        first, second = make(netD), make(netG)
+        for real in data:
+            first.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            first.step()
+            second.zero_grad()
+            (-netD(netG(noise()))).mean().backward()
+            second.step()
+        """,
+        ["(netD(netG(noise()).detach()).mean() - netD(real).mean()).backward()"],
+        "exact",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HITS)
+def test_the_fake_is_detached(tmp_path: Path, name: str) -> None:
+    body, new, promise = HITS[name]
+    findings = found(tmp_path, RULE, START, body)
+    mine = [f for f in findings if f.rule == RULE]
+    assert [f.promise.value for f in mine] == [promise]
+    text = mended(tmp_path, findings)
+    assert added((tmp_path / "train.py").read_text(), text) == new
+    assert {f.rule for f in findings} <= {RULE, "surplus-retain-graph"}
+
+
+def test_the_flag_and_the_fake_name_each_other(tmp_path: Path) -> None:
+    findings = analysed(tmp_path, Options(), START, HITS["retained for the generator"][0])
+    by_rule = {f.rule: f for f in findings}
+    assert set(by_rule) == {RULE, "surplus-retain-graph"}
+    cut, flag = by_rule[RULE], by_rule["surplus-retain-graph"]
+    assert cut.partners == (flag.key,)
+    assert flag.partners == (cut.key,)
+    assert [step.note for step in cut.trail] == [
+        "graph produced here",
+        "taken into this loss here",
+        "walked here, down to what made it",
+        "walked again here",
+        "the gradients are cleared here",
+    ]
+
+
+def test_the_flag_goes_even_if_its_rule_is_ignored(tmp_path: Path) -> None:
+    options = Options(ignore=("surplus-retain-graph",))
+    findings = analysed(tmp_path, options, START, HITS["retained for the generator"][0])
+    assert [f.rule for f in findings] == [RULE]
+    assert "retain_graph" not in mended(tmp_path, findings)
+
+
+NOOPS = {
+    "detached already": """
+        for real in data:
+            fake = netG(noise())
+            optD.zero_grad()
+            (netD(fake.detach()).mean() - netD(real).mean()).backward()
+            optD.step()
+            optG.zero_grad()
+            (-netD(fake)).mean().backward()
+            optG.step()
+        """,
+    "the generator's gradients are cleared too early": """
+        for real in data:
+            optD.zero_grad()
+            optG.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            optD.step()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+    "never cleared": """
+        for real in data:
+            optD.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            optD.step()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+    "cleared under a condition only": """
+        for step, real in enumerate(data):
+            optD.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            optD.step()
+            if step % 2:
+                optG.zero_grad()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+    "clipped together": """
+        both = [*netG.parameters(), *netD.parameters()]
+        for real in data:
+            optD.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            torch.nn.utils.clip_grad_norm_(both, 0.1)
+            optD.step()
+            optG.zero_grad()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+    "the generator's gradients are logged": """
+        for real in data:
+            optD.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            optD.step()
+            print(sum(p.grad.norm() for p in netG.parameters()))
+            optG.zero_grad()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+    "a shared embedding behind the fake": """
+        embed = nn.Linear(4, 4)
+        optD = torch.optim.Adam([*netD.parameters(), *embed.parameters()])
+        for real in data:
+            optD.zero_grad()
+            (netD(netG(embed(noise()))).mean() - netD(real).mean()).backward()
+            optD.step()
+            optG.zero_grad()
+            (-netD(netG(embed(noise())))).mean().backward()
+            optG.step()
+        """,
+    "frozen for this step": """
+        def learns(net, flag):
+            for p in net.parameters():
+                p.requires_grad = flag
+
+        for real in data:
+            learns(netG, False)
+            optD.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            optD.step()
+            learns(netG, True)
+            optG.zero_grad()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+    "a domain loss that is meant to reach the features": """
+        features = nn.Linear(6, 6)
+        optF = torch.optim.Adam(features.parameters())
+        for real in data:
+            optD.zero_grad()
+            optF.zero_grad()
+            hidden = features(real)
+            netD(hidden).mean().backward(retain_graph=True)
+            optD.step()
+            hidden.pow(2).mean().backward()
+            optF.step()
+        """,
+    "one optimizer for both": """
+        opt = torch.optim.Adam([*netG.parameters(), *netD.parameters()])
+        for real in data:
+            opt.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            opt.step()
+        """,
+    "the actor's loss goes through the critic": """
+        actor, value = Generator(), Critic()
+        opt_actor = torch.optim.Adam(actor.parameters())
+        opt_value = torch.optim.Adam(value.parameters())
+        for real in data:
+            opt_value.zero_grad()
+            (value(real) - 1).pow(2).mean().backward()
+            opt_value.step()
+            opt_actor.zero_grad()
+            (-value(actor(noise()))).mean().backward()
+            opt_actor.step()
+        """,
+    "features of real images in the generator's loss": """
+        for real in data:
+            optD.zero_grad()
+            (netD(netG(noise()).detach()).mean() - netD(real).mean()).backward()
+            optD.step()
+            optG.zero_grad()
+            F.mse_loss(netD(netG(noise())), netD(real)).backward()
+            optG.step()
+        """,
+    "a list of fakes": """
+        class Scales(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.Linear(4, 6), nn.Linear(4, 6)
+
+            def forward(self, z):
+                return [self.a(z), self.b(z)]
+
+        class Judge(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(6, 1)
+
+            def forward(self, images):
+                return sum(self.body(image).mean() for image in images)
+
+        scales, judge = Scales(), Judge()
+        opt_s, opt_j = torch.optim.Adam(scales.parameters()), torch.optim.Adam(judge.parameters())
+        for real in data:
+            fakes = scales(noise())
+            opt_j.zero_grad()
+            judge(fakes).backward()
+            opt_j.step()
+            opt_s.zero_grad()
+            (-judge(scales(noise()))).backward()
+            opt_s.step()
+        """,
+    "zeros instead of no gradients": """
+        for real in data:
+            optD.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            optD.step()
+            optG.zero_grad(set_to_none=False)
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+    "a hook on the generator's gradients": """
+        for p in netG.parameters():
+            p.register_hook(lambda g: g.clamp(-1, 1))
+        for real in data:
+            optD.zero_grad()
+            (netD(netG(noise())).mean() - netD(real).mean()).backward()
+            optD.step()
+            optG.zero_grad()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+    "optimizers that cannot be seen": """
+        def epoch(generator, critic, opt_g, opt_d):
+            for real in data:
+                opt_d.zero_grad()
+                (critic(generator(noise())).mean() - critic(real).mean()).backward()
+                opt_d.step()
+                opt_g.zero_grad()
+                (-critic(generator(noise()))).mean().backward()
+                opt_g.step()
+        """,
+    "an encoder learns from the critic in another turn": """
+        for epoch in range(2):
+            for real in data:
+                optD.zero_grad()
+                (netD(netG(noise())).mean() - netD(real).mean()).backward()
+                optD.step()
+            optG.step()
+            optG.zero_grad()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", NOOPS)
+def test_the_fake_stays_attached(tmp_path: Path, name: str) -> None:
+    assert lines(found(tmp_path, RULE, START, NOOPS[name])) == []
+
+
+def test_one_output_for_both_losses_is_advice(tmp_path: Path) -> None:
+    body = """
+        for real in data:
+            z = netG(noise())
+            score = netD(z)
+            optG.zero_grad()
+            (z.pow(2).mean() - score.mean()).backward(retain_graph=True)
+            optG.step()
+            optD.zero_grad()
+            (score.mean() - netD(real).mean()).backward()
+            optD.step()
+        """
+    findings = [f for f in found(tmp_path, RULE, START, body) if f.rule == RULE]
+    assert [(f.promise, f.edits) for f in findings] == [(Promise.ADVICE, ())]
+    assert "second forward" in findings[0].message
+    assert (tmp_path / "train.py").read_text().splitlines()[findings[0].span.line - 1].strip() == "score = netD(z)"
+
+
+def test_a_script_that_trains_both_together_keeps_the_fake(tmp_path: Path) -> None:
+    """The same method serves two scripts: what one of them needs is not cut for the other."""
+    model = """
+        from nets import Critic, Generator
+
+        class Pair:
+            def __init__(self):
+                self.G, self.D = Generator(), Critic()
+
+            def gap(self, real, z):
+                return self.D(self.G(z)).mean() - self.D(real).mean()
+    """
+    apart = """
+        import torch
+        from pair import Pair
+        p = Pair()
+        optD = torch.optim.Adam(p.D.parameters())
+        optG = torch.optim.Adam(p.G.parameters())
+        for _ in range(4):
+            optD.zero_grad()
+            p.gap(torch.randn(5, 6), torch.randn(5, 4)).backward()
+            optD.step()
+            optG.zero_grad()
+            (-p.D(p.G(torch.randn(5, 4)))).mean().backward()
+            optG.step()
+    """
+    together = """
+        import torch
+        from pair import Pair
+        p = Pair()
+        opt = torch.optim.Adam([*p.D.parameters(), *p.G.parameters()])
+        for _ in range(4):
+            opt.zero_grad()
+            p.gap(torch.randn(5, 6), torch.randn(5, 4)).backward()
+            opt.step()
+    """
+    nets = START.split("netG, netD")[0]
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    assert lines(found(alone, RULE, apart, pair=model, nets=nets)) != []
+    assert lines(found(tmp_path, RULE, apart, pair=model, nets=nets, together=together)) == []
