@@ -665,7 +665,7 @@ class Calls(TorchModel):
             if name == "register_hook":
                 self.mark("hook", at)
             elif name.endswith("_") and not name.startswith("_") and name != "requires_grad_":
-                self.mark("parameter-changed", at)
+                self.mark("parameter-changed", at, [receiver])
             return self.tensor_op(at, name, [receiver]) if receiver.element else receiver
         if isinstance(receiver, (Const, Plain)):
             if name == "format":

@@ -120,10 +120,10 @@ class Core:
         frame = self.frame
         return Place(node, frame.statement, frame, tuple(frame.loops), self.clock)
 
-    def mark(self, kind: str, node: ast.AST) -> None:
-        """Record that gradients are needed or tampered with here."""
+    def mark(self, kind: str, node: ast.AST, owners: Iterable[Value] = ()) -> None:
+        """Record that gradients are needed or tampered with here, those of the parameters of ``owners``."""
         self.tick()
-        self.trace.marks.append(Mark(kind, self.place(node)))
+        self.trace.marks.append(Mark(kind, self.place(node), self.owned_leaves(owners)))
 
     def unknown(self, origin: str = "", node: Node | None = None, *, data: bool = False) -> Unknown:
         """A fresh thing that cannot be seen."""
@@ -335,6 +335,18 @@ class Core:
         for child in self.children_of(owner):
             leaves += self.parameter_leaves(child, seen)
         return leaves
+
+    def owned_leaves(self, owners: Iterable[Value]) -> tuple[Node, ...] | None:
+        """The leaves of what an optimizer was given, or of modules; None where one of them cannot be seen."""
+        found: dict[Node, None] = {}
+        for owner in owners:
+            leaves = self.parameter_leaves(owner) if self.is_module(owner) else []
+            # a sum of lists of parameters is an operation on them here
+            leaves += [leaf for node in self.nodes_of(owner) for leaf in node.ancestors() if leaf.leaf]
+            if not leaves and isinstance(owner, Unknown):
+                return None
+            found.update(dict.fromkeys(leaves))
+        return tuple(found) or None
 
     def children_of(self, owner: Value) -> Iterator[Value]:
         """The values in the attributes and elements of an object."""
@@ -654,7 +666,8 @@ class Core:
     def stepped(self, at: ast.AST, optimizer: Value | None) -> None:
         """Record an optimizer step."""
         self.tick()
-        self.trace.steps.append(Step(self.place(at), optimizer))
+        owned = optimizer.params if isinstance(optimizer, Optimizer) else ()
+        self.trace.steps.append(Step(self.place(at), optimizer, self.owned_leaves(owned)))
 
 
 __all__ = ["ITEMS", "NONE", "REST", "BudgetEnded", "ClassInfo", "Core", "ParsedFile"]

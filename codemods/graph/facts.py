@@ -239,3 +239,28 @@ LOGGING_METHODS = _words(
     """
 )
 """Methods of writers, loggers and bars that only look at what they get."""
+
+WEIGHT_FOR_INPUT = _words(
+    """
+    Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyLinear LazyConv1d LazyConv2d
+    LazyConv3d RNNCell LSTMCell GRUCell BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm LayerNorm GroupNorm RMSNorm
+    PReLU Sequential
+    """
+)
+"""Modules whose backward reads their weight where their input needs a gradient (derivatives; not for plain input)."""
+
+WEIGHT_WITHIN = _words(
+    """
+    RNN LSTM GRU MultiheadAttention Transformer TransformerEncoder TransformerDecoder TransformerEncoderLayer
+    TransformerDecoderLayer
+    """
+)
+"""Modules of several layers or times: their backward reads a weight also where their input is plain (ran)."""
+
+SAVES_OTHER = _words("Mult Div MatMult mul multiply div divide matmul mm bmm mv linear conv1d conv2d conv3d einsum dot")
+"""Operations of two tensors that keep each for the gradient of the other (derivatives)."""
+
+SAVES_SELF = _words(
+    "Pow pow norm abs square log log2 log10 log1p sin cos prod std var softplus gelu silu elu leaky_relu"
+)
+"""Operations of one tensor that keep the tensor itself, not their result (derivatives)."""

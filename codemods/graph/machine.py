@@ -395,7 +395,7 @@ class Machine(Expressions):
         old = self.evaluate(s.target)
         added = self.evaluate(s.value)
         if isinstance(old, Parameters):
-            self.mark("parameter-changed", s)
+            self.mark("parameter-changed", s, [old])
         name = type(s.op).__name__
         value: Value
         if name == "Add" and isinstance(old, Sequence):

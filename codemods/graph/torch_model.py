@@ -295,7 +295,7 @@ class TorchModel(Core):
             return self.opaque_tensor(at, last, args)
         if path.startswith(("torch.nn.utils.", "torch.nn.init.")):
             if last.startswith("clip_grad"):
-                self.mark("gradients-changed", at)
+                self.mark("gradients-changed", at, args.all()[:1])
                 return NUMBER
             if last in ("parameters_to_vector",):
                 return self.tensor_op(at, last, args.all())
@@ -723,7 +723,7 @@ class TorchModel(Core):
             self.freeze(module, None if truth is None else not truth)
             return module
         if name in ("zero_grad",):
-            self.mark("zero_grad", at)
+            self.mark("zero_grad", at, [module])
             return NONE
         if name in ("eval", "train", "load_state_dict"):
             self._set_mode(module, name, args)
@@ -836,7 +836,7 @@ class TorchModel(Core):
             self.stepped(at, optimizer)
             return NONE
         if name == "zero_grad":
-            self.mark("zero_grad", at)
+            self.mark("zero_grad", at, optimizer.params if isinstance(optimizer, Optimizer) else ())
             return NONE
         return self.unknown(f"optimizer.{name}")
 

@@ -129,18 +129,23 @@ class Reading:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Step:
-    """A call of an optimizer's ``step``."""
+    """A call of an optimizer's ``step``; ``leaves`` are the parameters that it owns, None where that cannot be seen."""
 
     place: Place
     optimizer: Value | None
+    leaves: tuple[Node, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Mark:
-    """Something that needs gradients or tampers with them: ``kind`` says what."""
+    """Something that needs gradients or tampers with them: ``kind`` says what.
+
+    ``leaves`` are the parameters that it concerns, None where that cannot be seen.
+    """
 
     kind: str
     place: Place
+    leaves: tuple[Node, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,0 +1,63 @@
+"""What is proven of walks through a graph: which nodes a backward reaches on every path of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from codemods.graph.trace import Walk
+from codemods.graph.values import Node
+
+_MASK = 64
+"""Nodes that are looked at in one walk; the newest ones are enough to prove what two walks share."""
+
+
+def reached_surely(walk: Walk, nodes: Iterable[Node]) -> set[int]:
+    """Which of ``nodes`` (their ``id``) a walk reaches whatever path was taken."""
+    bits = {id(n): 1 << i for i, n in enumerate(sorted(nodes, key=lambda n: -n.birth)[:_MASK])}
+    reached = _reached(walk, bits)
+    return {key for key, bit in bits.items() if reached & bit}
+
+
+def reaches_one_of(walk: Walk, groups: list[list[Node]]) -> list[bool]:
+    """Of each group, whether a walk reaches one of its nodes whatever path was taken."""
+    bits: dict[int, int] = {}
+    for i, group in enumerate(groups):
+        for node in group:
+            bits[id(node)] = bits.get(id(node), 0) | 1 << i
+    reached = _reached(walk, bits)
+    return [bool(reached & 1 << i) for i in range(len(groups))]
+
+
+def _reached(walk: Walk, bits: dict[int, int]) -> int:
+    """The bits of the nodes that a walk reaches whatever path was taken.
+
+    What is back-propagated is attached; so of a join that all its history goes through, one of the parents is there,
+    and what they all reach is reached. Where other history comes beside such a join, the join may be missing.
+    """
+    if not bits:
+        return 0
+    masks: dict[int, int] = {}
+    optional: dict[int, bool] = {}
+    for node in sorted(walk.seen, key=lambda n: n.birth):
+        parents = [p for p in node.parents if id(p) in masks]
+        mine = bits.get(id(node), 0)
+        if node.kind == "phi":
+            optional[id(node)] = not node.certain or any(optional[id(p)] for p in parents)
+            masks[id(node)] = mine | _common(masks[id(p)] for p in parents)
+            continue
+        present = [masks[id(p)] for p in parents if not optional[id(p)]]
+        optional[id(node)] = bool(parents) and not present
+        if present or not parents:
+            for other in present:
+                mine |= other
+        else:
+            mine |= _common(masks[id(p)] for p in parents)
+        masks[id(node)] = mine
+    return _common(masks.get(id(root), 0) for root in walk.roots)
+
+
+def _common(masks: Iterable[int]) -> int:
+    result = -1
+    for mask in masks:
+        result &= mask
+    return max(result, 0)
