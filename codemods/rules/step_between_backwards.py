@@ -206,8 +206,10 @@ def _reads(node: Node, leaf: Node) -> bool:
             return True
         if node.label in facts.WEIGHT_FOR_INPUT:
             return attached
-        # a class that cannot be seen has more than one layer, or else its input is what needs the weight
-        return node.label == "module" and (attached or leaf.label.startswith(tuple(facts.MODEL_LIBRARIES)))
+        if node.label in facts.MODULES_WITH_PARAMETERS or leaf.label in ("Embedding", "EmbeddingBag"):
+            return False
+        # a class that cannot be seen, or a forward that was remembered: what comes in goes through its weights
+        return attached or leaf.label.startswith(tuple(facts.MODEL_LIBRARIES))
     if node.kind == "op":
         other = attached or any(p.leaf and p is not leaf for p in node.parents)
         return (node.label in facts.SAVES_OTHER and other) or node.label in facts.SAVES_SELF
