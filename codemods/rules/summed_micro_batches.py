@@ -318,7 +318,7 @@ class _Plan:
     # one backward behind the loop
 
     def _after(self, loop: ast.For | ast.While, suite: list[ast.stmt], index: int, at: int) -> tuple[Edit, ...] | None:
-        if not self._undisturbed(loop, ()) or _may_return(loop):
+        if not self._undisturbed(()) or _may_return(loop):
             return None
         between = suite[index + 1 : at]
         clearings = [s for s in between if self._clears(s)]
@@ -334,7 +334,7 @@ class _Plan:
     def _every(
         self, loop: ast.For | ast.While, suite: list[ast.stmt], index: int, block: ast.If, at: int
     ) -> tuple[Edit, ...] | None:
-        if not any(s is self.sum.statement for s in loop.body) or not self._undisturbed(loop, block.body):
+        if not any(s is self.sum.statement for s in loop.body) or not self._undisturbed(block.body):
             self.why = self.why or "the sum grows under a condition"
             return None
         if _may_return(loop) or self.sum.target in read([ast.Expr(block.test)]):
@@ -376,16 +376,12 @@ class _Plan:
 
     # parts of both
 
-    def _undisturbed(self, loop: ast.AST, block: Iterable[ast.stmt]) -> bool:
+    def _undisturbed(self, block: Iterable[ast.stmt]) -> bool:
         """Whether nothing in the loop reads or changes gradients or parameters, but for the block of the backward."""
-        turns = self.sum.place.loops[:-1]
         allowed = {id(n) for s in block for n in ast.walk(s)}
 
         def disturbs(place: Place) -> bool:
-            at = next((p for p in place.chain() if p.frame is self.sum.frame), None)
-            if at is None or at.loops[: len(turns)] != turns or len(at.loops) <= len(turns):
-                return False
-            return at.loops[len(turns)][0] is loop and id(at.node) not in allowed
+            return self._in_the_loop(place) and not any(id(p.node) in allowed for p in place.chain())
 
         places = [m.place for m in self.trace.marks if m.kind in _TOUCHING]
         places += [s.place for s in self.trace.steps]
@@ -397,6 +393,14 @@ class _Plan:
         if reads:
             self.why = "gradients are read"
         return not reads
+
+    def _in_the_loop(self, place: Place) -> bool:
+        """Whether something happened in one of the turns of the loop."""
+        turns = self.sum.place.loops[:-1]
+        at = next((p for p in place.chain() if p.frame is self.sum.frame), None)
+        if at is None or at.loops[: len(turns)] != turns or len(at.loops) <= len(turns):
+            return False
+        return at.loops[len(turns)][0] is self.sum.loop
 
     def _clears(self, statement: ast.stmt) -> bool:
         """``optimizer.zero_grad()`` and no more."""
@@ -497,7 +501,7 @@ class _Plan:
         sums = (self.sum.term, self.sum.other, self.sum.second)
         seen = {id(n) for node in sums for n in node.ancestors()}
         for node in self.walk.seen:
-            if id(node) in seen:
+            if id(node) in seen or self._in_the_loop(node.place):
                 continue
             if any(p.leaf for p in node.parents) or node.kind == "module":
                 return False
