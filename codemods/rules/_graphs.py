@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from codemods.graph import facts
 from codemods.graph.trace import Walk
 from codemods.graph.values import Node
 
@@ -61,3 +62,23 @@ def _common(masks: Iterable[int]) -> int:
     for mask in masks:
         result &= mask
     return max(result, 0)
+
+
+def reads_value(node: Node, leaf: Node) -> bool:
+    """Whether the backward of an operation surely reads the value that a parameter had."""
+    if not node.certain or not leaf.certain:
+        return False
+    attached = any(p.certain and p is not leaf and (not p.leaf or p.label == "input") for p in node.parents)
+    if node.kind == "module":
+        if node.label in facts.WEIGHT_WITHIN:
+            return True
+        if node.label in facts.WEIGHT_FOR_INPUT:
+            return attached
+        if node.label in facts.MODULES_WITH_PARAMETERS or leaf.label in ("Embedding", "EmbeddingBag"):
+            return False
+        # a class that cannot be seen, or a forward that was remembered: what comes in goes through its weights
+        return attached or leaf.label.startswith(tuple(facts.MODEL_LIBRARIES))
+    if node.kind == "op":
+        other = attached or any(p.leaf and p is not leaf for p in node.parents)
+        return (node.label in facts.SAVES_OTHER and other) or node.label in facts.SAVES_SELF
+    return False

@@ -406,7 +406,12 @@ class _Move:
                 self.why = "what runs there may draw random numbers or keep statistics, which a move would change"
                 return True
             bodies: list[ast.AST] = [place.statement] if place.statement is not None else []
-            bodies += [p.frame.definition for p in node.place.chain() if p.frame.definition and p.frame is not place.frame]
+            # the functions entered on the way from the statement to the operation
+            for inner_place in node.place.chain():
+                if inner_place.frame is place.frame:
+                    break
+                if inner_place.frame.definition is not None:
+                    bodies.append(inner_place.frame.definition)
             for body in bodies:
                 for inner in ast.walk(body):
                     name = getattr(inner, "attr", None) or getattr(inner, "id", None)

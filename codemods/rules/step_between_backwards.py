@@ -10,7 +10,6 @@ from typing import Any
 
 from codemods.edits.model import Edit, MoveStatement
 from codemods.findings import Finding, Promise, Span, TrailStep
-from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Frame, Mark, Place, Step, Trace, Walk
 from codemods.graph.values import Node
@@ -28,7 +27,7 @@ from codemods.rules._blocks import (
     read,
     suites_around,
 )
-from codemods.rules._graphs import reaches_one_of
+from codemods.rules._graphs import reaches_one_of, reads_value
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _WRITES = ("parameter-changed", "parameters-loaded")
@@ -166,7 +165,7 @@ def _groups(trace: Trace) -> dict[Any, _Group]:
         for node in walk.seen:
             for leaf in node.parents:
                 for change in changes.get(id(leaf), ()) if leaf.leaf else ():
-                    if node.birth < change.place.clock < walk.place.clock and _reads(node, leaf):
+                    if node.birth < change.place.clock < walk.place.clock and reads_value(node, leaf):
                         late[id(change)].append((node, change))
         if not late:
             continue
@@ -194,26 +193,6 @@ def _changes(trace: Trace) -> dict[int, list[Step | Mark]]:
             for leaf in mark.leaves or ():
                 changes[id(leaf)].append(mark)
     return changes
-
-
-def _reads(node: Node, leaf: Node) -> bool:
-    """Whether the backward of an operation surely reads the value that a parameter had."""
-    if not node.certain or not leaf.certain:
-        return False
-    attached = any(p.certain and p is not leaf and (not p.leaf or p.label == "input") for p in node.parents)
-    if node.kind == "module":
-        if node.label in facts.WEIGHT_WITHIN:
-            return True
-        if node.label in facts.WEIGHT_FOR_INPUT:
-            return attached
-        if node.label in facts.MODULES_WITH_PARAMETERS or leaf.label in ("Embedding", "EmbeddingBag"):
-            return False
-        # a class that cannot be seen, or a forward that was remembered: what comes in goes through its weights
-        return attached or leaf.label.startswith(tuple(facts.MODEL_LIBRARIES))
-    if node.kind == "op":
-        other = attached or any(p.leaf and p is not leaf for p in node.parents)
-        return (node.label in facts.SAVES_OTHER and other) or node.label in facts.SAVES_SELF
-    return False
 
 
 def _add(groups: dict[Any, _Group], node: Node, change: Step | Mark, walk: Walk) -> None:
