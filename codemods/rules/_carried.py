@@ -635,8 +635,13 @@ def paired(
     dropped: list[tuple[str, Span, Span, str | int]],
     *,
     alone: bool,
+    kept: str = "what is carried over from earlier steps",
+    together: str = "the cut",
 ) -> Iterator[Finding]:
-    """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not asked for."""
+    """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not asked for.
+
+    ``kept`` says what the flags keep alive, ``together`` with what they go.
+    """
     path, span = site
     drops: list[tuple[str, Edit]] = [(p, DropArgument(call, argument)) for p, _, call, argument in dropped]
     partners = () if alone else tuple((SURPLUS, p, statement.line) for p, statement, _, _ in dropped)
@@ -649,8 +654,8 @@ def paired(
             p,
             statement,
             promise,
-            "retain_graph=True only keeps alive what is carried over from earlier steps",
-            "drop the argument, together with the cut",
+            f"retain_graph=True only keeps alive {kept}",
+            f"drop the argument, together with {together}",
             steps,
             (drop,),
             ((rule, path, span.line),),

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from codemods.edits.model import DropArgument, Edit, MoveStatement
+from codemods.edits.model import Edit, MoveStatement
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Place, Trace, Walk
 from codemods.graph.values import Node
 from codemods.rules._blocks import FUNCTIONS, bound, meeting, read, suites_around
+from codemods.rules._carried import SURPLUS, flags, paired
 from codemods.rules._graphs import reached_surely
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
-
-_SURPLUS = "surplus-retain-graph"
 
 _VIEWS = frozenset(
     """
@@ -114,14 +112,13 @@ class LoopInvariantGraph(Rule):
             freed=(earlier.place.path, earlier.place.line),
             again=(walk.place.path, walk.place.line),
             retained=earlier.retains is True,
-            flag=_flag(walk) if earlier.call is walk.call and moves and _only_for(trace, walk, old) else None,
+            flags=flags([walk]) if walk.retains is True and moves and _only_for(trace, walk, old) else [],
         )
 
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        selected = not decision.options.select or _SURPLUS in decision.options.select
-        alone = not selected or _SURPLUS in decision.options.ignore
+        alone = SURPLUS in decision.options.ignore
         for site in sites(observations, "graph"):
             yield from self._findings(site, alone=alone)
 
@@ -160,34 +157,18 @@ class LoopInvariantGraph(Rule):
         edits: list[tuple[str, Edit]] = [
             (site.path, MoveStatement(Span(*target), Span(*anchor), "first-in")) for target, anchor in moves
         ]
-        partners: tuple[tuple[str, str, int], ...] = ()
-        if facts_["flag"] is not None:
-            path, span, call, argument = facts_["flag"]
-            drop = (path, DropArgument(Span(*call), argument))
-            edits.append(drop)
-            if not alone:
-                partners = ((_SURPLUS, path, span[0]),)
-                yield Finding(
-                    _SURPLUS,
-                    path,
-                    Span(*span),
-                    promise,
-                    "retain_graph=True only keeps alive a graph from before the loop",
-                    "drop the argument, together with the move",
-                    trail,
-                    (drop,),
-                    ((self.name, site.path, site.span.line),),
-                )
-        yield Finding(
+        yield from paired(
             self.name,
-            site.path,
-            site.span,
+            (site.path, site.span),
             promise,
             message,
             facts_["remedy"],
             trail,
-            tuple(edits),
-            partners,
+            edits,
+            facts_["flags"],
+            alone=alone,
+            kept="a graph from before the loop",
+            together="the move",
         )
 
 
@@ -256,13 +237,6 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promis
             return Promise.REPAIR
     stale = [n for n in old if n.label not in _VIEWS and any(id(p) in stepped for p in n.ancestors() if p.leaf)]
     return Promise.BEHAVIOUR if stale else None
-
-
-def _flag(walk: Walk) -> tuple[str, Any, Any, str | int] | None:
-    if walk.retains is not True or walk.retain_argument is None or walk.call is None or walk.place.statement is None:
-        return None
-    file = walk.place.frame.file
-    return file.path, tuple(file.span(walk.place.statement)), tuple(file.span(walk.call)), walk.retain_argument
 
 
 def _only_for(trace: Trace, walk: Walk, old: list[Node]) -> bool:

@@ -6,16 +6,15 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codemods.edits.model import DropArgument, Edit, MoveStatement, RemoveStatement
-from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.edits.model import Edit, MoveStatement, RemoveStatement
+from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Mark, Step, Trace, Walk
 from codemods.graph.values import Node
 from codemods.rules._blocks import Deeds, bound, common_suite, common_turns, deeds, leaves_suite, meeting, read
+from codemods.rules._carried import SURPLUS, flags, paired
 from codemods.rules._graphs import reached_surely, reads_value
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
-
-_SURPLUS = "surplus-retain-graph"
 
 _READERS = frozenset({"grad-read", "graph-read", "functional-gradient", "hook", "module-hook", "handed-out"})
 """What looks at gradients, or runs once per backward, or may."""
@@ -91,15 +90,14 @@ class RepeatedBackward(Rule):
             first=(pair.first.place.path, pair.first.place.line),
             retained=pair.first.retains is True,
             raises=pair.raises(),
-            flag=pair.flag(),
+            flags=pair.surplus(),
             **more,
         )
 
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        selected = not decision.options.select or _SURPLUS in decision.options.select
-        alone = not selected or _SURPLUS in decision.options.ignore
+        alone = SURPLUS in decision.options.ignore
         for site in sites(observations, "backward"):
             yield from self._findings(site, alone=alone)
 
@@ -128,27 +126,20 @@ class RepeatedBackward(Rule):
         promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
         if promise is Promise.BEHAVIOUR:
             message += ": its gradients are counted twice"
-        edits: list[tuple[str, Edit]] = [(site.path, edit) for edit in about["edits"]]
-        partners: tuple[tuple[str, str, int], ...] = ()
-        if about["flag"] is not None:
-            path, span, call, argument = about["flag"]
-            drop = (path, DropArgument(Span(*call), argument))
-            edits.append(drop)
-            if not alone:
-                partners = ((_SURPLUS, path, span[0]),)
-                yield Finding(
-                    _SURPLUS,
-                    path,
-                    Span(*span),
-                    promise,
-                    "retain_graph=True only keeps the graph for a second backward of the same loss",
-                    "drop the argument, together with the second backward",
-                    trail,
-                    (drop,),
-                    ((self.name, site.path, site.span.line),),
-                )
         remedy = "one backward, after both zero_grad and before both steps" if len(about["edits"]) > 1 else "drop it"
-        yield Finding(self.name, site.path, site.span, promise, message, remedy, trail, tuple(edits), partners)
+        yield from paired(
+            self.name,
+            (site.path, site.span),
+            promise,
+            message,
+            remedy,
+            trail,
+            [(site.path, edit) for edit in about["edits"]],
+            about["flags"],
+            alone=alone,
+            kept="the graph for a second backward of the same loss",
+            together="the second backward",
+        )
 
 
 # reading a run
@@ -212,18 +203,16 @@ class _Pair:
         stepped = {id(leaf) for s in between for leaf in s.leaves or ()}
         return any(id(n) in sure and _reads_one_of(n, stepped) for n in seen)
 
-    def flag(self) -> tuple[str, Any, Any, str | int] | None:
+    def surplus(self) -> list[Any]:
         """The first walk's flag, if nothing but the second walk needs it."""
-        walk = self.first
-        if walk.retains is not True or walk.retain_argument is None or walk.call is None:
-            return None
+        if self.first.retains is not True:
+            return []
         for later in self.trace.walks:
             if later.call is not self.second.call and any(
-                before.call is walk.call and n.kind not in ("phi", "part") for n, before in later.again
+                before.call is self.first.call and n.kind not in ("phi", "part") for n, before in later.again
             ):
-                return None
-        file, statement = walk.place.frame.file, walk.place.statement or walk.call
-        return file.path, tuple(file.span(statement)), tuple(file.span(walk.call)), walk.retain_argument
+                return []
+        return list(flags([self.first]))
 
     def edits(self) -> tuple[Edit, ...]:
         first = self.file.span(self.suite[self.i])

@@ -167,7 +167,11 @@ def _groups(trace: Trace) -> dict[Any, _Group]:
                 for change in changes.get(id(leaf), ()) if leaf.leaf else ():
                     if node.birth < change.place.clock < walk.place.clock and reads_value(node, leaf):
                         late[id(change)].append((node, change))
-        if not late:
+        if not late or any(
+            w.kind == "backward" and set(w.roots) == set(walk.roots) and w.place.clock < walk.place.clock
+            for w in walk.roots[0].walks
+        ):
+            # the same loss walked once more is a repeated backward
             continue
         found = list(late.values())
         for pairs, sure in zip(found, reaches_one_of(walk, [[n for n, _ in pairs] for pairs in found]), strict=True):

@@ -260,6 +260,7 @@ def test_nothing_is_found(name: str, tmp_path: Path) -> None:
 
 def test_the_flag_goes_also_where_its_rule_was_not_asked_for(tmp_path: Path) -> None:
     _, before, after = HITS["doubled gradients"]
-    findings = found(tmp_path, RULE, START + dedent(before))
+    options = Options(unsafe=True, select=(RULE,), ignore=("surplus-retain-graph",))
+    findings = analysed(tmp_path, options, START + dedent(before))
     assert [f.rule for f in findings] == [RULE]
     assert mended(tmp_path, findings) == START + dedent(after)
