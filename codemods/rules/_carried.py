@@ -637,6 +637,7 @@ def paired(
     alone: bool,
     kept: str = "what is carried over from earlier steps",
     together: str = "the cut",
+    uncovers: tuple[str, ...] = (),
 ) -> Iterator[Finding]:
     """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not asked for.
 
@@ -645,7 +646,8 @@ def paired(
     path, span = site
     drops: list[tuple[str, Edit]] = [(p, DropArgument(call, argument)) for p, _, call, argument in dropped]
     partners = () if alone else tuple((SURPLUS, p, statement.line) for p, statement, _, _ in dropped)
-    yield Finding(rule, path, span, promise, message, remedy, steps, (*edits, *drops), partners)
+    found = Finding(rule, path, span, promise, message, remedy, steps, (*edits, *drops), partners, uncovers=uncovers)
+    yield found
     if alone:
         return
     for (p, statement, _, _), drop in zip(dropped, drops, strict=True):
