@@ -6,25 +6,13 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Forward, Frame, Mark, Place, Ran, Step, Trace, Walk
 from codemods.graph.values import Node
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 Turns = tuple[tuple[ast.AST, int], ...]
-
-_LOOKING = frozenset(
-    "item detach cpu numpy tolist append data float format extend update_loss add_scalar set_description set_postfix "
-    "info debug write keys size dim".split()
-)
-_LOOKING_NAMES = frozenset("float int str len print round".split())
-"""Calls that only look at values which are there already."""
-
-DATA = frozenset(
-    "next to cuda randn rand randint zeros ones full tensor empty zeros_like ones_like randn_like normal_ uniform_ "
-    "fill_ requires_grad_ view reshape long type".split()
-)
-"""Calls that make data, perhaps random, and touch no parameters."""
 
 
 def meeting(a: Place, b: Place) -> tuple[Place, Place] | None:
@@ -150,9 +138,8 @@ def looks_only(statement: ast.stmt, also: frozenset[str] = frozenset()) -> bool:
             return False
         if isinstance(node, ast.Call):
             function = node.func
-            if isinstance(function, ast.Attribute) and function.attr in _LOOKING | also:
-                continue
-            if isinstance(function, ast.Name) and function.id in _LOOKING_NAMES | also:
+            name = getattr(function, "attr", None) or getattr(function, "id", None)
+            if name in facts.LOOKING_CALLS or name in also:
                 continue
             return False
     return isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass, ast.If))

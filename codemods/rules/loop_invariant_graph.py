@@ -14,30 +14,7 @@ from codemods.graph.values import Node
 from codemods.rules._blocks import FUNCTIONS, bound, meeting, read, suites_around
 from codemods.rules._carried import SURPLUS, flags, paired
 from codemods.rules._graphs import reached_surely
-from codemods.rules.base import Decision, Observation, Rule, Site, sites
-
-_VIEWS = frozenset(
-    """
-    view view_as reshape reshape_as transpose permute t mT T squeeze unsqueeze expand expand_as contiguous flatten
-    unflatten to cpu cuda float double type type_as split chunk unbind narrow select movedim swapaxes real imag unfold
-    diagonal getitem view_as_real view_as_complex parameters_to_vector tensor_split ravel setitem
-    """.split()
-)
-"""Operations whose result may share memory with the parameter: it is never out of date."""
-
-_SETTLED = (
-    facts.MODULES_WITHOUT_PARAMETERS
-    | facts.LOSS_MODULES
-    | frozenset("Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d Embedding LayerNorm GroupNorm".split())
-) - frozenset("Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout FractionalMaxPool2d".split())
-"""Modules that draw no random numbers and keep no statistics."""
-
-_RANDOM = facts.RANDOM_FACTORIES | frozenset(
-    """
-    dropout dropout_ alpha_dropout rsample sample normal_ uniform_ bernoulli_ random_ exponential_ random shuffle choice
-    gumbel_softmax rrelu feature_dropout manual_seed seed
-    """.split()
-)
+from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 
 class LoopInvariantGraph(Rule):
@@ -45,12 +22,12 @@ class LoopInvariantGraph(Rule):
 
     The first ``backward`` frees the saved tensors of the graph, the part from before the loop with it; the second step
     raises ``Trying to backward through the graph a second time``. A regulariser ``reg = sum(p.norm() for p in
-    model.parameters())``, an embedding of fixed inputs, a tensor derived from parameters in ``__init__``: each was meant
-    to follow the parameters, and each is computed from what they were at the start.
+    model.parameters())``, an embedding of fixed inputs, a tensor derived from parameters in ``__init__``: each was
+    meant to follow the parameters, and each is computed from what they were at the start.
 
     The statement moves to the top of the loop body, where every step computes it anew from the parameters as they are;
-    several statements that build on one another move together. An attribute that ``__init__`` builds moves to the top of
-    the one method that reads it; the parameter itself stays. A ``retain_graph=True`` that only kept the old graph
+    several statements that build on one another move together. An attribute that ``__init__`` builds moves to the top
+    of the one method that reads it; the parameter itself stays. A ``retain_graph=True`` that only kept the old graph
     alive goes with it.
 
     Left alone: a graph that is computed anew in the loop; one that is detached, or made of data alone; views of
@@ -126,8 +103,8 @@ class LoopInvariantGraph(Rule):
         facts_ = site.facts
         trail = (
             TrailStep(site.path, site.span.line, "graph produced here, once"),
-            TrailStep(*facts_["freed"], "retained here" if facts_["retained"] else "freed here"),
-            TrailStep(*facts_["again"], "walked again here, by the next turn"),
+            station(facts_["freed"], "retained here" if facts_["retained"] else "freed here"),
+            station(facts_["again"], "walked again here, by the next turn"),
         )
         line = facts_["again"][1]
         promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
@@ -235,7 +212,9 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promis
     for node in old if earlier.retains else ():
         if node.kind == "op" and node.label in facts.SAVES_SELF and any(id(p) in stepped for p in node.parents):
             return Promise.REPAIR
-    stale = [n for n in old if n.label not in _VIEWS and any(id(p) in stepped for p in n.ancestors() if p.leaf)]
+    stale = [
+        n for n in old if n.label not in facts.SHARING_MEMORY and any(id(p) in stepped for p in n.ancestors() if p.leaf)
+    ]
     return Promise.BEHAVIOUR if stale else None
 
 
@@ -376,7 +355,7 @@ class _Move:
     def _draws(self, places: list[tuple[Place, Node]]) -> bool:
         """Whether random numbers are drawn or statistics kept where the graph is built."""
         for place, node in places:
-            if node.kind == "call" or (node.kind == "module" and node.label not in _SETTLED):
+            if node.kind == "call" or (node.kind == "module" and node.label not in facts.REPEATABLE_MODULES):
                 self.why = "what runs there may draw random numbers or keep statistics, which a move would change"
                 return True
             bodies: list[ast.AST] = [place.statement] if place.statement is not None else []
@@ -389,7 +368,7 @@ class _Move:
             for body in bodies:
                 for inner in ast.walk(body):
                     name = getattr(inner, "attr", None) or getattr(inner, "id", None)
-                    if name in _RANDOM:
+                    if name in facts.RANDOM_CALLS:
                         self.why = "it draws random numbers: moving it would change their order"
                         return True
         return False

@@ -14,7 +14,7 @@ from codemods.graph.values import Node
 from codemods.rules._blocks import Deeds, bound, common_suite, common_turns, deeds, leaves_suite, meeting, read
 from codemods.rules._carried import SURPLUS, flags, paired
 from codemods.rules._graphs import reached_surely, reads_value
-from codemods.rules.base import Decision, Observation, Rule, Site, sites
+from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 _READERS = frozenset({"grad-read", "graph-read", "functional-gradient", "hook", "module-hook", "handed-out"})
 """What looks at gradients, or runs once per backward, or may."""
@@ -24,19 +24,19 @@ class RepeatedBackward(Rule):
     """``backward`` twice on one loss, with no new forward between.
 
     One graph, one backward. The first call frees the graph, the second raises ``Trying to backward through the graph a
-    second time``; with ``retain_graph=True`` it computes the same gradients again, for twice the time, or raises because
-    a step between has changed the parameters in place.
+    second time``; with ``retain_graph=True`` it computes the same gradients again, for twice the time, or raises
+    because a step between has changed the parameters in place.
 
     Two optimizers that each clear, back-propagate and step over one loss need one ``backward``: both ``zero_grad``
     first, then the ``backward``, then both steps. The result is the same bit for bit, also with momentum and with
     parameters that belong to both. Where no step stands between, the second call goes.
 
-    Left alone: losses with forwards of their own; gradients that are read, clipped together or changed between; gradient
-    hooks; a flag that is no literal.
+    Left alone: losses with forwards of their own; gradients that are read, clipped together or changed between;
+    gradient hooks; a flag that is no literal.
 
-    Advice: one optimizer that steps between the two (the second gradient belongs to the old parameters); a second call
-    under a condition; gradients that are cleared between without a step; a ``backward`` that only fills ``.grad`` before
-    ``autograd.grad`` of the same loss.
+    Advice: one optimizer that steps between the two (the second gradient belongs to the old parameters); a second
+    call under a condition; gradients that are cleared between without a step; a ``backward`` that only fills ``.grad``
+    before ``autograd.grad`` of the same loss.
 
     Promise: repair where the second call raises. Exact where two optimizers run as they stand. Behaviour where doubled
     gradients were used.
@@ -105,14 +105,14 @@ class RepeatedBackward(Rule):
         about = site.facts
         line = about["first"][1]
         trail = (
-            TrailStep(*about["made"], "graph produced here"),
-            TrailStep(*about["first"], "retained here" if about["retained"] else "freed here"),
+            station(about["made"], "graph produced here"),
+            station(about["first"], "retained here" if about["retained"] else "freed here"),
             TrailStep(site.path, site.span.line, "walked again here"),
         )
         if about["why"] == "fills":
-            trail = (trail[0], TrailStep(*about["first"], "retained here"))
+            short = (*trail[:1], station(about["first"], "retained here"))
             message = "this backward only fills .grad, which is cleared unused: autograd.grad of the same loss follows"
-            yield Finding(self.name, site.path, site.span, Promise.ADVICE, message, "drop the backward", trail)
+            yield Finding(self.name, site.path, site.span, Promise.ADVICE, message, "drop the backward", short)
             return
         message = f"the same loss was back-propagated in line {line} and no new forward stands between"
         if about["raises"]:
@@ -197,9 +197,7 @@ class _Pair:
         sure = reached_surely(self.first, seen)
         if self.first.retains is False:
             return any(n.saves and id(n) in sure for n in seen if n.kind not in ("phi", "part"))
-        between = [
-            s for s in self.trace.steps if self.first.place.clock < s.place.clock < self.second.place.clock
-        ]
+        between = [s for s in self.trace.steps if self.first.place.clock < s.place.clock < self.second.place.clock]
         stepped = {id(leaf) for s in between for leaf in s.leaves or ()}
         return any(id(n) in sure and _reads_one_of(n, stepped) for n in seen)
 

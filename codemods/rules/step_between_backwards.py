@@ -10,12 +10,11 @@ from typing import Any
 
 from codemods.edits.model import Edit, MoveStatement
 from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Frame, Mark, Place, Step, Trace, Walk
 from codemods.graph.values import Node
 from codemods.rules._blocks import (
-    DATA,
-    Deeds,
     Turns,
     bound,
     common_suite,
@@ -28,7 +27,7 @@ from codemods.rules._blocks import (
     suites_around,
 )
 from codemods.rules._graphs import reaches_one_of, reads_value
-from codemods.rules.base import Decision, Observation, Rule, Site, sites
+from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 _WRITES = ("parameter-changed", "parameters-loaded")
 """Marks of what writes parameters in place other than an optimizer."""
@@ -111,7 +110,7 @@ class StepBetweenBackwards(Rule):
         fix = fixes[0] if all(f == fixes[0] for f in fixes) else None
         late_path, late_line = first["late"]
         trail = (
-            TrailStep(*first["built"], "graph produced here, from parameters"),
+            station(first["built"], "graph produced here, from parameters"),
             TrailStep(site.path, site.span.line, "these parameters are changed in place here"),
             TrailStep(late_path, late_line, "walked here, where their old values are needed"),
         )
@@ -129,9 +128,7 @@ class StepBetweenBackwards(Rule):
             return Finding(self.name, site.path, site.span, Promise.ADVICE, message, remedy, trail)
         edits = tuple((site.path, MoveStatement(Span(*t), Span(*a), w, n)) for t, a, w, n in fix["moves"])
         partners = tuple((self.name, site.path, line) for line in first["others"])
-        return Finding(
-            self.name, site.path, site.span, Promise.REPAIR, message, fix["remedy"], trail, edits, partners
-        )
+        return Finding(self.name, site.path, site.span, Promise.REPAIR, message, fix["remedy"], trail, edits, partners)
 
 
 # reading a run
@@ -278,7 +275,12 @@ class _Remedy:
             return None, "autograd.grad needs the old values"
         done = deeds(self.trace, self.suite, self.group.frame, self.group.turns)
         if done is None or any(m.kind in ("hook", "module-hook") for m in self.trace.marks):
-            return None, "gradient hooks run once per backward" if done is not None else "what stands between runs within a module"
+            return (
+                None,
+                "gradient hooks run once per backward"
+                if done is not None
+                else "what stands between runs within a module",
+            )
         self.done = done
         self.early = sorted(i for _, i, _ in self.group.early.values())
         self.late = sorted(j for _, j in self.group.late.values())
@@ -401,7 +403,7 @@ class _Remedy:
         if leaves_suite(statement) or not isinstance(statement, (ast.Expr, ast.Assign, ast.AugAssign, ast.If)):
             return False
         if done.quiet:
-            return looks_only(statement, also=frozenset() if later else DATA)
+            return looks_only(statement, also=frozenset() if later else facts.DATA_CALLS)
         if any(f.grad is not True for f in done.forwards) or (later and done.forwards):
             return False
         for node in done.nodes:
@@ -426,9 +428,7 @@ class _Remedy:
         mine, theirs = bound(first), bound(second)
         return not (mine & (theirs | read(second)) or theirs & read(first))
 
-    def _clearings(
-        self, first: int, early: range, late: range, moved: set[int], passed: set[int]
-    ) -> list[int] | None:
+    def _clearings(self, first: int, early: range, late: range, moved: set[int], passed: set[int]) -> list[int] | None:
         """Statements that clear gradients and must move as well; None where gradients would mix."""
         walks = [w for k in late for w in self.done[k].walks]
         before = [w for k in early for w in self.done[k].walks]

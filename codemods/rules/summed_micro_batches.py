@@ -8,13 +8,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from codemods.edits.model import Edit, InsertStatements, MoveStatement, RemoveStatement, ReplaceExpression, WrapExpression
+from codemods.edits.model import (
+    Edit,
+    InsertStatements,
+    MoveStatement,
+    RemoveStatement,
+    ReplaceExpression,
+    WrapExpression,
+)
 from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Mark, Place, Storing, Trace, Walk
 from codemods.graph.values import Const, Join, Node, Plain, Tensor, Unknown, Value
 from codemods.rules._blocks import FUNCTIONS, bound, looks_only, read, suites_around, within
-from codemods.rules.base import Decision, Observation, Rule, Site, sites
+from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 _TOUCHING = frozenset(
     {
@@ -118,8 +125,8 @@ class SummedMicroBatches(Rule):
     def _finding(self, site: Site) -> Finding:
         facts = site.facts
         trail = (
-            TrailStep(*facts["produced"], "one graph a turn produced here"),
-            TrailStep(*facts["summed"], "carried on in a sum here"),
+            station(facts["produced"], "one graph a turn produced here"),
+            station(facts["summed"], "carried on in a sum here"),
             TrailStep(site.path, site.span.line, "freed here, all at once"),
         )
         return Finding(
@@ -127,7 +134,7 @@ class SummedMicroBatches(Rule):
             site.path,
             site.span,
             Promise.EQUIVALENT,
-            "each of the summed losses has a forward of its own, and all their graphs are alive until this one backward",
+            "each summed loss has a forward of its own, and all their graphs are alive until this one backward",
             "back-propagate each loss in the loop, keep the total without its graph",
             trail,
             tuple((site.path, edit) for edit in facts["edits"]),
@@ -162,7 +169,8 @@ class _Sum:
 def _sums(trace: Trace) -> list[_Sum]:
     found: list[_Sum] = []
     groups: dict[tuple[int, int, Any], list[Accumulation | Storing]] = defaultdict(list)
-    for event in (*trace.accumulations, *trace.storings):
+    events_: list[Accumulation | Storing] = [*trace.accumulations, *trace.storings]
+    for event in events_:
         place = event.place
         if place.loops and place.statement is not None and isinstance(place.loops[-1][0], _LOOPS):
             groups[id(place.statement), place.frame.fid, place.loops[:-1]].append(event)
@@ -462,7 +470,10 @@ class _Plan:
                     return self._count(loop)
                 scale = self._scale(value.op, right, loop)
                 return None if scale is None else inner + scale
-            if isinstance(value.op, ast.Mult) and (inner := self._scaled(value.right, current, listed, loop)) is not None:
+            if (
+                isinstance(value.op, ast.Mult)
+                and (inner := self._scaled(value.right, current, listed, loop)) is not None
+            ):
                 scale = self._scale(value.op, value.left, loop)
                 return None if scale is None else inner + scale
             return None

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.edits.model import Edit, InsertStatements, MoveStatement, RemoveStatement, ReplaceExpression
-from codemods.findings import Finding, Promise, TrailStep
+from codemods.findings import Finding, Promise
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Place, Trace, Walk
 from codemods.graph.values import Join, Node, Tensor, Unknown, Value
 from codemods.rules._blocks import FUNCTIONS, meeting, suites_around
 from codemods.rules._carried import SURPLUS, flags, paired
 from codemods.rules._graphs import reached_surely, reads_value
-from codemods.rules.base import Decision, Observation, Rule, Site, sites
+from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _NAMES = ("total_loss", "loss_total", "running_loss", "summed_loss")
@@ -28,9 +28,9 @@ class UnresetLoss(Rule):
     before, or raises because they were stepped over in place.
 
     The initialisation moves to the top of the loop. Where the backward is conditional (every *k* batches), the loss is
-    reset right behind it in the same block, so that no batch of a window is lost. If the loss is read after the loop, as
-    a total, a total without graphs is kept beside it. A ``retain_graph=True`` that only kept the old graphs alive goes
-    with it.
+    reset right behind it in the same block, so that no batch of a window is lost. If the loss is read after the loop,
+    as a total, a total without graphs is kept beside it. A ``retain_graph=True`` that only kept the old graphs alive
+    goes with it.
 
     Left alone: an accumulator that is reset, detached or taken as a number anywhere in the loop; one backward behind
     the loop; a sum over the time steps of one sequence.
@@ -101,12 +101,14 @@ class UnresetLoss(Rule):
         about = site.facts
         line = about["freed"][1]
         trail = (
-            TrailStep(*about["grows"], f"carried on in `{about['name']}` here"),
-            TrailStep(*about["freed"], "retained here" if about["retained"] else "freed here"),
-            TrailStep(*about["freed"], "walked again here, by the next step"),
+            station(about["grows"], f"carried on in `{about['name']}` here"),
+            station(about["freed"], "retained here" if about["retained"] else "freed here"),
+            station(about["freed"], "walked again here, by the next step"),
         )
         promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
-        message = f"`{about['name']}` is never reset, and the backward of line {line} walks the graphs of all steps before"
+        message = (
+            f"`{about['name']}` is never reset, and the backward of line {line} walks the graphs of all steps before"
+        )
         if promise is Promise.REPAIR:
             message += ": the second step raises"
         if not site.faulty or any(o.facts["edits"] != about["edits"] for o in site.observations):
@@ -154,7 +156,10 @@ def _grown(trace: Trace, earlier: Walk, walk: Walk) -> tuple[Accumulation, Accum
             first = sum_
         elif earlier.place.clock < clock < walk.place.clock and first is not None and any(id(n) in seen for n in new):
             old = [p for n in _nodes(sum_.old) for p in ((n, *n.parents) if n.kind == "phi" else (n,))]
-            same = ast.unparse(sum_.target) == ast.unparse(first.target) and sum_.place.frame.file is first.place.frame.file
+            same = (
+                ast.unparse(sum_.target) == ast.unparse(first.target)
+                and sum_.place.frame.file is first.place.frame.file
+            )
             if same and any(id(n) in before for n in old) and _sure(walk, earlier, old, before):
                 return first, sum_, loop
     return None
@@ -315,7 +320,9 @@ class _Plan:
         if isinstance(self.sum.target, ast.Attribute) and self._elsewhere(scope):
             self.why = "it is read elsewhere too"
             return None
-        if any(isinstance(n, (ast.Return, ast.Break, ast.Continue)) for s in suite[index : last + 1] for n in ast.walk(s)):
+        if any(
+            isinstance(n, (ast.Return, ast.Break, ast.Continue)) for s in suite[index : last + 1] for n in ast.walk(s)
+        ):
             self.why = "the block is left before it could be reset"
             return None
         if isinstance(self.sum.target, ast.Name) and not any(n is statement for n in ast.walk(self.loop)):
