@@ -226,7 +226,10 @@ class _Pair:
         done = deeds(self.trace, self.suite, self.earlier.frame, self.turns)
         if done is None:
             return None
-        direct = self.suite[self.j] is self.second.place.statement and self.suite[self.i] is self.first.place.statement
+        if self.suite[self.i] is not self.first.place.statement:
+            # a branch that ends the turn, perhaps
+            return None
+        direct = self.suite[self.j] is self.second.place.statement
         between = list(range(self.i + 1, self.j))
         marks = [m for k in between for m in done[k].marks]
         if any(m.kind in _READERS or (m.kind == "gradients-changed" and m.leaves is None) for m in marks):

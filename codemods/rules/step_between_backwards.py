@@ -213,6 +213,8 @@ def _add(groups: dict[Any, _Group], node: Node, change: Step | Mark, walk: Walk)
     suite, i, j = found
     if i >= j or (_nested(change.place, early, suite) and _nested(walk.place, late, suite)):
         return
+    if _leaves(frame.file, early.statement, suite):
+        return
     key = (frame.fid, id(suite), turns)
     group = groups.setdefault(key, _Group(frame, turns, suite))
     group.early.setdefault(id(change), (change, i, early.statement))
@@ -250,6 +252,16 @@ def _nested(place: Place, outer: Place, suite: list[ast.stmt]) -> bool:
                 return True
         if at is outer:
             break
+    return False
+
+
+def _leaves(file: ParsedFile, statement: ast.stmt, suite: list[ast.stmt]) -> bool:
+    """Whether what holds a statement leaves a suite behind it: ``if warm_up: ...; optimizer.step(); continue``."""
+    for around, index in suites_around(file, statement):
+        if around is suite:
+            return False
+        if any(isinstance(s, (ast.Return, ast.Continue, ast.Break, ast.Raise)) for s in around[index + 1 :]):
+            return True
     return False
 
 

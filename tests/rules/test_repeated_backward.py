@@ -224,6 +224,17 @@ SILENT = {
                 loss.backward()
             opt.step()
         """,
+    "the branch of the first call leaves the turn": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            if step < 3:
+                loss.backward()
+                opt.step()
+                continue
+            loss.backward()
+            opt.step()
+        """,
     "with a flag that is no literal": """
         keep = input() == "yes"
         for step in range(9):

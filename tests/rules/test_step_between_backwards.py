@@ -410,6 +410,20 @@ SILENT = {
                 g_loss.backward()
                 opt_g.step()
         """,
+    "the branch that steps leaves the turn": """
+        for step in range(9):
+            fake = G(torch.randn(16, 4))
+            warm = fake.pow(2).mean()
+            if step < 3:
+                opt_g.zero_grad()
+                warm.backward()
+                opt_g.step()
+                continue
+            g_loss = warm + bce(D(fake), ones)
+            opt_g.zero_grad()
+            g_loss.backward()
+            opt_g.step()
+        """,
     "a state that is carried from turn to turn": """
         cell = nn.GRUCell(4, 4)
         opt = torch.optim.SGD(cell.parameters(), lr=0.1)
