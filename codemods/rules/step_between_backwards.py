@@ -161,8 +161,10 @@ def _groups(trace: Trace) -> dict[Any, _Group]:
         late: dict[int, list[tuple[Node, Step | Mark]]] = defaultdict(list)
         for node in walk.seen:
             for leaf in node.parents:
-                for change in changes.get(id(leaf), ()) if leaf.leaf else ():
-                    if node.birth < change.place.clock < walk.place.clock and reads_value(node, leaf):
+                for change in reversed(changes.get(id(leaf), ())) if leaf.leaf else ():
+                    if change.place.clock < node.birth:
+                        break
+                    if change.place.clock < walk.place.clock and reads_value(node, leaf):
                         late[id(change)].append((node, change))
         if not late or any(
             w.kind == "backward" and set(w.roots) == set(walk.roots) and w.place.clock < walk.place.clock
@@ -193,6 +195,8 @@ def _changes(trace: Trace) -> dict[int, list[Step | Mark]]:
         if mark.kind in _WRITES:
             for leaf in mark.leaves or ():
                 changes[id(leaf)].append(mark)
+    for found in changes.values():
+        found.sort(key=lambda change: change.place.clock)
     return changes
 
 

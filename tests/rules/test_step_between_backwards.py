@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from codemods.findings import Promise
+from fixtures import cases
 from tests.rules.tools import found, lines, mended
 
 RULE = "step-between-backwards"
@@ -516,3 +517,29 @@ def test_two_critics_that_step_too_early_are_mended_together(tmp_path: Path) -> 
     assert [f.partners for f in findings] == [((RULE, "train.py", 23),), ((RULE, "train.py", 20),)]
     first = mended(tmp_path, findings).partition("opt_d.zero_grad()")[0]
     assert first.splitlines()[-4:] == ["    opt_g.zero_grad()", "    g_loss.backward()", "    opt_g.step()", "    "]
+
+
+def test_after_the_swap_both_gradients_are_those_before_any_step() -> None:
+    torch = pytest.importorskip("torch")
+    case = next(c for c in cases(RULE) if c.name == "gan-built-before-step")
+    after = {name: text.decode() for name, text in case.after.items()}[case.entry]
+    steps = after.partition("    # generator\n")[0]
+    # the reference takes both gradients first, and only then steps
+    reference = steps + "\n".join(
+        [
+            "    g_grads = torch.autograd.grad(errG, list(gen.parameters()))",
+            "    d_grads = torch.autograd.grad(errD, list(dis.parameters()))",
+            "    for net, grads in ((gen, g_grads), (dis, d_grads)):",
+            "      for p, grad in zip(net.parameters(), grads):",
+            "        p.grad = grad",
+            "    optG.step()",
+            "    optD.step()",
+        ]
+    )
+    learned = []
+    for program in (after, reference):
+        names: dict[str, object] = {"print": lambda *args: None}
+        exec(compile(program, "program", "exec"), names)
+        nets = (names["gen"], names["dis"])
+        learned.append([p.detach().clone() for net in nets for p in net.parameters()])  # type: ignore[attr-defined]
+    assert all(torch.equal(a, b) for a, b in zip(*learned, strict=True))

@@ -9,6 +9,7 @@ import pytest
 
 from codemods.findings import Promise
 from codemods.options import Options
+from tests.commands import codemod
 from tests.rules.tools import analysed, found, lines, mended
 
 RULE = "unreset-loss"
@@ -318,3 +319,14 @@ def test_the_flag_goes_with_it_and_without_an_error_it_is_behaviour(tmp_path: Pa
     ]
     assert "    loss = 0\n" in mended(tmp_path, findings)
     assert "loss.backward()\n" in mended(tmp_path, findings)
+
+
+def test_what_the_error_hid_is_mended_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(START + dedent(HITS["a window is reset behind its backward"][0]))
+    monkeypatch.chdir(tmp_path)
+    codemod("apply", ".")
+    text = (tmp_path / "train.py").read_text()
+    # the reset by this rule, one graph at a time by summed-micro-batches
+    assert "        loss = 0\n" in text
+    assert "    micro_loss.backward()\n" in text
+    assert codemod("apply", ".", "--dry-run").stdout == ""
