@@ -174,3 +174,12 @@ def read(statements: Iterable[ast.stmt]) -> set[str]:
             elif isinstance(node, ast.AugAssign):
                 found.add(ast.unparse(node.target))
     return found
+
+
+def stepped_between(trace: Trace, first: Walk, second: Walk) -> bool:
+    """Whether parameters were updated between two walks: they belong to two steps, not to two losses of one."""
+    begin, end = first.place.clock, second.place.clock
+    writes = ("parameter-changed", "parameters-loaded", "data-written")
+    return any(begin < s.place.clock < end for s in trace.steps) or any(
+        m.kind in writes and begin < m.place.clock < end for m in trace.marks
+    )

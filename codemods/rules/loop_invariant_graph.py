@@ -11,7 +11,7 @@ from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Place, Trace, Walk
 from codemods.graph.values import Node
-from codemods.rules._blocks import FUNCTIONS, bound, meeting, read, suites_around
+from codemods.rules._blocks import FUNCTIONS, bound, meeting, read, stepped_between, suites_around
 from codemods.rules._carried import SURPLUS, flags, paired
 from codemods.rules._graphs import reached_surely
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
@@ -30,8 +30,9 @@ class LoopInvariantGraph(Rule):
     of the one method that reads it; the parameter itself stays. A ``retain_graph=True`` that only kept the old graph
     alive goes with it.
 
-    Left alone: a graph that is computed anew in the loop; one that is detached, or made of data alone; views of
-    parameters (they follow what the optimizer does in place).
+    Left alone: several backwards of one step (that is ``backward-in-loss-loop``); a graph that is computed anew in the
+    loop; one that is detached, or made of data alone; views of parameters (they follow what the optimizer does in
+    place).
 
     Advice: the statement draws random numbers or keeps statistics (dropout, batch norm, a module that cannot be seen:
     in the loop it would do so in every step); a name that it reads is bound in the loop; it stands in another function;
@@ -58,7 +59,7 @@ class LoopInvariantGraph(Rule):
             if walk.kind != "backward" or walk.call is None:
                 continue
             for earlier, old in _from_before(walk).items():
-                if (id(earlier.call), id(walk.call)) in told:
+                if (id(earlier.call), id(walk.call)) in told or not stepped_between(trace, earlier, walk):
                     continue
                 told.add((id(earlier.call), id(walk.call)))
                 yield from self._judge(trace, earlier, walk, old)

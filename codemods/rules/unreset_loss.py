@@ -10,7 +10,7 @@ from codemods.findings import Finding, Promise
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Place, Trace, Walk
 from codemods.graph.values import Join, Node, Tensor, Unknown, Value
-from codemods.rules._blocks import FUNCTIONS, meeting, suites_around
+from codemods.rules._blocks import FUNCTIONS, meeting, stepped_between, suites_around
 from codemods.rules._carried import SURPLUS, flags, paired
 from codemods.rules._graphs import reached_surely, reads_value
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
@@ -58,7 +58,7 @@ class UnresetLoss(Rule):
             if walk.kind != "backward" or walk.call is None or id(walk.call) in told or not walk.again:
                 continue
             earlier = next((w for _, w in walk.again if w.call is walk.call and w.kind == "backward"), None)
-            if earlier is None:
+            if earlier is None or not stepped_between(trace, earlier, walk):
                 continue
             grown = _grown(trace, earlier, walk)
             if grown is not None:

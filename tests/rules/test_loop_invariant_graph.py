@@ -193,6 +193,15 @@ ADVICE = {
 }
 
 SILENT = {
+    "losses of one step": """
+        for step in range(9):
+            codes = proj(x)
+            opt.zero_grad()
+            for k in range(3):
+                loss = net(codes[k]).mean()
+                loss.backward()
+            opt.step()
+        """,
     "computed in the loop": """
         for step in range(9):
             penalty = weight.norm()

@@ -303,6 +303,17 @@ ADVICE = {
         """,
 }
 
+ADVICE["a checkpoint is loaded between"] = """
+        best = D.state_dict()
+        for step in range(9):
+            fake = G(torch.randn(16, 4))
+            g_loss = bce(D(fake), ones)
+            D.load_state_dict(best)  #
+            opt_g.zero_grad()
+            g_loss.backward()
+            opt_g.step()
+        """
+
 SILENT = {
     "built after the step": """
         for step in range(9):

@@ -183,6 +183,15 @@ ADVICE = {
 }
 
 SILENT = {
+    "a sum that grows within one step": """
+        for x in batches:
+            code, loss = net[:2](x), 0
+            opt.zero_grad()
+            for k in range(3):
+                loss = loss + net[2](code).mean()
+                loss.backward()
+            opt.step()
+        """,
     "reset in each step": """
         for x in batches:
             loss = 0
