@@ -82,3 +82,9 @@ def reads_value(node: Node, leaf: Node) -> bool:
         other = attached or any(p.leaf and p is not leaf for p in node.parents)
         return (node.label in facts.SAVES_OTHER and other) or node.label in facts.SAVES_SELF
     return False
+
+
+def library_model(node: Node) -> bool:
+    """Whether an unseen module comes from a library whose models keep no graphs."""
+    known = (*facts.MODEL_LIBRARIES, *facts.LAYER_LIBRARIES, "transformers.")
+    return any(p.leaf and p.label.startswith(known) for p in node.parents)

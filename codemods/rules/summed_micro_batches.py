@@ -21,6 +21,7 @@ from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Mark, Place, Storing, Trace, Walk
 from codemods.graph.values import Const, Join, Node, Plain, Tensor, Unknown, Value
 from codemods.rules._blocks import FUNCTIONS, bound, looks_only, read, suites_around, within
+from codemods.rules._graphs import library_model
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 _TOUCHING = frozenset(
@@ -55,8 +56,9 @@ class SummedMicroBatches(Rule):
 
     Left alone: terms that share one graph (heads, steps of a rollout, a state that is carried from turn to turn);
     anything that reads, clears, clips or changes gradients while the sum grows; a divisor that is only known at the
-    end; a sum that enters anything but a division or a product, or a test that may skip the window; gradient hooks; a
-    loop that may be left by ``return``. A sum that goes through the argument or the result of a function is advice.
+    end; a model whose class cannot be seen (it may keep a state); a sum that enters anything but a division or a
+    product, or a test that may skip the window; gradient hooks; a loop that may be left by ``return``. A sum that goes
+    through the argument or the result of a function is advice.
 
     Promise: equivalent. The order in which gradients are added up differs, and with it their rounding.
 
@@ -263,6 +265,11 @@ def _own_forward(nodes: Iterable[Node]) -> bool:
     return any(n.kind == "module" and any(p.leaf for p in n.parents) for n in nodes)
 
 
+def _may_remember(node: Node) -> bool:
+    """Whether what made a node cannot be seen: a spiking layer keeps its state, graph and all, in itself."""
+    return node.kind == "call" or (node.kind == "module" and node.label == "module" and not library_model(node))
+
+
 def _share(mine: Iterable[Node], others: Iterable[Node]) -> bool:
     known = {id(n) for n in others if not n.leaf}
     return any(id(n) in known for n in mine)
@@ -319,6 +326,8 @@ class _Plan:
             self.why = "it is kept for code that cannot be seen"
         elif any(m.kind in ("hook", "module-hook") for m in self.trace.marks):
             self.why = "hooks"
+        elif any(_may_remember(n) for n in (*mine, *others)):
+            self.why = "code that cannot be seen may carry a state from turn to turn"
         elif any(n.kind in ("call", "argument", "phi") for n in (self.sum.term, self.sum.other)):
             self.why = "the term cannot be seen"
         return not self.why

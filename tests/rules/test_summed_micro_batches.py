@@ -134,6 +134,29 @@ HITS = {
 }
 
 SILENT = {
+    "a model that cannot be seen may keep a state": """
+        import snntorch
+
+        lif = snntorch.Leaky(beta=0.9, init_hidden=True)
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                total = total + lif(net(x)).mean()
+            total.backward()
+            opt.step()
+        """,
+    "an argument that is a model": """
+        def fit(model):
+            optimizer = torch.optim.Adam(model.parameters())
+            for epoch in range(3):
+                optimizer.zero_grad()
+                total = 0
+                for x in graphs:
+                    total = total + model(x).mean()
+                total.backward()
+                optimizer.step()
+        """,
     "heads on one encoding": """
         for epoch in range(3):
             opt.zero_grad()
