@@ -370,6 +370,8 @@ class _Trial:
         blame: dict[int, str] = {}
         proven: set[int] = set()
         for finding, before in zip(findings, known, strict=True):
+            if before is None and finding.rule in self._uncovered(finding.path, indices):
+                continue
             if before is None and finding.promise is not Promise.ADVICE:
                 culprits = self._touching(finding.path, indices)
                 reason = f"it makes a new finding, {finding.rule} in line {finding.span.line} of {finding.path}"
@@ -386,6 +388,11 @@ class _Trial:
                 reason = f"{entry.path} cannot be read any more: {entry.reason}"
                 blame.update(dict.fromkeys(self._touching(entry.path, indices), reason))
         return blame, frozenset(proven)
+
+    def _uncovered(self, path: str, indices: tuple[int, ...]) -> set[str]:
+        """The rules whose findings in a file may come to light by the edits of these groups."""
+        places = [place for index in self._touching(path, indices) for place in self._groups[index].indices]
+        return {rule for place in places for rule in self._work.findings[place].uncovers}
 
     def _touching(self, path: str, indices: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(index for index in indices if path in self._groups[index].edits) or indices

@@ -70,6 +70,8 @@ class Finding:
     edits: tuple[tuple[str, Edit], ...] = ()
     partners: tuple[tuple[str, str, int], ...] = ()
     opt_in: bool = field(default=False)
+    uncovers: tuple[str, ...] = ()
+    """Rules that may find something in the file once this is mended: what raised hid what is merely wasteful."""
 
     @property
     def key(self) -> tuple[str, str, int]:

@@ -65,11 +65,15 @@ class RemoveStatement:
 
 @dataclass(frozen=True)
 class MoveStatement:
-    """Take the statement at ``target``, with its comments, and put it where :class:`InsertStatements` would."""
+    """Take the statement at ``target``, with its comments, and put it where :class:`InsertStatements` would.
+
+    ``blank_below`` is the least number of blank lines between it and what follows it there.
+    """
 
     target: Span
     anchor: Span
     where: Literal["before", "after", "first-in", "last-in"]
+    blank_below: int = 0
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ class _Planner:
             self._changes(node).moved.add(node)
             self.taken_away.append(source.ast_statement(edit.target))
             self._target(node, "a statement to move")
-            anchor = self._insert(edit.anchor, edit.where, Insertion(moved=node))
+            anchor = self._insert(edit.anchor, edit.where, Insertion(moved=node, blank_below=edit.blank_below))
             if anchor is node or node in source.ancestors(anchor):
                 raise EditError(f"the statement at {describe(edit.target)} is to be moved into or next to itself")
         else:

@@ -666,7 +666,7 @@ class Calls(TorchModel):
             if name == "register_hook":
                 self.mark_owned("hook", at, receiver)
             elif name.endswith("_") and not name.startswith("_") and name != "requires_grad_":
-                self.mark("parameter-changed", at)
+                self.mark_owned("parameter-changed", at, receiver)
             return self.tensor_op(at, name, [receiver]) if receiver.element else receiver
         if isinstance(receiver, (Const, Plain)):
             if name == "format":

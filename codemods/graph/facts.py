@@ -239,3 +239,69 @@ LOGGING_METHODS = _words(
     """
 )
 """Methods of writers, loggers and bars that only look at what they get."""
+
+WEIGHT_FOR_INPUT = _words(
+    """
+    Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyLinear LazyConv1d
+    LazyConv2d LazyConv3d RNNCell LSTMCell GRUCell BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm LayerNorm
+    GroupNorm RMSNorm
+    PReLU Sequential
+    """
+)
+"""Modules whose backward reads their weight where their input needs a gradient (derivatives; not for plain input)."""
+
+WEIGHT_WITHIN = _words(
+    """
+    RNN LSTM GRU MultiheadAttention Transformer TransformerEncoder TransformerDecoder TransformerEncoderLayer
+    TransformerDecoderLayer
+    """
+)
+"""Modules of several layers or times: their backward reads a weight also where their input is plain (ran)."""
+
+SAVES_OTHER = _words("Mult Div MatMult mul multiply div divide matmul mm bmm mv linear conv1d conv2d conv3d einsum dot")
+"""Operations of two tensors that keep each for the gradient of the other (derivatives)."""
+
+SAVES_SELF = _words(
+    "Pow pow norm abs square log log2 log10 log1p sin cos prod std var softplus gelu silu elu leaky_relu"
+)
+"""Operations of one tensor that keep the tensor itself, not their result (derivatives)."""
+
+SHARING_MEMORY = _words(
+    """
+    view view_as reshape reshape_as transpose permute t mT T squeeze unsqueeze expand expand_as contiguous flatten
+    unflatten to cpu cuda float double type type_as split chunk unbind narrow select movedim swapaxes real imag unfold
+    diagonal getitem view_as_real view_as_complex parameters_to_vector tensor_split ravel setitem
+    """
+)
+"""Operations whose result may share memory with its input, and so follows what is written to that (docs)."""
+
+REPEATABLE_MODULES = (
+    MODULES_WITHOUT_PARAMETERS
+    | LOSS_MODULES
+    | _words("Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d Embedding LayerNorm GroupNorm")
+) - _words("Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout FractionalMaxPool2d")
+"""Modules that draw no random numbers and keep no statistics: running them once more changes nothing else (docs)."""
+
+RANDOM_CALLS = RANDOM_FACTORIES | _words(
+    """
+    dropout dropout_ alpha_dropout rsample sample normal_ uniform_ bernoulli_ random_ exponential_ random shuffle choice
+    gumbel_softmax rrelu feature_dropout manual_seed seed
+    """
+)
+"""Functions and methods that draw random numbers (docs)."""
+
+LOOKING_CALLS = _words(
+    """
+    item detach cpu numpy tolist append data float format extend update_loss add_scalar set_description set_postfix info
+    debug write keys size dim int str len print round
+    """
+)
+"""Functions and methods that only look at values which are there already."""
+
+DATA_CALLS = _words(
+    """
+    next to cuda randn rand randint zeros ones full tensor empty zeros_like ones_like randn_like normal_ uniform_ fill_
+    requires_grad_ view reshape long type
+    """
+)
+"""Functions and methods that make data, perhaps random, and touch no parameters."""

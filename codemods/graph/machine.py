@@ -398,7 +398,7 @@ class Machine(Expressions):
         value: Value
         listed = name == "Add" and isinstance(added, (Parameters, Sequence))
         if isinstance(old, Parameters) and (old.element or not listed):
-            self.mark("parameter-changed", s)
+            self.mark_owned("parameter-changed", s, old)
         if listed and isinstance(old, (Parameters, Sequence)) and Parameters in (old.__class__, added.__class__):
             # params += list(net.parameters())
             value = super().binary(name, old, added, s)

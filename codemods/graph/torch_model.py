@@ -745,6 +745,8 @@ class TorchModel(Core):
         if name in ("zero_grad",):
             self.mark_owned("zero_grad", at, module)
             return NONE
+        if name == "load_state_dict":
+            self.mark_owned("parameters-loaded", at, module)
         if name in ("eval", "train", "load_state_dict"):
             self._set_mode(module, name, args)
         if name in facts.TRANSPARENT_MODULE_METHODS:

@@ -149,6 +149,11 @@ class Step:
     optimizer: Value | None
     owned: Owned | None = None
 
+    @property
+    def leaves(self) -> tuple[Node, ...] | None:
+        """The leaves of the parameters that it updates, None where not all of them can be seen."""
+        return None if self.owned is None or self.owned.more else self.owned.leaves or None
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Mark:
@@ -163,6 +168,11 @@ class Mark:
     of: tuple[Node, ...] | None = None
     exact: bool = False
     by: Value | None = None
+
+    @property
+    def leaves(self) -> tuple[Node, ...] | None:
+        """The nodes that it concerns, None where none of them can be seen."""
+        return self.of or None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

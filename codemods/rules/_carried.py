@@ -636,15 +636,18 @@ def paired(
     *,
     alone: bool,
     kept: str = "what is carried over from earlier steps",
+    together: str = "the cut",
+    uncovers: tuple[str, ...] = (),
 ) -> Iterator[Finding]:
     """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not asked for.
 
-    ``kept`` says what the flags are there for.
+    ``kept`` says what the flags keep alive, ``together`` with what they go.
     """
     path, span = site
     drops: list[tuple[str, Edit]] = [(p, DropArgument(call, argument)) for p, _, call, argument in dropped]
     partners = () if alone else tuple((SURPLUS, p, statement.line) for p, statement, _, _ in dropped)
-    yield Finding(rule, path, span, promise, message, remedy, steps, (*edits, *drops), partners)
+    found = Finding(rule, path, span, promise, message, remedy, steps, (*edits, *drops), partners, uncovers=uncovers)
+    yield found
     if alone:
         return
     for (p, statement, _, _), drop in zip(dropped, drops, strict=True):
@@ -654,7 +657,7 @@ def paired(
             statement,
             promise,
             f"retain_graph=True only keeps alive {kept}",
-            "drop the argument, together with the cut",
+            f"drop the argument, together with {together}",
             steps,
             (drop,),
             ((rule, path, span.line),),

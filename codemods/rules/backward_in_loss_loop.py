@@ -11,6 +11,7 @@ from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Frame, Place, Trace, Walk
 from codemods.graph.values import Const, Node
+from codemods.rules._graphs import reached_surely
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -33,9 +34,6 @@ _HOOKS = frozenset({"hook", "module-hook"})
 
 _OWN_FORWARD = 3
 """From so many layers made in one turn on, the parts of the losses that do not share weigh in memory."""
-
-_MASK = 64
-"""Shared nodes that are looked at; the newest ones are enough to prove sharing."""
 
 _NAMES = ("total_loss", "summed_loss", "loss_sum", "total_loss_sum")
 
@@ -212,42 +210,7 @@ def _shared(first: Walk, second: Walk) -> list[Node]:
 
 def _proven(first: Walk, second: Walk, shared: list[Node]) -> bool:
     """Whether both walks reach one of the shared nodes on every path of the program."""
-    newest = sorted(shared, key=lambda n: -n.birth)[:_MASK]
-    bits = {id(n): 1 << i for i, n in enumerate(newest)}
-    return bool(bits) and bool(_surely(first, bits) & _surely(second, bits))
-
-
-def _surely(walk: Walk, bits: dict[int, int]) -> int:
-    """Which of the marked nodes the walk reaches whatever path was taken.
-
-    What is back-propagated is attached; so of a join that all its history goes through, one of the parents is there,
-    and what they all reach is reached. Where other history comes beside such a join, the join may be missing.
-    """
-    masks: dict[int, int] = {}
-    optional: dict[int, bool] = {}
-    for node in sorted(walk.seen, key=lambda n: n.birth):
-        parents = [p for p in node.parents if id(p) in masks]
-        mine = bits.get(id(node), 0)
-        if node.kind == "phi":
-            optional[id(node)] = not node.certain or any(optional[id(p)] for p in parents)
-            masks[id(node)] = mine | _common(masks[id(p)] for p in parents)
-            continue
-        present = [masks[id(p)] for p in parents if not optional[id(p)]]
-        optional[id(node)] = bool(parents) and not present
-        if present or not parents:
-            for other in present:
-                mine |= other
-        else:
-            mine |= _common(masks[id(p)] for p in parents)
-        masks[id(node)] = mine
-    return _common(masks.get(id(root), 0) for root in walk.roots)
-
-
-def _common(masks: Iterable[int]) -> int:
-    result = -1
-    for mask in masks:
-        result &= mask
-    return max(result, 0)
+    return bool(reached_surely(first, shared) & reached_surely(second, shared))
 
 
 def _sums(accumulation: Accumulation, walk: Walk) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from codemods.findings import Finding, Promise, Span
+from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Trace
 from codemods.options import Options
@@ -105,3 +105,9 @@ def sites(observations: Iterable[Observation], kind: str) -> list[Site]:
         if observation.kind == kind:
             gathered[(observation.path, observation.span)].append(observation)
     return [Site(path, span, kind, tuple(found)) for (path, span), found in sorted(gathered.items())]
+
+
+def station(at: tuple[str, int], note: str) -> TrailStep:
+    """A step of a trail at a path and line that an observation remembers."""
+    path, line = at
+    return TrailStep(path, line, note)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from codemods.edits.model import DropArgument, Edit, ReplaceExpression
 from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph import facts
 from codemods.graph.core import MAX_UNSEEN
 from codemods.graph.trace import Frame, Place, Trace, Walk
 from codemods.graph.values import Node, Unseen
+from codemods.rules._graphs import library_model
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _KINDS = ("leaf", "phi")
@@ -203,7 +203,7 @@ class _Judge:
 
     def _doubts(self, walk: Walk, graph: list[Node], mine: dict[int, Unseen]) -> tuple[str, str]:
         for node in graph:
-            if node.kind == "module" and node.label == "module" and not _library_model(node):
+            if node.kind == "module" and node.label == "module" and not library_model(node):
                 return "advice", "the class of the model is not in the tree and may keep a graph between its calls"
             if node.kind == "call" and "." not in node.label:
                 return "advice", f"what {node.label or 'an unseen call'}() keeps of the graph cannot be seen"
@@ -224,12 +224,6 @@ def _orphan(node: Node) -> bool:
 def _sources(walk: Walk) -> dict[int, Unseen]:
     """What may be graphs that cannot be seen, among all that the walked graph was computed from."""
     return {id(o): o for node in walk.seen for o in node.shadow if isinstance(o, Unseen)}
-
-
-def _library_model(node: Node) -> bool:
-    """Whether an unseen module comes from a library whose models keep no graphs."""
-    known = (*facts.MODEL_LIBRARIES, *facts.LAYER_LIBRARIES, "transformers.")
-    return any(p.leaf and p.label.startswith(known) for p in node.parents)
 
 
 def _exposed(trace: Trace) -> set[int]:

@@ -250,3 +250,12 @@ def test_what_is_not_there_is_refused() -> None:
 def test_code_without_statements_is_refused(code: str) -> None:
     before = "a\n"
     check_refused(before, "statements|parse", InsertStatements(statement(before, "a"), "after", code))
+
+
+def test_a_block_that_moves_is_set_apart_as_it_was() -> None:
+    before = "a\nb\n\nc\nd\n"
+    edits = [
+        MoveStatement(statement(before, "c"), statement(before, "a"), "before"),
+        MoveStatement(statement(before, "d"), statement(before, "a"), "before", blank_below=1),
+    ]
+    check(before, "c\nd\n\na\nb\n", *edits)

@@ -1,0 +1,90 @@
+"""What is proven of walks through a graph: which nodes a backward reaches on every path of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from codemods.graph import facts
+from codemods.graph.trace import Walk
+from codemods.graph.values import Node
+
+_MASK = 64
+"""Nodes that are looked at in one walk; the newest ones are enough to prove what two walks share."""
+
+
+def reached_surely(walk: Walk, nodes: Iterable[Node]) -> set[int]:
+    """Which of ``nodes`` (their ``id``) a walk reaches whatever path was taken."""
+    bits = {id(n): 1 << i for i, n in enumerate(sorted(nodes, key=lambda n: -n.birth)[:_MASK])}
+    reached = _reached(walk, bits)
+    return {key for key, bit in bits.items() if reached & bit}
+
+
+def reaches_one_of(walk: Walk, groups: list[list[Node]]) -> list[bool]:
+    """Of each group, whether a walk reaches one of its nodes whatever path was taken."""
+    bits: dict[int, int] = {}
+    for i, group in enumerate(groups):
+        for node in group:
+            bits[id(node)] = bits.get(id(node), 0) | 1 << i
+    reached = _reached(walk, bits)
+    return [bool(reached & 1 << i) for i in range(len(groups))]
+
+
+def _reached(walk: Walk, bits: dict[int, int]) -> int:
+    """The bits of the nodes that a walk reaches whatever path was taken.
+
+    What is back-propagated is attached; so of a join that all its history goes through, one of the parents is there,
+    and what they all reach is reached. Where other history comes beside such a join, the join may be missing.
+    """
+    if not bits:
+        return 0
+    masks: dict[int, int] = {}
+    optional: dict[int, bool] = {}
+    for node in sorted(walk.seen, key=lambda n: n.birth):
+        parents = [p for p in node.parents if id(p) in masks]
+        mine = bits.get(id(node), 0)
+        if node.kind == "phi":
+            optional[id(node)] = not node.certain or any(optional[id(p)] for p in parents)
+            masks[id(node)] = mine | _common(masks[id(p)] for p in parents)
+            continue
+        present = [masks[id(p)] for p in parents if not optional[id(p)]]
+        optional[id(node)] = bool(parents) and not present
+        if present or not parents:
+            for other in present:
+                mine |= other
+        else:
+            mine |= _common(masks[id(p)] for p in parents)
+        masks[id(node)] = mine
+    return _common(masks.get(id(root), 0) for root in walk.roots)
+
+
+def _common(masks: Iterable[int]) -> int:
+    result = -1
+    for mask in masks:
+        result &= mask
+    return max(result, 0)
+
+
+def reads_value(node: Node, leaf: Node) -> bool:
+    """Whether the backward of an operation surely reads the value that a parameter had."""
+    if not node.certain or not leaf.certain:
+        return False
+    attached = any(p.certain and p is not leaf and (not p.leaf or p.label == "input") for p in node.parents)
+    if node.kind == "module":
+        if node.label in facts.WEIGHT_WITHIN:
+            return True
+        if node.label in facts.WEIGHT_FOR_INPUT:
+            return attached
+        if node.label in facts.MODULES_WITH_PARAMETERS or leaf.label in ("Embedding", "EmbeddingBag"):
+            return False
+        # a class that cannot be seen, or a forward that was remembered: what comes in goes through its weights
+        return attached or leaf.label.startswith(tuple(facts.MODEL_LIBRARIES))
+    if node.kind == "op":
+        other = attached or any(p.leaf and p is not leaf for p in node.parents)
+        return (node.label in facts.SAVES_OTHER and other) or node.label in facts.SAVES_SELF
+    return False
+
+
+def library_model(node: Node) -> bool:
+    """Whether an unseen module comes from a library whose models keep no graphs."""
+    known = (*facts.MODEL_LIBRARIES, *facts.LAYER_LIBRARIES, "transformers.")
+    return any(p.leaf and p.label.startswith(known) for p in node.parents)

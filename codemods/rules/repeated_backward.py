@@ -1,0 +1,332 @@
+"""The rule ``repeated-backward``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from codemods.edits.model import Edit, MoveStatement, RemoveStatement
+from codemods.findings import Finding, Promise, TrailStep
+from codemods.graph.program import ParsedFile
+from codemods.graph.trace import Mark, Step, Trace, Walk
+from codemods.graph.values import Node
+from codemods.rules._blocks import Deeds, bound, common_suite, common_turns, deeds, leaves_suite, meeting, read
+from codemods.rules._carried import SURPLUS, flags, paired
+from codemods.rules._graphs import reached_surely, reads_value
+from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
+
+_READERS = frozenset({"grad-read", "graph-read", "functional-gradient", "hook", "module-hook", "handed-out"})
+"""What looks at gradients, or runs once per backward, or may."""
+
+
+class RepeatedBackward(Rule):
+    """``backward`` twice on one loss, with no new forward between.
+
+    One graph, one backward. The first call frees the graph, the second raises ``Trying to backward through the graph a
+    second time``; with ``retain_graph=True`` it computes the same gradients again, for twice the time, or raises
+    because a step between has changed the parameters in place.
+
+    Two optimizers that each clear, back-propagate and step over one loss need one ``backward``: both ``zero_grad``
+    first, then the ``backward``, then both steps. The result is the same bit for bit, also with momentum and with
+    parameters that belong to both. Where no step stands between, the second call goes.
+
+    Left alone: losses with forwards of their own; gradients that are read, clipped together or changed between;
+    gradient hooks; a flag that is no literal.
+
+    Advice: one optimizer that steps between the two (the second gradient belongs to the old parameters); a second
+    call under a condition; gradients that are cleared between without a step; a ``backward`` that only fills ``.grad``
+    before ``autograd.grad`` of the same loss.
+
+    Promise: repair where the second call raises. Exact where two optimizers run as they stand. Behaviour where doubled
+    gradients were used.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html
+    """
+
+    name = "repeated-backward"
+    promise = Promise.REPAIR
+    summary = "one loss is back-propagated twice without a new forward"
+    gate = (b".backward(",)
+
+    # reading a run
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.complete or len(trace.walks) < 2:
+            return
+        for number, second in enumerate(trace.walks):
+            for first in trace.walks[max(0, number - 12) : number]:
+                if _same_loss(first, second):
+                    yield from self._judge(trace, first, second)
+
+    def _judge(self, trace: Trace, first: Walk, second: Walk) -> Iterator[Observation]:
+        pair = _Pair(trace, first, second)
+        if not pair.related:
+            return
+        if second.kind == "grad":
+            statement = first.place.statement
+            if pair.for_nothing() and statement is not None:
+                yield self._note(first, statement, "advice", pair, "fills")
+            return
+        statement = pair.later.statement
+        if statement is None:
+            return
+        promise = pair.promise()
+        if promise is None:
+            if pair.why:
+                yield self._note(second, statement, "advice", pair, pair.why)
+            return
+        yield self._note(second, statement, "fault", pair, "", promise=promise.value, edits=pair.edits())
+
+    def _note(self, walk: Walk, at: ast.stmt, verdict: str, pair: _Pair, why: str, **more: Any) -> Observation:
+        made = max(walk.roots, key=lambda r: r.birth).place if walk.roots else pair.first.place
+        return self.seen(
+            pair.file,
+            at,
+            "backward",
+            verdict,
+            why=why,
+            made=(made.path, made.line),
+            first=(pair.first.place.path, pair.first.place.line),
+            retained=pair.first.retains is True,
+            raises=pair.raises(),
+            flags=pair.surplus(),
+            **more,
+        )
+
+    # deciding
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        alone = SURPLUS in decision.options.ignore
+        for site in sites(observations, "backward"):
+            yield from self._findings(site, alone=alone)
+
+    def _findings(self, site: Site, *, alone: bool) -> Iterator[Finding]:
+        about = site.facts
+        line = about["first"][1]
+        trail = (
+            station(about["made"], "graph produced here"),
+            station(about["first"], "retained here" if about["retained"] else "freed here"),
+            TrailStep(site.path, site.span.line, "walked again here"),
+        )
+        if about["why"] == "fills":
+            short = (*trail[:1], station(about["first"], "retained here"))
+            message = "this backward only fills .grad, which is cleared unused: autograd.grad of the same loss follows"
+            yield Finding(self.name, site.path, site.span, Promise.ADVICE, message, "drop the backward", short)
+            return
+        message = f"the same loss was back-propagated in line {line} and no new forward stands between"
+        if about["raises"]:
+            message += ": it raises"
+        same = all(o.facts.get("edits") == about.get("edits") for o in site.observations)
+        if not site.faulty or not same:
+            why = next((o.facts["why"] for o in site.observations if o.facts["why"]), "")
+            message = f"{message}; {why}" if why else message
+            yield Finding(self.name, site.path, site.span, Promise.ADVICE, message, "back-propagate it once", trail)
+            return
+        promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
+        if promise is Promise.BEHAVIOUR:
+            message += ": its gradients are counted twice"
+        remedy = "one backward, after both zero_grad and before both steps" if len(about["edits"]) > 1 else "drop it"
+        yield from paired(
+            self.name,
+            (site.path, site.span),
+            promise,
+            message,
+            remedy,
+            trail,
+            [(site.path, edit) for edit in about["edits"]],
+            about["flags"],
+            alone=alone,
+            kept="the graph for a second backward of the same loss",
+            together="the second backward",
+        )
+
+
+# reading a run
+
+
+def _same_loss(first: Walk, second: Walk) -> bool:
+    if first.kind != "backward" or first.call is None or second.call is None or first.call is second.call:
+        return False
+    if first.with_gradient or (second.with_gradient and second.kind == "backward") or first.creates is not False:
+        return False
+    roots = {id(r) for r in first.roots}
+    if not roots and not second.roots and second.kind == "grad" and second.call.args:
+        # what was walked cannot be seen; that the same name was given can
+        loss = getattr(first.call.func, "value", None)
+        return isinstance(loss, ast.Name) and ast.unparse(second.call.args[0]) == loss.id
+    if not roots or len(first.roots) > 1 or any(r.leaf or not r.certain for r in first.roots):
+        return False
+    return {id(r) for r in second.roots} == roots
+
+
+class _Pair:
+    """Two walks over one loss, and what stands between them."""
+
+    def __init__(self, trace: Trace, first: Walk, second: Walk) -> None:
+        self.trace = trace
+        self.first = first
+        self.second = second
+        self.why = ""
+        self.moves: list[ast.stmt] = []
+        self.related = False
+        met = meeting(first.place, second.place)
+        turns = common_turns(*met) if met is not None else None
+        if met is None or turns is None or met[0].statement is None or met[1].statement is None:
+            return
+        self.earlier, self.later = met
+        self.turns = turns
+        self.file: ParsedFile = met[0].frame.file
+        found = common_suite(self.file, met[0].statement, met[1].statement)
+        if found is None or found[1] >= found[2]:
+            return
+        self.suite, self.i, self.j = found
+        self.related = True
+
+    def for_nothing(self) -> bool:
+        """Whether what the first walk leaves in ``.grad`` is cleared before anything steps with it."""
+        clock = self.first.place.clock
+        steps = [s.place.clock for s in self.trace.steps if s.place.clock > clock]
+        clears = [m.place.clock for m in self.trace.marks if m.kind == "zero_grad" and m.place.clock > clock]
+        rebound = bound(self.suite[self.i : self.j]) & read([self.suite[self.i]])
+        return bool(clears) and (not steps or clears[0] < steps[0]) and self.first.retains is True and not rebound
+
+    def raises(self) -> bool:
+        """Whether the second call surely raises."""
+        seen = [n for n in self.first.seen if not n.leaf and n.certain]
+        sure = reached_surely(self.first, seen)
+        if self.first.retains is False:
+            return any(n.saves and id(n) in sure for n in seen if n.kind not in ("phi", "part"))
+        between = [s for s in self.trace.steps if self.first.place.clock < s.place.clock < self.second.place.clock]
+        stepped = {id(leaf) for s in between for leaf in s.leaves or ()}
+        return any(id(n) in sure and _reads_one_of(n, stepped) for n in seen)
+
+    def surplus(self) -> list[Any]:
+        """The first walk's flag, if nothing but the second walk needs it."""
+        if self.first.retains is not True:
+            return []
+        for later in self.trace.walks:
+            if later.call is not self.second.call and any(
+                before.call is self.first.call and n.kind not in ("phi", "part") for n, before in later.again
+            ):
+                return []
+        return list(flags([self.first]))
+
+    def edits(self) -> tuple[Edit, ...]:
+        first = self.file.span(self.suite[self.i])
+        moves = [MoveStatement(self.file.span(s), first, "before") for s in self.moves]
+        return (*moves, RemoveStatement(self.file.span(self.suite[self.j])))
+
+    def promise(self) -> Promise | None:
+        """What the rewrite promises; None where it is not made, with the reason where a person should look."""
+        if self.first.retains is None or self.second.creates is not False:
+            return None
+        if any(m.kind in ("hook", "module-hook") for m in self.trace.marks):
+            return None
+        done = deeds(self.trace, self.suite, self.earlier.frame, self.turns)
+        if done is None:
+            return None
+        if self.suite[self.i] is not self.first.place.statement:
+            # a branch that ends the turn, perhaps
+            return None
+        direct = self.suite[self.j] is self.second.place.statement
+        between = list(range(self.i + 1, self.j))
+        marks = [m for k in between for m in done[k].marks]
+        if any(m.kind in _READERS or (m.kind == "gradients-changed" and m.leaves is None) for m in marks):
+            return None
+        if any(done[k].walks for k in between):
+            return None
+        if not direct or len(done[self.i].walks) > 1 or len(done[self.j].walks) > 1:
+            self.why = "the second call stands under a condition"
+            return None
+        if any(leaves_suite(self.suite[k]) for k in between):
+            self.why = "the statements between may leave the block"
+            return None
+        steps = [s for k in between for s in done[k].steps]
+        if not steps:
+            return self._without_frame(marks)
+        return self._with_frame(done, between, steps, marks)
+
+    def _without_frame(self, marks: list[Mark]) -> Promise | None:
+        if any(m.kind in ("zero_grad", "gradients-changed") for m in marks):
+            self.why = "the gradients of the first call are cleared or changed before the second"
+            return None
+        return Promise.REPAIR if self.raises() else Promise.BEHAVIOUR
+
+    def _with_frame(
+        self, done: list[Deeds], between: list[int], steps: list[Step], marks: list[Mark]
+    ) -> Promise | None:
+        later = next((k for k in range(self.j + 1, len(self.suite)) if done[k].steps), None)
+        if later is None:
+            self.why = "no second step stands beside it"
+            return None
+        mine, theirs = _owned(steps), _owned(done[later].steps)
+        if mine is None or theirs is None:
+            self.why = "what an optimizer owns cannot be seen"
+            return None
+        if {id(s.optimizer) for s in steps} & {id(s.optimizer) for s in done[later].steps} or mine == theirs:
+            self.why = "one optimizer steps twice: the second gradient would belong to the old parameters"
+            return None
+        behind = [m for k in range(self.j + 1, later) for m in done[k].marks]
+        for mark in (*marks, *behind):
+            allowed = theirs if mark in behind else mine
+            if mark.kind == "gradients-changed" and not {id(x) for x in mark.leaves or ()} <= allowed:
+                return None
+            if mark in behind and mark.kind in _READERS:
+                return None
+        reached = {id(n) for n in self.first.seen if n.leaf}
+        clearing: set[int] = set()
+        for k in between:
+            cleared = [m for m in done[k].marks if m.kind == "zero_grad"]
+            if not cleared:
+                continue
+            if any(m.leaves is None for m in cleared) or not _only_clears(self.suite[k], done[k]):
+                self.why = "what is cleared between cannot be seen"
+                return None
+            clearing |= {id(leaf) for m in cleared for leaf in m.leaves or ()}
+            self.moves.append(self.suite[k])
+        if clearing & mine - theirs:
+            self.why = "the gradients of the first step are cleared between"
+            return None
+        start = self.first.place.clock
+        for node in self.first.seen:
+            if node.leaf and id(node) in mine and self._stale(node, start):
+                self.why = "gradients from before the first call take part in the first step"
+                return None
+        if (theirs & reached) <= clearing:
+            return Promise.REPAIR if self.raises() else Promise.EXACT
+        if any(n.leaf and id(n) in theirs - clearing and self._stale(n, start) for n in self.first.seen):
+            self.why = "gradients from before the first call take part in the second step"
+            return None
+        return Promise.REPAIR if self.raises() else Promise.BEHAVIOUR
+
+    def _stale(self, leaf: Node, start: int) -> bool:
+        """Whether a leaf holds gradients of earlier walks when the first one begins."""
+        walked = [w.place.clock for w in leaf.walks if w.kind == "backward" and w.place.clock < start]
+        if not walked:
+            return False
+        return not any(
+            m.kind == "zero_grad" and m.leaves is not None and leaf in m.leaves and walked[-1] < m.place.clock < start
+            for m in self.trace.marks
+        )
+
+
+def _owned(steps: Iterable[Step]) -> set[int] | None:
+    found: set[int] = set()
+    for step in steps:
+        if step.leaves is None:
+            return None
+        found |= {id(leaf) for leaf in step.leaves}
+    return found
+
+
+def _only_clears(statement: ast.stmt, done: Deeds) -> bool:
+    plain = not (done.walks or done.steps or done.nodes or done.forwards)
+    return plain and isinstance(statement, ast.Expr) and all(m.kind == "zero_grad" for m in done.marks)
+
+
+def _reads_one_of(node: Node, stepped: set[int]) -> bool:
+    return any(p.leaf and id(p) in stepped and reads_value(node, p) for p in node.parents)
+
+
+RULE = RepeatedBackward

@@ -1,0 +1,369 @@
+"""The rule ``unreset-loss``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.edits.model import Edit, InsertStatements, MoveStatement, RemoveStatement, ReplaceExpression
+from codemods.findings import Finding, Promise
+from codemods.graph.program import ParsedFile
+from codemods.graph.trace import Accumulation, Place, Trace, Walk
+from codemods.graph.values import Join, Node, Tensor, Unknown, Value
+from codemods.rules._blocks import FUNCTIONS, meeting, stepped_between, suites_around
+from codemods.rules._carried import SURPLUS, flags, paired
+from codemods.rules._graphs import reached_surely, reads_value
+from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
+
+_LOOPS = (ast.For, ast.While, ast.AsyncFor)
+_NAMES = ("total_loss", "loss_total", "running_loss", "summed_loss")
+
+
+class UnresetLoss(Rule):
+    """A loss that grows is back-propagated in every step and never begins anew.
+
+    ``loss = 0`` stands before the loop over the batches, ``loss = loss + ...`` and ``loss.backward()`` in it: the loss
+    of the second step still holds the graph of the first, which its backward has freed. It raises ``Trying to backward
+    through the graph a second time``; with ``retain_graph=True`` every step back-propagates through all the steps
+    before, or raises because they were stepped over in place.
+
+    The initialisation moves to the top of the loop. Where the backward is conditional (every *k* batches), the loss is
+    reset right behind it in the same block, so that no batch of a window is lost. If the loss is read after the loop,
+    as a total, a total without graphs is kept beside it. A ``retain_graph=True`` that only kept the old graphs alive
+    goes with it.
+
+    Left alone: an accumulator that is reset, detached or taken as a number anywhere in the loop; one backward behind
+    the loop; a sum over the time steps of one sequence.
+
+    Advice: the accumulator is read where the reset would change what is read.
+
+    Promise: repair. Where nothing is saved, or ``retain_graph=True`` lets it run, it is behaviour: the sum of all the
+    steps was learned from.
+
+    Source: https://docs.pytorch.org/docs/stable/notes/autograd.html#saved-tensors
+    """
+
+    name = "unreset-loss"
+    promise = Promise.REPAIR
+    summary = "a loss that is back-propagated in every step grows from step to step"
+    gate = (b".backward(",)
+
+    # reading a run
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.complete:
+            return
+        told: set[int] = set()
+        for walk in trace.walks:
+            if walk.kind != "backward" or walk.call is None or id(walk.call) in told or not walk.again:
+                continue
+            earlier = next((w for _, w in walk.again if w.call is walk.call and w.kind == "backward"), None)
+            if earlier is None or not stepped_between(trace, earlier, walk):
+                continue
+            grown = _grown(trace, earlier, walk)
+            if grown is not None:
+                told.add(id(walk.call))
+                yield from self._judge(trace, earlier, walk, *grown)
+
+    def _judge(
+        self, trace: Trace, earlier: Walk, walk: Walk, first: Accumulation, second: Accumulation, loop: ast.stmt
+    ) -> Iterator[Observation]:
+        promise = _promise(trace, earlier, walk)
+        if promise is None or first.place.statement is None or walk.place.statement is None:
+            return
+        plan = _Plan(trace, walk, second, loop)
+        found = plan.find()
+        statement = found[0] if found is not None else walk.place.statement
+        file = walk.place.frame.file
+        yield self.seen(
+            file,
+            statement,
+            "loss",
+            "fault" if found is not None else "advice",
+            promise=promise.value,
+            edits=found[1] if found is not None else None,
+            remedy=plan.remedy,
+            why=plan.why,
+            name=ast.unparse(first.target),
+            grows=(first.place.path, first.place.line),
+            freed=(walk.place.path, walk.place.line),
+            retained=walk.retains is True,
+            flags=flags([walk]) if walk.retains is True and _only_for(trace, walk, second) else [],
+        )
+
+    # deciding
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        for site in sites(observations, "loss"):
+            yield from self._findings(site, decision)
+
+    def _findings(self, site: Site, decision: Decision) -> Iterator[Finding]:
+        about = site.facts
+        line = about["freed"][1]
+        trail = (
+            station(about["grows"], f"carried on in `{about['name']}` here"),
+            station(about["freed"], "retained here" if about["retained"] else "freed here"),
+            station(about["freed"], "walked again here, by the next step"),
+        )
+        promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
+        message = (
+            f"`{about['name']}` is never reset, and the backward of line {line} walks the graphs of all steps before"
+        )
+        if promise is Promise.REPAIR:
+            message += ": the second step raises"
+        if not site.faulty or any(o.facts["edits"] != about["edits"] for o in site.observations):
+            why = next((o.facts["why"] for o in site.observations if o.facts["why"]), "")
+            message = f"{message}; {why}" if why else message
+            remedy = "reset it in each step"
+            yield Finding(self.name, site.path, site.span, Promise.ADVICE, message, remedy, trail)
+            return
+        yield from paired(
+            self.name,
+            (site.path, site.span),
+            promise,
+            message,
+            about["remedy"],
+            trail,
+            [(site.path, edit) for edit in about["edits"]],
+            about["flags"],
+            alone=SURPLUS in decision.options.ignore,
+            kept="the graphs of earlier steps",
+            together="the reset",
+            uncovers=("summed-micro-batches",),
+        )
+
+
+# reading a run
+
+
+def _nodes(value: Value) -> list[Node]:
+    options = value.options if isinstance(value, Join) else (value,)
+    return [o.node for o in options if isinstance(o, (Tensor, Unknown)) and o.node is not None]
+
+
+def _grown(trace: Trace, earlier: Walk, walk: Walk) -> tuple[Accumulation, Accumulation, ast.stmt] | None:
+    """The sums by which the loss of one step goes on from that of the step before, and the loop of the steps."""
+    loop = _loop_between(earlier.place, walk.place)
+    if loop is None:
+        return None
+    before = {id(n) for n in earlier.seen if not n.leaf}
+    seen = {id(n) for n in walk.seen}
+    first = None
+    for sum_ in trace.accumulations:
+        new = _nodes(sum_.new)
+        clock = sum_.place.clock
+        if clock < earlier.place.clock and any(id(n) in before for n in new):
+            first = sum_
+        elif earlier.place.clock < clock < walk.place.clock and first is not None and any(id(n) in seen for n in new):
+            old = [p for n in _nodes(sum_.old) for p in ((n, *n.parents) if n.kind == "phi" else (n,))]
+            same = (
+                ast.unparse(sum_.target) == ast.unparse(first.target)
+                and sum_.place.frame.file is first.place.frame.file
+            )
+            if same and any(id(n) in before for n in old) and _sure(walk, earlier, old, before):
+                return first, sum_, loop
+    return None
+
+
+def _sure(walk: Walk, earlier: Walk, old: list[Node], before: set[int]) -> bool:
+    carried = [n for n in old if id(n) in before and n.kind != "phi"]
+    return bool(reached_surely(walk, carried) & reached_surely(earlier, carried))
+
+
+def _loop_between(first: Place, second: Place) -> ast.stmt | None:
+    """The loop of which two walks are two turns."""
+    met = meeting(first, second)
+    if met is None:
+        return None
+    for (a, i), (b, j) in zip(met[0].loops, met[1].loops, strict=False):
+        if a is not b:
+            return None
+        if i != j:
+            return a if isinstance(a, _LOOPS) else None
+    return None
+
+
+def _promise(trace: Trace, earlier: Walk, walk: Walk) -> Promise | None:
+    if earlier.retains is None or earlier.creates is not False:
+        return None
+    again = [n for n, w in walk.again if n.certain and n.kind not in ("phi", "part")]
+    sure = reached_surely(walk, again)
+    again = [n for n in again if id(n) in sure]
+    if earlier.retains is False:
+        return Promise.REPAIR if any(n.saves for n in again) else Promise.BEHAVIOUR
+    steps = [s for s in trace.steps if earlier.place.clock < s.place.clock < walk.place.clock]
+    stepped = {id(leaf) for s in steps for leaf in s.leaves or ()}
+    raises = any(p.leaf and id(p) in stepped and reads_value(n, p) for n in again for p in n.parents)
+    return Promise.REPAIR if raises else Promise.BEHAVIOUR
+
+
+def _only_for(trace: Trace, walk: Walk, sum_: Accumulation) -> bool:
+    """Whether the flag of a walk keeps nothing alive but what the sum carries into later steps."""
+    carried = {id(n) for old in _nodes(sum_.old) for n in old.ancestors()}
+    later = [w for w in trace.walks if w.call is not walk.call]
+    return not any(
+        before.call is walk.call and node.kind not in ("phi", "part") and id(node) not in carried
+        for other in later
+        for node, before in other.again
+    )
+
+
+# the rewrite
+
+
+class _Plan:
+    """Where the accumulator is initialised, and where it has to be."""
+
+    def __init__(self, trace: Trace, walk: Walk, sum_: Accumulation, loop: ast.stmt) -> None:
+        self.trace = trace
+        self.walk = walk
+        self.loop = loop
+        self.file: ParsedFile = walk.place.frame.file
+        self.target = ast.unparse(sum_.target)
+        self.sum = sum_
+        self.why = ""
+        self.remedy = ""
+
+    def find(self) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
+        """The statement at which the mistake is mended, and the edits."""
+        statement = self.walk.place.statement
+        if statement is None or not isinstance(self.sum.target, (ast.Name, ast.Attribute)):
+            return None
+        if self.sum.place.frame is not self.walk.place.frame:
+            self.why = "it grows in another function"
+            return None
+        scope = self.file.enclosing(statement, *FUNCTIONS) or self.file.tree
+        inside = {id(n) for n in ast.walk(self.loop)}
+        if id(statement) not in inside:
+            # the loop is in a caller: what keeps the sum is an attribute or a global variable
+            return self._behind(statement, "0", scope)
+        begin = self._begin()
+        if begin is None:
+            self.why = "where it begins is not in sight"
+            return None
+        body = getattr(self.loop, "body", [])
+        if not any(s is statement for s in body):
+            return self._behind(statement, ast.unparse(begin.value), scope)
+        return self._move(begin, scope, inside)
+
+    def _begin(self) -> ast.Assign | None:
+        """``loss = 0`` before the loop."""
+        for suite, index in suites_around(self.file, self.loop):
+            for candidate in reversed(suite[:index]):
+                targets = [ast.unparse(n) for n in ast.walk(candidate) if isinstance(n, (ast.Name, ast.Attribute))
+                           and isinstance(n.ctx, ast.Store)]  # fmt: skip
+                if self.target in targets:
+                    return candidate if isinstance(candidate, ast.Assign) and _fresh(candidate.value) else None
+        return None
+
+    def _uses(self, scope: ast.AST) -> list[ast.expr]:
+        found = [
+            n
+            for n in ast.walk(scope)
+            if isinstance(n, (ast.Name, ast.Attribute))
+            and isinstance(n.ctx, ast.Load)
+            and ast.unparse(n) == self.target
+        ]
+        return sorted(found, key=lambda n: (n.lineno, n.col_offset))
+
+    def _move(self, begin: ast.Assign, scope: ast.AST, inside: set[int]) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
+        """The backward runs in every turn: the loss begins at the top of the loop."""
+        others = [n for n in self._uses(scope) if id(n) not in inside]
+        span, loop = self.file.span(begin), self.file.span(self.loop)
+        self.remedy = "move the initialisation to the top of the loop"
+        alone = len(begin.targets) == 1 and ast.unparse(begin.targets[0]) == self.target
+        code = f"{self.target} = {ast.unparse(begin.value)}"
+        move: list[Edit] = [MoveStatement(span, loop, "first-in")]
+        if not alone:
+            if any(isinstance(t, ast.Tuple) for t in begin.targets):
+                return None
+            move = [InsertStatements(loop, "first-in", code)]
+        if isinstance(self.sum.target, ast.Attribute):
+            if self._elsewhere(scope) or others:
+                self.why = "it is read outside of the loop too"
+                return None
+            return begin, tuple(move)
+        if not others:
+            return begin, tuple(move)
+        if any(n.lineno <= (self.loop.end_lineno or 0) for n in others) or not alone:
+            self.why = "it is read before the loop"
+            return None
+        # what is read behind the loop was the sum over all steps
+        statement = self.walk.place.statement
+        assert statement is not None
+        total = self._free_name(scope)
+        add = f"{total} = {total} + {self.target}.detach()"
+        self.remedy = "move the initialisation to the top of the loop, keep the total without graphs"
+        return begin, (
+            InsertStatements(span, "before", f"{total} = 0"),
+            RemoveStatement(span),
+            InsertStatements(loop, "first-in", code),
+            InsertStatements(self.file.span(statement), "after", add),
+            *(ReplaceExpression(self.file.span(n), total) for n in others),
+        )
+
+    def _behind(self, statement: ast.stmt, value: str, scope: ast.AST) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
+        """The backward runs in some of the turns, or the loop is in a caller: the loss is reset behind it."""
+        suite, index = next(iter(suites_around(self.file, statement)))
+        last = index
+        own = {id(n) for n in (self.sum.target, *ast.walk(self.sum.place.statement or self.sum.target))}
+        for use in self._uses(scope):
+            if id(use) in own:
+                continue
+            at = next((k for k, s in enumerate(suite) if any(n is use for n in ast.walk(s))), None)
+            if at is None or at < index:
+                if at is None and not self._before(use, statement):
+                    self.why = "it is read where it would have been reset"
+                    return None
+                continue
+            last = max(last, at)
+        if isinstance(self.sum.target, ast.Attribute) and self._elsewhere(scope):
+            self.why = "it is read elsewhere too"
+            return None
+        if any(
+            isinstance(n, (ast.Return, ast.Break, ast.Continue)) for s in suite[index : last + 1] for n in ast.walk(s)
+        ):
+            self.why = "the block is left before it could be reset"
+            return None
+        if isinstance(self.sum.target, ast.Name) and not any(n is statement for n in ast.walk(self.loop)):
+            self.why = "it is a global variable"
+            return None
+        self.remedy = "reset it right behind its backward"
+        code = f"{self.target} = {value}"
+        return statement, (InsertStatements(self.file.span(suite[last]), "after", code),)
+
+    def _before(self, use: ast.expr, statement: ast.stmt) -> bool:
+        """Whether a use stands before the backward in the same turn, so that a reset behind that does not touch it."""
+        body = getattr(self.loop, "body", [])
+        first = next((k for k, s in enumerate(body) if any(n is use for n in ast.walk(s))), None)
+        second = next((k for k, s in enumerate(body) if any(n is statement for n in ast.walk(s))), None)
+        return first is not None and second is not None and first < second
+
+    def _elsewhere(self, scope: ast.AST) -> bool:
+        """Whether the attribute is read in another function of the files that ran."""
+        assert isinstance(self.sum.target, ast.Attribute)
+        inside = {id(n) for n in ast.walk(scope)}
+        return any(
+            isinstance(n, ast.Attribute)
+            and n.attr == self.sum.target.attr
+            and isinstance(n.ctx, ast.Load)
+            and id(n) not in inside
+            for file in {frame.file for frame in self.trace.frames}
+            for n in ast.walk(file.tree)
+        )
+
+    def _free_name(self, scope: ast.AST) -> str:
+        taken = {n.id for n in ast.walk(scope) if isinstance(n, ast.Name)}
+        taken |= {n.arg for n in ast.walk(scope) if isinstance(n, ast.arg)}
+        return next(n for n in (*_NAMES, *(f"total_loss_{i}" for i in range(2, 100))) if n not in taken)
+
+
+def _fresh(value: ast.expr) -> bool:
+    """``0``, ``0.0``, ``torch.zeros(1)`` and the like."""
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, (int, float))
+    names = [n for n in ast.walk(value) if isinstance(n, ast.Attribute)]
+    return isinstance(value, ast.Call) and any(n.attr in ("zeros", "tensor", "FloatTensor", "Variable") for n in names)
+
+
+RULE = UnresetLoss

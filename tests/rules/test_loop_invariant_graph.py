@@ -1,0 +1,320 @@
+"""What the loop uses and the optimizer changes is computed in the loop; data, views and fresh graphs are left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from codemods.findings import Promise
+from codemods.options import Options
+from tests.rules.tools import analysed, found, lines, mended
+
+RULE = "loop-invariant-graph"
+
+START = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+proj = nn.Linear(4, 4)
+weight = nn.Parameter(torch.randn(4))
+opt = torch.optim.SGD([*net.parameters(), *proj.parameters(), weight], lr=0.1)
+x = torch.randn(16, 4)
+
+"""
+
+HITS = {
+    "a penalty": (
+        "repair",
+        """
+        penalty = sum(p.norm() for p in net.parameters())  #
+        for step in range(9):
+            loss = net(x).pow(2).mean() + 0.1 * penalty
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        """
+        for step in range(9):
+            penalty = sum(p.norm() for p in net.parameters())  #
+            loss = net(x).pow(2).mean() + 0.1 * penalty
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    ),
+    "two statements that build on one another, and nested loops": (
+        "repair",
+        """
+        def train(table):
+            codes = proj(table)
+            scale = codes.exp().mean()  #
+            for epoch in range(3):
+                for step in range(9):
+                    loss = (net(codes) * scale).mean()
+                    opt.zero_grad()
+                    loss.backward()
+                    opt.step()
+
+        train(x)
+        """,
+        """
+        def train(table):
+            for epoch in range(3):
+                for step in range(9):
+                    codes = proj(table)
+                    scale = codes.exp().mean()  #
+                    loss = (net(codes) * scale).mean()
+                    opt.zero_grad()
+                    loss.backward()
+                    opt.step()
+
+        train(x)
+        """,
+    ),
+    "nothing is saved: it runs on old values": (
+        "behaviour",
+        """
+        shifted = torch.cat([weight[:2], weight[2:]])  #
+        for step in range(9):
+            loss = net(x + shifted).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        """
+        for step in range(9):
+            shifted = torch.cat([weight[:2], weight[2:]])  #
+            loss = net(x + shifted).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    ),
+    "an attribute of a module": (
+        "repair",
+        """
+        class Biased(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.raw = nn.Parameter(torch.zeros(4))
+                self.body = nn.Linear(4, 1)
+                self.gate = torch.sigmoid(self.raw)  #
+
+            def forward(self, x):
+                return self.body(x * self.gate)
+
+        model = Biased()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(9):
+            opt.zero_grad()
+            model(x).mean().backward()
+            opt.step()
+        """,
+        """
+        class Biased(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.raw = nn.Parameter(torch.zeros(4))
+                self.body = nn.Linear(4, 1)
+
+            def forward(self, x):
+                self.gate = torch.sigmoid(self.raw)  #
+                return self.body(x * self.gate)
+
+        model = Biased()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(9):
+            opt.zero_grad()
+            model(x).mean().backward()
+            opt.step()
+        """,
+    ),
+}
+
+ADVICE = {
+    "dropout": """
+        codes = F.dropout(proj(x), 0.5)
+        for step in range(9):
+            opt.zero_grad()
+            net(codes).mean().backward()
+            opt.step()
+        """,
+    "a dropout layer": """
+        drop = nn.Dropout(0.5)
+        codes = drop(proj(x))
+        for step in range(9):
+            opt.zero_grad()
+            net(codes).mean().backward()
+            opt.step()
+        """,
+    "statistics are kept": """
+        norm = nn.BatchNorm1d(4)
+        codes = norm(proj(x))
+        for step in range(9):
+            opt.zero_grad()
+            net(codes).mean().backward()
+            opt.step()
+        """,
+    "a name is bound in the loop": """
+        codes = proj(x)
+        for step in range(9):
+            x = torch.randn(16, 4)
+            opt.zero_grad()
+            (net(codes) * x.sum(1, keepdim=True)).mean().backward()
+            opt.step()
+        """,
+    "its result is read after the loop": """
+        penalty = weight.norm()
+        for step in range(9):
+            opt.zero_grad()
+            (net(x).mean() + penalty).backward()
+            opt.step()
+        print(penalty)
+        """,
+    "built by a function": """
+        def penalties():
+            return weight.norm()
+
+        def loss_of(penalty):
+            return net(x).mean() + penalty
+
+        def fit(penalty):
+            for step in range(9):
+                opt.zero_grad()
+                loss_of(penalty).backward()
+                opt.step()
+
+        fit(penalties())
+        """,
+}
+
+SILENT = {
+    "losses of one step": """
+        for step in range(9):
+            codes = proj(x)
+            opt.zero_grad()
+            for k in range(3):
+                loss = net(codes[k]).mean()
+                loss.backward()
+            opt.step()
+        """,
+    "computed in the loop": """
+        for step in range(9):
+            penalty = weight.norm()
+            opt.zero_grad()
+            (net(x).mean() + penalty).backward()
+            opt.step()
+        """,
+    "detached": """
+        codes = proj(x).detach()
+        for step in range(9):
+            opt.zero_grad()
+            net(codes).mean().backward()
+            opt.step()
+        """,
+    "made without gradients": """
+        with torch.no_grad():
+            codes = proj(x)
+        for step in range(9):
+            opt.zero_grad()
+            net(codes).mean().backward()
+            opt.step()
+        """,
+    "a view of a parameter": """
+        row = weight.view(1, 4)
+        for step in range(9):
+            opt.zero_grad()
+            net(x + row).mean().backward()
+            opt.step()
+        """,
+    "one backward behind the loop": """
+        codes = proj(x)
+        loss = 0
+        for step in range(9):
+            loss = loss + net(codes).mean()
+        loss.backward()
+        opt.step()
+        """,
+    "a state that is carried": """
+        cell = nn.GRUCell(4, 4)
+        h = torch.zeros(16, 4)
+        for step in range(9):
+            h = cell(x, h)
+            opt.zero_grad()
+            net(h).mean().backward()
+            opt.step()
+        """,
+    "data alone": """
+        scale = x.exp().mean()
+        for step in range(9):
+            opt.zero_grad()
+            (net(x) * scale).mean().backward()
+            opt.step()
+        """,
+    "computed anew under a condition": """
+        codes = proj(x)
+        for step in range(9):
+            if step > 0:
+                codes = proj(x)
+            opt.zero_grad()
+            net(codes).mean().backward()
+            opt.step()
+        """,
+    "several losses of one forward": """
+        for step in range(9):
+            codes = proj(x)
+            opt.zero_grad()
+            for k in range(3):
+                net(codes)[:, 0].mean().backward(retain_graph=True)
+            opt.step()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", HITS)
+def test_it_is_computed_in_the_loop(name: str, tmp_path: Path) -> None:
+    promise, before, after = HITS[name]
+    program = START + dedent(before)
+    findings = found(tmp_path, RULE, program)
+    line = next(i for i, text in enumerate(program.splitlines(), 1) if text.endswith("  #"))
+    assert lines(findings) == [(line, promise)]
+    assert mended(tmp_path, findings) == START + dedent(after)
+
+
+@pytest.mark.parametrize("name", ADVICE)
+def test_what_may_not_move_is_told(name: str, tmp_path: Path) -> None:
+    findings = found(tmp_path, RULE, START + dedent(ADVICE[name]))
+    assert [f.promise for f in findings] == [Promise.ADVICE]
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_nothing_is_found(name: str, tmp_path: Path) -> None:
+    assert found(tmp_path, RULE, START + dedent(SILENT[name])) == []
+
+
+def test_a_flag_that_keeps_it_alive_goes_with_it(tmp_path: Path) -> None:
+    program = START + dedent(
+        """
+        penalty = weight.norm()
+        for step in range(9):
+            loss = net(x).pow(2).mean() + 0.1 * penalty
+            opt.zero_grad()
+            loss.backward(retain_graph=True)
+            opt.step()
+        """
+    )
+    options = Options(unsafe=True, select=(RULE, "surplus-retain-graph"))
+    findings = analysed(tmp_path, options, program)
+    # norm keeps the parameter itself, which the step changes in place
+    assert sorted((f.rule, f.promise) for f in findings) == [
+        (RULE, Promise.REPAIR),
+        ("surplus-retain-graph", Promise.REPAIR),
+    ]
+    assert {p for f in findings for p in f.partners} == {f.key for f in findings}
+    text = mended(tmp_path, findings)
+    assert "retain_graph" not in text
+    assert "for step in range(9):\n    penalty = weight.norm()\n" in text

@@ -1,0 +1,277 @@
+"""One loss is back-propagated once; gradients that somebody looks at, and other losses, are left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from codemods.findings import Promise
+from codemods.options import Options
+from tests.rules.tools import analysed, found, lines, mended
+
+RULE = "repeated-backward"
+BOTH = (RULE, "surplus-retain-graph")
+
+START = """\
+import torch
+from torch import nn
+
+enc = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8))
+flat = nn.Linear(4, 8)
+head = nn.Linear(8, 1)
+opt_a = torch.optim.SGD(enc.parameters(), lr=0.1, momentum=0.9)
+opt_b = torch.optim.SGD(head.parameters(), lr=0.1, momentum=0.9)
+opt_f = torch.optim.SGD(flat.parameters(), lr=0.1)
+opt = torch.optim.Adam([*enc.parameters(), *head.parameters()])
+x = torch.randn(16, 4)
+
+"""
+
+HITS = {
+    "two optimizers, the encoder's step changes what the second call needs": (
+        "repair",
+        """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt_a.zero_grad()
+            loss.backward(retain_graph=True)
+            opt_a.step()
+            opt_b.zero_grad()
+            loss.backward()  #
+            opt_b.step()
+        """,
+        """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt_a.zero_grad()
+            opt_b.zero_grad()
+            loss.backward()
+            opt_a.step()
+            opt_b.step()
+        """,
+    ),
+    "two optimizers as they run, by two names": (
+        "exact",
+        """
+        def train(step):
+            loss_f = loss_h = head(torch.tanh(flat(x))).pow(2).mean()
+            opt_f.zero_grad()
+            loss_f.backward(retain_graph=True)
+            opt_f.step()
+            head.zero_grad()
+            loss_h.backward()  #
+            opt_b.step()
+
+        for step in range(9):
+            train(step)
+        """,
+        """
+        def train(step):
+            loss_f = loss_h = head(torch.tanh(flat(x))).pow(2).mean()
+            opt_f.zero_grad()
+            head.zero_grad()
+            loss_f.backward()
+            opt_f.step()
+            opt_b.step()
+
+        for step in range(9):
+            train(step)
+        """,
+    ),
+    "the second call raises": (
+        "repair",
+        """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            print(loss.item())
+            loss.backward()  #
+            opt.step()
+        """,
+        """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            print(loss.item())
+            opt.step()
+        """,
+    ),
+    "doubled gradients": (
+        "behaviour",
+        """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward(retain_graph=True)
+            loss.backward()  #
+            opt.step()
+        """,
+        """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    ),
+}
+
+ADVICE = {
+    "one optimizer steps between": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward(retain_graph=True)
+            opt.step()
+            loss.backward()
+            opt.step()
+        """,
+    "the second call under a condition": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward(retain_graph=True)
+            if step > 3:
+                loss.backward()
+            opt.step()
+        """,
+    "cleared between without a step": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            loss.backward(retain_graph=True)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    "only fills .grad": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            loss.backward(retain_graph=True)
+            grads = torch.autograd.grad(loss, list(head.parameters()))
+            opt.zero_grad()
+            (head(enc(x)).mean() + sum(g.sum() for g in grads)).backward()
+            opt.step()
+        """,
+}
+
+SILENT = {
+    "two losses": """
+        for step in range(9):
+            opt.zero_grad()
+            head(enc(x)).mean().backward()
+            head(enc(-x)).mean().backward()
+            opt.step()
+        """,
+    "two losses of one forward": """
+        for step in range(9):
+            y = head(enc(x))
+            opt.zero_grad()
+            y.mean().backward(retain_graph=True)
+            y.pow(2).mean().backward()
+            opt.step()
+        """,
+    "gradients are read between": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward(retain_graph=True)
+            norm = head.weight.grad.norm()
+            loss.backward()
+            opt.step()
+        """,
+    "clipped together": """
+        for step in range(9):
+            loss = head(torch.tanh(flat(x))).pow(2).mean()
+            opt_f.zero_grad()
+            loss.backward(retain_graph=True)
+            nn.utils.clip_grad_norm_([*flat.parameters(), *head.parameters()], 0.1)
+            opt_f.step()
+            opt_b.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_([*flat.parameters(), *head.parameters()], 0.1)
+            opt_b.step()
+        """,
+    "hooks": """
+        for p in head.parameters():
+            p.register_hook(lambda g: g.clamp(-1, 1))
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward(retain_graph=True)
+            loss.backward()
+            opt.step()
+        """,
+    "a gradient norm that is used": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward(retain_graph=True)
+            norm = sum(g.norm() for g in torch.autograd.grad(loss, list(head.parameters())))
+            opt.step()
+            print(norm)
+        """,
+    "one or the other": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            if step % 2:
+                loss.backward()
+            else:
+                loss.backward()
+            opt.step()
+        """,
+    "the branch of the first call leaves the turn": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            if step < 3:
+                loss.backward()
+                opt.step()
+                continue
+            loss.backward()
+            opt.step()
+        """,
+    "with a flag that is no literal": """
+        keep = input() == "yes"
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward(retain_graph=keep)
+            loss.backward()
+            opt.step()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", HITS)
+def test_one_backward_is_left(name: str, tmp_path: Path) -> None:
+    promise, before, after = HITS[name]
+    program = START + dedent(before)
+    findings = analysed(tmp_path, Options(unsafe=True, select=BOTH), program)
+    line = next(i for i, text in enumerate(program.splitlines(), 1) if text.endswith("  #"))
+    assert (line, promise) in lines([f for f in findings if f.rule == RULE])
+    assert {p for f in findings for p in f.partners} == ({f.key for f in findings} if len(findings) > 1 else set())
+    assert mended(tmp_path, findings) == START + dedent(after)
+
+
+@pytest.mark.parametrize("name", ADVICE)
+def test_what_a_person_must_decide_is_told(name: str, tmp_path: Path) -> None:
+    findings = found(tmp_path, RULE, START + dedent(ADVICE[name]))
+    assert [f.promise for f in findings] == [Promise.ADVICE]
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_nothing_is_found(name: str, tmp_path: Path) -> None:
+    assert found(tmp_path, RULE, START + dedent(SILENT[name])) == []
+
+
+def test_the_flag_goes_also_where_its_rule_was_not_asked_for(tmp_path: Path) -> None:
+    _, before, after = HITS["doubled gradients"]
+    options = Options(unsafe=True, select=(RULE,), ignore=("surplus-retain-graph",))
+    findings = analysed(tmp_path, options, START + dedent(before))
+    assert [f.rule for f in findings] == [RULE]
+    assert mended(tmp_path, findings) == START + dedent(after)

@@ -1,0 +1,367 @@
+"""Losses with a forward each are back-propagated at once; terms of one graph, and gradients that are used, are left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from codemods.findings import Promise
+from tests.rules.tools import found, lines, mended
+
+RULE = "summed-micro-batches"
+
+START = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+graphs = [torch.randn(3, 4) for _ in range(6)]
+k = 3
+
+"""
+
+HITS = {
+    "a sum behind which one backward stands": (
+        """
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                loss = net(x).pow(2).mean()
+                total = total + loss
+            total.backward()  #
+            opt.step()
+            print(total.item())
+        """,
+        """
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                loss = net(x).pow(2).mean()
+                loss.backward()
+                total = total + loss.detach()
+            opt.step()
+            print(total.item())
+        """,
+    ),
+    "an expression is named, the clearing goes where the sum begins": (
+        """
+        class Trainer:
+            def step(self, batch):
+                self.total = 0.0
+                for x in batch:
+                    self.total += F.mse_loss(net(x),
+                                             x.sum(1, keepdim=True))
+                opt.zero_grad()
+                (self.total / len(batch)).backward(retain_graph=True)  #
+                opt.step()
+
+        Trainer().step(graphs)
+        """,
+        """
+        class Trainer:
+            def step(self, batch):
+                self.total = 0.0
+                opt.zero_grad()
+                for x in batch:
+                    micro_loss = F.mse_loss(net(x),
+                                             x.sum(1, keepdim=True))
+                    (micro_loss / len(batch)).backward()
+                    self.total += micro_loss.detach()
+                opt.step()
+
+        Trainer().step(graphs)
+        """,
+    ),
+    "a list that is stacked": (
+        """
+        for epoch in range(3):
+            losses = []
+            for x in graphs:
+                loss = net(x).pow(2).mean()
+                losses.append(loss)
+            opt.zero_grad()
+            loss = torch.stack(losses).mean() * 0.5
+            loss.backward()  #
+            opt.step()
+        """,
+        """
+        for epoch in range(3):
+            losses = []
+            opt.zero_grad()
+            for x in graphs:
+                loss = net(x).pow(2).mean()
+                (loss / len(graphs) * 0.5).backward()
+                losses.append(loss.detach())
+            loss = torch.stack(losses).mean() * 0.5
+            opt.step()
+        """,
+    ),
+    "every k-th turn, the sum begins anew in each epoch": (
+        """
+        for epoch in range(3):
+            total = 0
+            for i, x in enumerate(graphs):
+                loss = net(x).pow(2).mean()
+                total = total + loss
+                if (i + 1) % k == 0:
+                    opt.zero_grad()
+                    (total / k).backward()  #
+                    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+                    opt.step()
+                    total = 0
+        """,
+        """
+        for epoch in range(3):
+            total = 0
+            opt.zero_grad()
+            for i, x in enumerate(graphs):
+                loss = net(x).pow(2).mean()
+                (loss / k).backward()
+                total = total + loss.detach()
+                if (i + 1) % k == 0:
+                    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+                    opt.step()
+                    opt.zero_grad()
+                    total = 0
+        """,
+    ),
+}
+
+SILENT = {
+    "a model that cannot be seen may keep a state": """
+        import snntorch
+
+        lif = snntorch.Leaky(beta=0.9, init_hidden=True)
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                total = total + lif(net(x)).mean()
+            total.backward()
+            opt.step()
+        """,
+    "an argument that is a model": """
+        def fit(model):
+            optimizer = torch.optim.Adam(model.parameters())
+            for epoch in range(3):
+                optimizer.zero_grad()
+                total = 0
+                for x in graphs:
+                    total = total + model(x).mean()
+                total.backward()
+                optimizer.step()
+        """,
+    "heads on one encoding": """
+        for epoch in range(3):
+            opt.zero_grad()
+            code, total = net[:2](graphs[0]), 0
+            for head in (nn.Linear(8, 1), nn.Linear(8, 1)):
+                total = total + head(code).mean()
+            total.backward()
+            opt.step()
+        """,
+    "a state carried along": """
+        cell = nn.GRUCell(4, 4)
+        for epoch in range(3):
+            opt.zero_grad()
+            h, total = torch.zeros(3, 4), 0
+            for x in graphs:
+                h = cell(x, h)
+                total = total + net(h).mean()
+            total.backward()
+            opt.step()
+        """,
+    "already one by one": """
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                loss = net(x).mean() / len(graphs)
+                loss.backward()
+                total += loss.item()
+            opt.step()
+        """,
+    "gradients are cleared in a callee": """
+        def inner(x):
+            net.zero_grad()
+            return net(x).mean()
+
+        for epoch in range(3):
+            total = 0
+            for x in graphs:
+                total = total + inner(x)
+            total.backward()
+            opt.step()
+        """,
+    "an inner step": """
+        for epoch in range(3):
+            total = 0
+            for x in graphs:
+                first = net(x).mean()
+                grads = torch.autograd.grad(first, list(net.parameters()), create_graph=True)
+                total = total + net(x).mean() - sum(g.sum() for g in grads)
+            opt.zero_grad()
+            total.backward()
+            opt.step()
+        """,
+    "a divisor known at the end": """
+        for epoch in range(3):
+            opt.zero_grad()
+            total, count = 0, 0
+            for x in graphs:
+                total = total + net(x).sum()
+                count += len(x)
+            (total / count).backward()
+            opt.step()
+        """,
+    "the sum is squared": """
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                total = total + net(x).mean()
+            (total ** 2).backward()
+            opt.step()
+        """,
+    "a window that may be skipped": """
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                total = total + net(x).mean()
+            if torch.isnan(total):
+                continue
+            total.backward()
+            opt.step()
+        """,
+    "scaled by a parameter": """
+        weight = nn.Parameter(torch.ones(()))
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                total = total + net(x).mean()
+            (total * weight).backward()
+            opt.step()
+        """,
+    "two losses of one forward in one turn": """
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                y = net(x)
+                total = total + y.mean()
+                total = total + y.pow(2).mean()
+            total.backward()
+            opt.step()
+        """,
+    "a penalty from before the loop": """
+        for epoch in range(3):
+            opt.zero_grad()
+            total = sum(p.norm() for p in net.parameters())
+            for x in graphs:
+                total = total + net(x).mean()
+            total.backward()
+            opt.step()
+        """,
+    "a penalty of parameters": """
+        for epoch in range(3):
+            opt.zero_grad()
+            penalty = 0
+            for p in net.parameters():
+                penalty = penalty + p.norm()
+            penalty.backward()
+            opt.step()
+        """,
+    "hooks on the parameters": """
+        for p in net.parameters():
+            p.register_hook(lambda g: g.clamp(-1, 1))
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                total = total + net(x).mean()
+            total.backward()
+            opt.step()
+        """,
+    "a sum that nobody resets": """
+        total = 0
+        for i, x in enumerate(graphs):
+            total = total + net(x).mean()
+            if (i + 1) % k == 0:
+                opt.zero_grad()
+                total.backward()
+                opt.step()
+        """,
+    "a remainder that is back-propagated behind the loop": """
+        for epoch in range(3):
+            total = 0
+            for i, x in enumerate(graphs):
+                total = total + net(x).mean()
+                if (i + 1) % k == 0:
+                    opt.zero_grad()
+                    total.backward()
+                    opt.step()
+                    total = 0
+            if torch.is_tensor(total):
+                total.backward()
+                opt.step()
+        """,
+    "the loop may be left": """
+        def run(batch):
+            opt.zero_grad()
+            total = 0
+            for x in batch:
+                loss = net(x).mean()
+                if loss > 9:
+                    return None
+                total = total + loss
+            total.backward()
+            opt.step()
+
+        run(graphs)
+        """,
+}
+
+
+@pytest.mark.parametrize("name", HITS)
+def test_each_loss_is_back_propagated_at_once(name: str, tmp_path: Path) -> None:
+    before, after = HITS[name]
+    program = START + dedent(before)
+    findings = found(tmp_path, RULE, program)
+    line = next(i for i, text in enumerate(program.splitlines(), 1) if text.endswith("  #"))
+    assert lines(findings) == [(line, "equivalent")]
+    assert mended(tmp_path, findings) == START + dedent(after)
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_nothing_is_found(name: str, tmp_path: Path) -> None:
+    assert found(tmp_path, RULE, START + dedent(SILENT[name])) == []
+
+
+def test_a_sum_through_a_function_is_told(tmp_path: Path) -> None:
+    findings = found(
+        tmp_path,
+        RULE,
+        START,
+        """
+        def process(x, total):
+            total = total + net(x).mean()
+            return total
+
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                total = process(x, total)
+            total.backward()
+            opt.step()
+        """,
+    )
+    assert [(f.promise, f.edits) for f in findings] == [(Promise.ADVICE, ())]
