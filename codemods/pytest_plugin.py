@@ -1,8 +1,8 @@
 """For pytest: the fixture ``graph_watch`` and the marker ``flat_graph``.
 
 Loaded whenever pytest starts where this is installed, so it imports nothing that pytest has not imported already. It
-lies here and not in the package ``verify``, because a project may have a module of that name, which must not keep pytest
-from starting there.
+lies here and not in the package ``verify``, because a project may have a module of that name, which must not keep
+pytest from starting there.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ class Limits:
 
     ``seconds`` of wall-clock time; ``memory`` in bytes, resident, of all its processes together (None for half of the
     machine's; pages that processes share count once); ``disk`` in bytes that it may write; ``processes`` at a time;
-    ``network``: whether it keeps the network. Without, it is cut off where the system allows that; localhost works all the same.
+    ``network``: whether it keeps the network. Without, it is cut off where the system allows that; localhost works all
+    the same.
     """
 
     seconds: float
