@@ -24,8 +24,10 @@ from codemods.edits.model import (
     Edit,
     EditError,
     InsertStatements,
+    KeepPart,
     MoveStatement,
     RemoveStatement,
+    RenameArgument,
     ReplaceExpression,
     WrapBlock,
     WrapExpression,
@@ -398,13 +400,14 @@ class _Refusal(NamedTuple):
 def _compatible(groups: Iterable[Group]) -> list[Group]:
     """Return those of ``groups`` that touch no code of one before them; of two that begin alike the larger goes first.
 
-    The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round.
+    The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round. So does
+    one that yields to all others.
     """
     zones = {group: _claims(group) for group in groups}
 
-    def order(group: Group) -> tuple[str, Position, Position]:
+    def order(group: Group) -> tuple[bool, str, Position, Position]:
         path, start, end = zones[group][0] if zones[group] else ("", (0, 0), (0, 0))
-        return path, start, (-end[0], -end[1])
+        return all(finding.yields for finding in group.findings), path, start, (-end[0], -end[1])
 
     taken: dict[str, list[tuple[Position, Position]]] = defaultdict(list)
     chosen = []
@@ -439,7 +442,15 @@ def _overlaps(taken: Sequence[tuple[Position, Position]], start: Position, end: 
 def _zones(edit: Edit) -> list[tuple[Position, Position]]:
     """Return the stretches of text that ``edit`` claims, ends exclusive."""
     match edit:
-        case DropArgument(call=span) | WrapExpression(target=span) | ReplaceExpression(target=span):
+        case KeepPart(target=target, kept=kept):
+            (start, end), (first, last) = _whole(target), _whole(kept)
+            return [(start, first), (last, end)]
+        case (
+            DropArgument(call=span)
+            | RenameArgument(call=span)
+            | WrapExpression(target=span)
+            | ReplaceExpression(target=span)
+        ):
             return [_whole(span)]
         case RemoveStatement(target=span):
             return [_whole(span)]
