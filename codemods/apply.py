@@ -400,8 +400,8 @@ class _Refusal(NamedTuple):
 def _compatible(groups: Iterable[Group]) -> list[Group]:
     """Return those of ``groups`` that touch no code of one before them; of two that begin alike the larger goes first.
 
-    The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round. So does
-    one that yields to all others.
+    The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round, as
+    does one that yields to all others.
     """
     zones = {group: _claims(group) for group in groups}
 

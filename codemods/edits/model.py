@@ -28,7 +28,7 @@ class DropArgument:
 
 @dataclass(frozen=True)
 class RenameArgument:
-    """Give an argument of the call at ``call`` another keyword ``name``; a positional one, by its index, gets a keyword.
+    """Give an argument of the call at ``call`` the keyword ``name``: one with another keyword, or a positional one.
 
     A positional argument must be the last one: what follows it could not stay without a name of its own.
     """

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.calls import Calls
 from codemods.graph.core import ITEMS, REST, BudgetEnded
+from codemods.graph.torch_model import canonical
+from codemods.graph.trace import OldForm
 from codemods.graph.values import (
     ARRAY,
     DATA,
@@ -190,6 +194,8 @@ class Expressions(Calls):
     def _eval_Subscript(self, e: ast.Subscript) -> Value:
         container = self.evaluate(e.value)
         key = self.evaluate(e.slice)
+        if isinstance(e.slice, ast.Constant) and type(e.slice.value) is int and e.slice.value == 0:
+            self._first_element(e)
         if isinstance(e.slice, ast.Slice):
             if isinstance(container, Tuple) and e.slice.step is None:
                 low = e.slice.lower.value if isinstance(e.slice.lower, ast.Constant) else None
@@ -210,7 +216,7 @@ class Expressions(Calls):
             if container.node is not None and container.node.scalar and isinstance(key, Const):
                 scalar = True  # loss.data[0] of old PyTorch
             if container.node is None:
-                return Tensor(None, container.scalar, container.index, container.shadow)
+                return Tensor(None, container.scalar, container.index, container.shadow, container.aliases)
             return self.tensor_op(e, "getitem", [container], saves=saves, scalar=scalar)
         return self.get_item(container, key, e)
 
@@ -315,6 +321,8 @@ class Expressions(Calls):
                 return NUMBER
         if isinstance(left, Unknown) and left.origin == "type" and isinstance(right, Library):
             # type(h) == Variable: what was meant, although today it never holds
+            if canonical(right.path) == "torch.autograd.Variable" and isinstance(at, ast.Compare):
+                self.trace.old.append(OldForm("type-is-variable", self.place(at), at, right))
             return Const(True) if right.path.endswith(("Variable", "Tensor")) else NUMBER
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             return INDEX
@@ -429,18 +437,50 @@ class Expressions(Calls):
     def _in_place(self, function: ast.Attribute, receiver: Value, args: Arguments, result: Value) -> None:
         """``x.add_(y)`` gives the name a new node; ``h.detach_()`` takes it away."""
         name = function.attr
-        if not name.endswith("_") or name.startswith("_") or (name in ("requires_grad_",) and self.nodes_of(receiver)):
+        if not name.endswith("_") or name.startswith("_"):
+            return
+        self._altered(name, receiver, args, function)
+        if name in ("requires_grad_",) and self.nodes_of(receiver):
             return
         if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
             self.replace_everywhere(receiver, result)
         target = function.value
         if not isinstance(receiver, (Tensor, Unknown)) or not isinstance(result, Tensor):
             return
+        if isinstance(receiver, Tensor) and receiver.aliases:
+            result = replace(result, aliases=receiver.aliases)
         if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
             if target.attr == "data":
                 self.mark("data-written", function)
         elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
             self.assign(target, result, None)
+
+    def _altered(self, name: str, receiver: Value, args: Arguments, at: ast.AST) -> None:
+        if name == "requires_grad_":
+            self.alter(receiver, "requires_grad", at)
+        elif name.removesuffix("_") in facts.CHANGES_SHAPE:
+            self.alter(receiver, "shape", at)
+        elif name not in ("share_memory_", "detach_"):
+            self.alter(receiver, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)
+
+    def _first_element(self, e: ast.Subscript) -> None:
+        """``loss.data[0]`` and its like: the one number of a tensor, as PyTorch before 0.4 wrote it."""
+        subject = e.value
+        while True:
+            if isinstance(subject, ast.Attribute) and subject.attr == "data":
+                subject = subject.value
+            elif (
+                isinstance(subject, ast.Call)
+                and isinstance(subject.func, ast.Attribute)
+                and subject.func.attr in facts.BEFORE_FIRST_ELEMENT
+                and not subject.args
+            ):
+                subject = subject.func.value
+            else:
+                break
+        value = self.values.get(subject)
+        if subject is not e.value and value is not None:
+            self.trace.old.append(OldForm("first-element", self.place(e), subject, value))
 
     # comprehensions
 

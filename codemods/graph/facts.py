@@ -118,6 +118,22 @@ SAVES_NOTHING = _words(
 )
 """Operations whose backward needs no saved tensor (derivatives; "add, sum, cat, view, stack save nothing": ran)."""
 
+SHARES_MEMORY = _words(
+    """
+    view view_as reshape reshape_as squeeze unsqueeze transpose permute t narrow select expand expand_as contiguous
+    flatten unflatten diagonal movedim swapaxes unfold to cpu cuda float double half type type_as detach getitem
+    """
+)
+"""Methods whose result may be a view of the tensor, or the tensor itself (docs: Tensor Views)."""
+
+CHANGES_SHAPE = _words(
+    "unsqueeze squeeze resize resize_as t transpose swapaxes swapdims set as_strided rename sparse_resize"
+)
+"""Methods that with a ``_`` behind them change the tensor object, not its memory (docs: torch.Tensor)."""
+
+BEFORE_FIRST_ELEMENT = _words("cpu cuda float double numpy tolist detach clone")
+"""What old scripts put between a loss and the ``[0]`` that takes its number."""
+
 DETACHING = _words("detach detach_ detach_copy")
 
 TRANSPARENT_MODULE_METHODS = _words(

@@ -214,6 +214,45 @@ class Storing:
     born: int = 0
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Alias:
+    """A tensor without history that shares its memory with ``given``: ``form`` is variable, data or detach.
+
+    The node of ``place`` is the call, or for ``x.data`` the attribute.
+    """
+
+    form: str
+    place: Place
+    given: Value
+    grad: bool | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Alteration:
+    """A tensor that was changed in place; ``value`` is what it was before.
+
+    ``how``: ``values``, ``attached`` (values with a history came in), ``shape`` (the object itself changed, and not its
+    memory), ``requires_grad`` or ``volatile``.
+    """
+
+    how: str
+    place: Place
+    value: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OldForm:
+    """Something that PyTorch writes in another way today: ``kind`` says what, ``subject`` is the expression it is about.
+
+    ``value`` is what ``subject`` was.
+    """
+
+    kind: str
+    place: Place
+    subject: ast.expr
+    value: Value
+
+
 class Trace:
     """The record of one simulated run of one root: a script, or a function that nothing in the tree calls."""
 
@@ -235,5 +274,10 @@ class Trace:
         self.readings: list[Reading] = []
         self.plain: set[ast.AST] = set()
         """Names and attributes that at some time were read as something that is no tensor: a number, a text, None."""
+        self.aliases: list[Alias] = []
+        self.alterations: list[Alteration] = []
+        self.drawn: list[tuple[tuple[Alias, ...], Node]] = []
+        """Aliases that became part of a graph, with the node that may save them."""
+        self.old: list[OldForm] = []
         self.complete = True
         self.notes: list[str] = []

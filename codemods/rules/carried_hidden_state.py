@@ -450,6 +450,11 @@ def _helpers(rule: Rule, trace: Trace) -> Iterator[Observation]:
             yield from _helper(rule, frame.file, definition)
 
 
+def repackaging_helpers(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Span]:
+    """Where a function repackages hidden state by asking for a type that no tensor has: lines of this rule."""
+    return [observation.span for observation in _helper(RULE(), file, function)]
+
+
 def _helper(rule: Rule, file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Observation]:
     """``if type(h) == Variable: return Variable(h.data)`` in a function that calls itself on the parts of ``h``."""
     if not any(isinstance(n, ast.Call) and _called(n) == function.name for n in ast.walk(function)):
