@@ -181,8 +181,8 @@ class Core:
     def drawn(self, inputs: Iterable[Value], node: Node) -> None:
         """Record the aliases among the inputs of an operation that may save them."""
         for value in inputs:
-            if value.__class__ is Tensor and value.aliases:  # type: ignore[attr-defined]
-                self.trace.drawn.append((value.aliases, node))  # type: ignore[attr-defined]
+            if isinstance(value, Tensor) and value.aliases:
+                self.trace.drawn.append((value.aliases, node))
 
     def alias(self, form: str, given: Value, made: Tensor, at: ast.AST) -> Tensor:
         """``made``, known as a tensor that shares its memory with ``given``."""

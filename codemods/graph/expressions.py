@@ -464,22 +464,10 @@ class Expressions(Calls):
             self.alter(receiver, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)
 
     def _first_element(self, e: ast.Subscript) -> None:
-        """``loss.data[0]`` and its like: the one number of a tensor, as PyTorch before 0.4 wrote it."""
-        subject = e.value
-        while True:
-            if isinstance(subject, ast.Attribute) and subject.attr == "data":
-                subject = subject.value
-            elif (
-                isinstance(subject, ast.Call)
-                and isinstance(subject.func, ast.Attribute)
-                and subject.func.attr in facts.BEFORE_FIRST_ELEMENT
-                and not subject.args
-            ):
-                subject = subject.func.value
-            else:
-                break
-        value = self.values.get(subject)
-        if subject is not e.value and value is not None:
+        """Record ``loss.data[0]`` and its like."""
+        subject = first_element(e)
+        value = self.values.get(subject) if subject is not None else None
+        if subject is not None and value is not None:
             self.trace.old.append(OldForm("first-element", self.place(e), subject, value))
 
     # comprehensions
@@ -628,6 +616,26 @@ class Expressions(Calls):
         for item in items[2:]:
             last = self.join(last, item)
         return [items[0], last]
+
+
+def first_element(e: ast.expr) -> ast.expr | None:
+    """The tensor of ``loss.data[0]`` and its like: how PyTorch before 0.4 took the one number of a tensor."""
+    if not (isinstance(e, ast.Subscript) and isinstance(e.slice, ast.Constant) and type(e.slice.value) is int):
+        return None
+    subject = e.value
+    while e.slice.value == 0:
+        if isinstance(subject, ast.Attribute) and subject.attr == "data":
+            subject = subject.value
+        elif (
+            isinstance(subject, ast.Call)
+            and isinstance(subject.func, ast.Attribute)
+            and subject.func.attr in facts.BEFORE_FIRST_ELEMENT
+            and not subject.args
+        ):
+            subject = subject.func.value
+        else:
+            break
+    return None if subject is e.value else subject
 
 
 Expressions.evaluators = {

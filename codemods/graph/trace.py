@@ -242,10 +242,8 @@ class Alteration:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OldForm:
-    """Something that PyTorch writes in another way today: ``kind`` says what, ``subject`` is the expression it is about.
-
-    ``value`` is what ``subject`` was.
-    """
+    """Something that is written in another way today: ``kind`` says what, ``subject`` is the expression it is about, and
+    ``value`` what that was."""
 
     kind: str
     place: Place

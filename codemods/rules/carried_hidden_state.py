@@ -487,13 +487,14 @@ def _asked_for_variable(file: ParsedFile, test: ast.expr) -> str | None:
             and _called(asked) == "type"
             and len(asked.args) == 1
             and isinstance(asked.args[0], ast.Name)
-            and _is_variable(file, kind)
+            and is_variable(file, kind)
         ):
             return asked.args[0].id
     return None
 
 
-def _is_variable(file: ParsedFile, node: ast.expr) -> bool:
+def is_variable(file: ParsedFile, node: ast.expr) -> bool:
+    """Whether an expression names ``torch.autograd.Variable``, by the imports of the file."""
     text = ast.unparse(node)
     if text in ("torch.autograd.Variable", "autograd.Variable", "torch.autograd.variable.Variable"):
         return True

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from codemods.edits.model import Edit, KeepPart, RemoveStatement, RenameArgument, ReplaceExpression
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph import facts
+from codemods.graph.expressions import first_element
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Alias, Trace
 from codemods.graph.values import Const, Join, Node, Parameters, Plain, Tensor, Unknown, Unseen, Value
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
-from codemods.rules.carried_hidden_state import repackaging_helpers
+from codemods.rules.carried_hidden_state import is_variable, repackaging_helpers
 from codemods.rules.surplus_retain_graph import SurplusRetainGraph
 
 _SURPLUS = SurplusRetainGraph.name
@@ -22,7 +24,7 @@ _SURPLUS = SurplusRetainGraph.name
 _OF_ONE_ELEMENT = frozenset({"sum", "mean", "prod", "norm", "std", "var"})
 """Methods that, called without arguments, leave one element (docs: torch.Tensor)."""
 
-_ITSELF = facts.SHARES_MEMORY | frozenset("long int short byte bool".split())
+_ITSELF = facts.SHARES_MEMORY | frozenset(["long", "int", "short", "byte", "bool"])
 """Methods that may return the very object they are called on."""
 
 
@@ -35,12 +37,12 @@ class LegacyVariable(Rule):
 
     What each becomes is what it does today, or, where it raises today, what it did where it ran:
 
-    * ``Variable(x)`` -> ``x``; ``x.detach()`` where ``x`` has a history or that cannot be ruled out, or where one of the
-      two objects is changed afterwards (``unsqueeze_``, ``requires_grad = True``) and the other is used.
-      ``Variable(x, requires_grad=True)`` -> a new leaf, ``x.detach().requires_grad_()``. What assigns a name to itself
-      then goes.
-    * ``volatile=`` is dropped, also where it is no literal. A literal ``volatile=True`` on evaluation is mended together
-      with it by ``grad-in-evaluation``, which goes first.
+    * ``Variable(x)`` -> ``x``; ``x.detach()`` where ``x`` has a history or that cannot be ruled out, or where one of
+      the two objects is changed afterwards (``unsqueeze_``, ``requires_grad = True``) and the other is used.
+      ``Variable(x, requires_grad=True)`` -> a new leaf, ``x.detach().requires_grad_()``. A statement that would then
+      assign a name to itself goes.
+    * ``volatile=`` is dropped, also where it is no literal. A literal ``volatile=True`` on evaluation is mended
+      together with it by ``grad-in-evaluation``, which goes first.
     * ``loss.data[0]``, also through ``.cpu()`` and ``.numpy()`` -> ``loss.item()``, where one element is proven: a
       reduced loss, something that ``backward()`` was called on. A vector's first element stays an index.
     * ``x.data`` that is only read -> ``x.detach()``. It stays where it is written through, where ``x`` may be something
@@ -52,8 +54,11 @@ class LegacyVariable(Rule):
       today, so it is ``behaviour``. The helper that repackages hidden state belongs to ``carried-hidden-state``.
       ``isinstance(x, Variable)`` still holds for every tensor and stays.
 
-    Imports that nothing uses any more go with the last use. Left alone: ``Variable`` of other libraries and of the tree,
-    calls with ``*args``, ``Variable()`` and ``Variable(None)``, numpy arrays (``Variable`` refuses them).
+    Why it hurts: ``Variable(x)`` costs a call (0.5 microseconds) and nothing else, but it cuts a graph without saying
+    so; ``loss.data[0]`` and ``retain_variables=`` end the run with IndexError and TypeError.
+
+    Imports that nothing uses any more go with the last use. Left alone: ``Variable`` of other libraries and of the
+    tree, calls with ``*args``, ``Variable()`` and ``Variable(None)``, numpy arrays (``Variable`` refuses them).
 
     Promise: exact.
 
@@ -116,7 +121,8 @@ class LegacyVariable(Rule):
             if old.kind == "first-element":
                 proven = _one_element(old.value) or _reduced(old.subject)
                 subject = file.span(old.subject)
-                yield self.seen(file, node, "item", "fault" if proven else "unsure", subject=subject)
+                verdict = "fault" if proven else "unsure"
+                yield self.seen(file, node, "item", verdict, subject=subject, unreached=False)
             elif old.kind == "type-is-variable":
                 yield self.seen(file, node, "type", "fault")
         for change in trace.alterations:
@@ -124,6 +130,27 @@ class LegacyVariable(Rule):
             if change.how == "volatile" and isinstance(change.value, Tensor) and isinstance(statement, ast.Assign):
                 yield self.seen(change.place.frame.file, statement, "volatile", "fault")
         yield from self._retained(trace)
+        yield from self._unreached(trace)
+
+    def _unreached(self, trace: Trace) -> Iterator[Observation]:
+        """What stands in branches that this run did not take: a constant decides them, or another device."""
+        seen = {id(alias.place.node) for alias in trace.aliases} | {id(old.place.node) for old in trace.old}
+        done: set[int] = set()
+        for frame in trace.frames:
+            code = frame.definition or frame.file.tree
+            if id(code) in done or isinstance(code, ast.Lambda):
+                continue
+            done.add(id(code))
+            for node in _old_forms(frame.file, code):
+                if id(node) in seen:
+                    continue
+                if isinstance(node, ast.Call):
+                    yield self.seen(frame.file, node, "variable", "fault", history="unseen", changed=False)
+                elif (subject := first_element(node)) is not None:
+                    proven = _reduced(subject) or _walked(subject, code)
+                    span = frame.file.span(subject)
+                    verdict = "fault" if proven else "unsure"
+                    yield self.seen(frame.file, node, "item", verdict, subject=span, unreached=True)
 
     def _retained(self, trace: Trace) -> Iterator[Observation]:
         walks = [w for w in trace.walks if w.retain_argument == "retain_variables" and w.call is not None]
@@ -147,7 +174,7 @@ class LegacyVariable(Rule):
             yield self._finding(path, statement, promise, line)
 
     def _changes(self, observations: list[Observation], decision: Decision) -> Iterator[_Change]:
-        items = sites(observations, "item")
+        items = [_without_unseen(s) for s in sites(observations, "item")]
         numbers = [(s.path, s.span) for s in items]
         yield from _each(items, decision, _item)
         yield from _each(sites(observations, "variable"), decision, _variable)
@@ -157,9 +184,7 @@ class LegacyVariable(Rule):
         yield from _each(sites(observations, "volatile"), decision, _volatile)
         owned = _SURPLUS not in decision.options.ignore and _SURPLUS in (decision.options.select or (_SURPLUS,))
         retained = [
-            s
-            for s in sites(observations, "retain")
-            if not (owned and all(o.facts["dropped"] for o in s.observations))
+            s for s in sites(observations, "retain") if not (owned and all(o.facts["dropped"] for o in s.observations))
         ]
         yield from _each(retained, decision, _retain)
 
@@ -168,7 +193,9 @@ class LegacyVariable(Rule):
         messages = list(dict.fromkeys(change.message for change in line.changes))
         remedies = list(dict.fromkeys(change.remedy for change in line.changes))
         span = min(change.span for change in line.changes)
-        trail = tuple(TrailStep(path, c.span.line, f"written for PyTorch before 0.4: {c.old}") for c in line.changes[:3])
+        trail = tuple(
+            TrailStep(path, c.span.line, f"written for PyTorch before 0.4: {c.old}") for c in line.changes[:3]
+        )
         return Finding(
             self.name,
             path,
@@ -281,7 +308,9 @@ def _packed(node: Node | None) -> bool:
 def _history(value: Value) -> str:
     """Whether a value is attached: ``plain``, ``attached``, ``maybe``, or ``unsure`` where it may be no tensor."""
     if isinstance(value, Join):
-        found = {_history(option) for option in value.options if not (isinstance(option, Const) and option.value is None)}
+        found = {
+            _history(option) for option in value.options if not (isinstance(option, Const) and option.value is None)
+        }
         return next((word for word in ("unsure", "maybe", "attached") if word in found), "plain" if found else "unsure")
     if isinstance(value, Parameters):
         return "attached" if value.element else "unsure"
@@ -317,17 +346,72 @@ def _reduced(expression: ast.expr) -> bool:
     )
 
 
+def _without_unseen(site: Site) -> Site:
+    """A site by what runs showed; where none came through, by what its function says."""
+    ran = [o for o in site.observations if not o.facts["unreached"]]
+    if ran:
+        return Site(site.path, site.span, site.kind, tuple(ran))
+    return site
+
+
+@functools.lru_cache(maxsize=512)
+def _old_forms(file: ParsedFile, code: ast.AST) -> tuple[ast.expr, ...]:
+    """The calls of ``Variable`` and the ``[0]`` behind a ``.data`` in a function, or at the top level."""
+    found: list[ast.expr] = []
+    stack: list[ast.AST] = list(ast.iter_child_nodes(code))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Call):
+            if _is_named_variable(node.func) and is_variable(file, node.func):
+                found.append(node)
+        elif isinstance(node, ast.Subscript) and first_element(node) is not None:
+            found.append(node)
+        stack.extend(ast.iter_child_nodes(node))
+    return tuple(found)
+
+
+def _is_named_variable(function: ast.expr) -> bool:
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return str(name).endswith(("Variable", "V", "Var"))
+
+
+def _walked(subject: ast.expr, code: ast.AST) -> bool:
+    """Whether a function calls ``backward()`` on a name, which it can only on one element."""
+    return isinstance(subject, ast.Name) and any(
+        isinstance(node, ast.Call)
+        and not node.args
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "backward"
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == subject.id
+        for node in ast.walk(code)
+    )
+
+
 # what becomes of it
 
 
 def _each(
-    found: Iterable[Site], decision: Decision, make: object
+    found: Iterable[Site], decision: Decision, make: Callable[[Site, ParsedFile], _Change | None]
 ) -> Iterator[_Change]:
     for site in found:
         file = decision.files(site.path)
-        change = make(site, file) if file is not None else None  # type: ignore[operator]
+        if file is None or _repackages(site, file):
+            continue
+        change = make(site, file)
         if change is not None:
             yield change
+
+
+def _repackages(site: Site, file: ParsedFile) -> bool:
+    """Whether it is a line of a broken helper for hidden state, which ``carried-hidden-state`` mends."""
+    node = file.find(site.span, ast.expr)
+    function = file.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef) if node is not None else None
+    return isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
+        _within(site, file.path, helper) for helper in repackaging_helpers(file, function)
+    )
 
 
 def _within(site: Site, path: str, outer: Span) -> bool:
@@ -351,7 +435,7 @@ def _variable(site: Site, file: ParsedFile) -> _Change | None:
     call = file.find(site.span, ast.Call)
     if not isinstance(call, ast.Call):
         return None
-    histories = {o.facts["history"] for o in site.observations}
+    histories = {o.facts["history"] for o in site.observations} - {"unseen"} or {"maybe"}
     given = _argument(call, 0, "data")
     known = {"data", "requires_grad", "volatile"}
     if given is None or "unsure" in histories or any(isinstance(a, ast.Starred) for a in call.args):
@@ -430,10 +514,6 @@ def _type(site: Site, file: ParsedFile) -> _Change | None:
     node = file.find(site.span, ast.Compare)
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
         return None
-    function = file.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef)
-    if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        if any(_within(site, file.path, helper) for helper in repackaging_helpers(file, function)):
-            return None
     asked = next(
         (
             side.args[0]
