@@ -292,7 +292,7 @@ class Core:
         """A value that is there on some paths only."""
         if isinstance(value, Tensor) and value.node is not None:
             maybe = self.phi([value.node], certain=False)
-            return Tensor(maybe, value.scalar, value.index, value.shadow, value.aliases)
+            return Tensor(maybe, value.scalar, value.index, value.shadow, tuple(a.perhaps() for a in value.aliases))
         if isinstance(value, Unknown) and value.node is not None:
             return self.unknown(value.origin, self.phi([value.node], certain=False))
         if isinstance(value, Tuple):
@@ -616,7 +616,11 @@ class Core:
     def _join_tensors(self, a: Tensor, b: Tensor) -> Tensor:
         nodes = [n for n in (a.node, b.node) if n is not None]
         node = self.phi(nodes, certain=len(nodes) == 2) if nodes else None
-        aliases = (*a.aliases, *(o for o in b.aliases if o not in a.aliases))[:8] if b.aliases else a.aliases
+        aliases: tuple[Alias, ...] = ()
+        if a.aliases or b.aliases:
+            both = [o for o in a.aliases if o in b.aliases]
+            either = [o.perhaps() for o in (*a.aliases, *b.aliases) if o not in both]
+            aliases = (*both, *either)[:8]
         return Tensor(node, a.scalar and b.scalar, a.index and b.index, self.shadow_of([a, b]), aliases)
 
     def meet(self, states: list[State], base_state: State) -> None:

@@ -302,6 +302,10 @@ class Expressions(Calls):
         result: Value = NUMBER
         for op, comparator in zip(e.ops, e.comparators, strict=True):
             right = self.evaluate(comparator)
+            for asked, kind in ((left, right), (right, left)):
+                if isinstance(asked, Unknown) and asked.origin == "type" and isinstance(kind, Library):
+                    if canonical(kind.path) == "torch.autograd.Variable":
+                        self.trace.old.append(OldForm("type-is-variable", self.place(e), e, kind))
             if isinstance(op, (ast.Is, ast.IsNot)):
                 result = self._is(left, right, negated=isinstance(op, ast.IsNot))
             elif isinstance(op, (ast.In, ast.NotIn)):
@@ -321,8 +325,6 @@ class Expressions(Calls):
                 return NUMBER
         if isinstance(left, Unknown) and left.origin == "type" and isinstance(right, Library):
             # type(h) == Variable: what was meant, although today it never holds
-            if canonical(right.path) == "torch.autograd.Variable" and isinstance(at, ast.Compare):
-                self.trace.old.append(OldForm("type-is-variable", self.place(at), at, right))
             return Const(True) if right.path.endswith(("Variable", "Tensor")) else NUMBER
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             return INDEX

@@ -118,13 +118,36 @@ SAVES_NOTHING = _words(
 )
 """Operations whose backward needs no saved tensor (derivatives; "add, sum, cat, view, stack save nothing": ran)."""
 
-SHARES_MEMORY = _words(
+VIEWS = _words(
     """
-    view view_as reshape reshape_as squeeze unsqueeze transpose permute t narrow select expand expand_as contiguous
-    flatten unflatten diagonal movedim swapaxes unfold to cpu cuda float double half type type_as detach getitem
+    view view_as squeeze unsqueeze transpose permute t narrow select expand expand_as unflatten diagonal movedim
+    swapaxes unfold detach requires_grad_
     """
 )
-"""Methods whose result may be a view of the tensor, or the tensor itself (docs: Tensor Views)."""
+"""Methods whose result shares the memory of the tensor (docs: Tensor Views)."""
+
+MAY_COPY = _words("reshape reshape_as contiguous flatten to cpu cuda float double half type type_as long int")
+"""Methods whose result is the tensor, a view of it or a copy, as it happens (docs: torch.Tensor)."""
+
+SAVES_OUTPUT = _words(
+    """
+    exp sigmoid tanh relu softmax log_softmax sqrt rsqrt reciprocal expm1 tan Sigmoid Tanh ReLU Softmax LogSoftmax
+    """
+)
+"""Operations and layers that save their output for the backward (derivatives; ran)."""
+
+SAVES_INPUT = _words(
+    """
+    Pow pow square log log1p log2 sin cos abs clamp prod var std norm logsumexp leaky_relu softplus elu gelu silu selu
+    mse_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits Linear Conv1d Conv2d Conv3d ConvTranspose1d
+    ConvTranspose2d ConvTranspose3d BatchNorm1d BatchNorm2d BatchNorm3d LayerNorm GroupNorm LeakyReLU Softplus ELU GELU
+    SiLU MSELoss SmoothL1Loss HuberLoss BCEWithLogitsLoss
+    """
+)
+"""Operations and layers that save their input for the backward (derivatives; ran)."""
+
+SAVES_BOTH = _words("Mult mul MatMult matmul mm bmm")
+"""Operations that save both inputs for the backward, where both are attached (derivatives; ran)."""
 
 CHANGES_SHAPE = _words(
     "unsqueeze squeeze resize resize_as t transpose swapaxes swapdims set as_strided rename sparse_resize"

@@ -161,8 +161,11 @@ class TorchModel(Core):
         result = self.tensor_op(
             at, name, inputs, saves=base not in facts.SAVES_NOTHING, scalar=reduces or keeps or single
         )
-        if base in facts.SHARES_MEMORY and isinstance(tensor, Tensor) and tensor.aliases:
-            return replace(result, aliases=tensor.aliases)
+        if isinstance(tensor, Tensor) and tensor.aliases:
+            if base in facts.VIEWS:
+                return replace(result, aliases=tensor.aliases)
+            if base in facts.MAY_COPY:
+                return replace(result, aliases=tuple(alias.perhaps() for alias in tensor.aliases))
         return result
 
     @staticmethod

@@ -218,13 +218,24 @@ class Storing:
 class Alias:
     """A tensor without history that shares its memory with ``given``: ``form`` is variable, data or detach.
 
-    The node of ``place`` is the call, or for ``x.data`` the attribute.
+    The node of ``place`` is the call, or for ``x.data`` the attribute. ``source`` is set where a tensor may share the
+    memory of that alias, or may be a copy.
     """
 
     form: str
     place: Place
     given: Value
     grad: bool | None
+    source: Alias | None = None
+
+    @property
+    def origin(self) -> Alias:
+        """Itself, or the alias whose memory it may share."""
+        return self if self.source is None else self.source
+
+    def perhaps(self) -> Alias:
+        """The same of something that may be a copy."""
+        return Alias(self.form, self.place, self.given, self.grad, self.origin)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -242,8 +253,8 @@ class Alteration:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OldForm:
-    """Something that is written in another way today: ``kind`` says what, ``subject`` is the expression it is about, and
-    ``value`` what that was."""
+    """Something that is written in another way today: ``kind`` says what, ``subject`` is the expression that it is
+    about, and ``value`` what that was."""
 
     kind: str
     place: Place

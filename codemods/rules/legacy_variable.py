@@ -24,7 +24,15 @@ _SURPLUS = SurplusRetainGraph.name
 _OF_ONE_ELEMENT = frozenset({"sum", "mean", "prod", "norm", "std", "var"})
 """Methods that, called without arguments, leave one element (docs: torch.Tensor)."""
 
-_ITSELF = facts.SHARES_MEMORY | frozenset(["long", "int", "short", "byte", "bool"])
+_WITHOUT_DATA = frozenset(
+    (
+        *("item", "size", "dim", "ndimension", "numel", "nelement", "tolist", "type", "new", "new_zeros", "new_ones"),
+        *("new_empty", "new_full", "new_tensor", "shape", "dtype", "device", "ndim", "is_cuda", "get_device"),
+    )
+)
+"""What is the same with or without a history, so that nothing need stand for ``.data``."""
+
+_ITSELF = facts.VIEWS | facts.MAY_COPY | frozenset(("short", "byte", "bool"))
 """Methods that may return the very object they are called on."""
 
 
@@ -54,8 +62,8 @@ class LegacyVariable(Rule):
       today, so it is ``behaviour``. The helper that repackages hidden state belongs to ``carried-hidden-state``.
       ``isinstance(x, Variable)`` still holds for every tensor and stays.
 
-    Why it hurts: ``Variable(x)`` costs a call (0.5 microseconds) and nothing else, but it cuts a graph without saying
-    so; ``loss.data[0]`` and ``retain_variables=`` end the run with IndexError and TypeError.
+    Why it hurts: ``Variable(x)`` costs a call (some microseconds) and cuts a graph without saying so; ``loss.data[0]``
+    and ``retain_variables=`` end the run with IndexError and TypeError.
 
     Imports that nothing uses any more go with the last use. Left alone: ``Variable`` of other libraries and of the
     tree, calls with ``*args``, ``Variable()`` and ``Variable(None)``, numpy arrays (``Variable`` refuses them).
@@ -268,11 +276,11 @@ class _Changes:
         for change in trace.alterations:
             if isinstance(change.value, Tensor):
                 for alias in change.value.aliases:
-                    self._of_alias[id(alias)].append(change.how)
+                    self._of_alias[id(alias.origin)].append(change.how)
             self._of_value[id(change.value)].append((change.how, change.place.clock))
             if change.value.node is not None:
                 self._of_node[id(change.value.node)].append(change.place.clock)
-        self._drawn = {id(alias) for aliases, _ in trace.drawn for alias in aliases}
+        self._drawn = {id(alias.origin) for aliases, _ in trace.drawn for alias in aliases}
 
     def objects(self, alias: Alias) -> bool:
         """Whether one of the two tensors is changed in a way that the other would not be."""
@@ -499,15 +507,40 @@ def _data(site: Site, file: ParsedFile) -> _Change | None:
     node = file.find(site.span, ast.Attribute)
     if not site.faulty or not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
         return None
-    if _loses_comments(file, node, node.value):
+    if _loses_comments(file, node, node.value) or _writes_data(file, node):
         return None
+    outer = file.parent(node)
+    if isinstance(outer, ast.Attribute) and outer.attr in _WITHOUT_DATA and not _casts(file, outer):
+        message, suffix = f".data has no use in front of {outer.attr}", ""
+    else:
+        message, suffix = ".data hides from autograd what happens to the tensor; detach() reads the same", ".detach()"
     return _change(
         file,
         node,
-        ".data hides from autograd what happens to the tensor; detach() reads the same",
-        f"write `{_short(node.value)}.detach()`",
-        KeepPart(site.span, file.span(node.value), ".detach()"),
+        message,
+        f"write `{_short(node.value)}{suffix}`",
+        KeepPart(site.span, file.span(node.value), suffix),
     )
+
+
+def _casts(file: ParsedFile, method: ast.Attribute) -> bool:
+    """Whether it is ``type(...)`` with an argument, which returns a tensor."""
+    call = file.parent(method)
+    return method.attr == "type" and isinstance(call, ast.Call) and bool(call.args or call.keywords)
+
+
+def _writes_data(file: ParsedFile, node: ast.expr) -> bool:
+    """Whether its statement writes through a ``.data``: there the two are kept alike."""
+    statement = file.enclosing(node, ast.stmt)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        function = statement.value.func
+        return isinstance(function, ast.Attribute) and function.attr.endswith("_") and _mentions_data(function.value)
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return any(target is not None and _mentions_data(target) for target in targets)
+
+
+def _mentions_data(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == "data" for n in ast.walk(node))
 
 
 def _type(site: Site, file: ParsedFile) -> _Change | None:
