@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import cast
 
 import libcst as cst
@@ -12,7 +14,7 @@ from codemods.edits.arguments import drop_arguments, rename_argument
 from codemods.edits.decorators import add_decorator
 from codemods.edits.expressions import fit_expression, keep_part, replace_expression, wrap_expression
 from codemods.edits.imports import drop_names, unused_names
-from codemods.edits.model import Edit, EditError
+from codemods.edits.model import DropArgument, Edit, EditError, RenameArgument
 from codemods.edits.plan import Plan, make_plan, plan_unused
 from codemods.edits.positions import BOM, split_lines
 from codemods.edits.source import Source, StatementNode
@@ -26,6 +28,7 @@ from codemods.edits.whitespace import (
     split_attached,
     with_leading_lines,
 )
+from codemods.source.reserved import WORD, stand_in
 
 
 def apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str:
@@ -40,12 +43,26 @@ def apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] =
     if not edits:
         return text
     mark = BOM if text.startswith(BOM) else ""
+    body = text.removeprefix(BOM)
+    # libcst, like Python, refuses ``async=``: another word of that length stands in for it meanwhile
+    masked = stand_in(body)
     try:
-        return mark + _edited(text.removeprefix(BOM), edits, exported)
+        if masked is not None:
+            body, word = masked
+            edits = [_named(edit, word) for edit in edits]
+            return mark + re.sub(rf"\b{word}\b", WORD, _edited(body, edits, exported))
+        return mark + _edited(body, edits, exported)
     except RecursionError:
         raise EditError("nested too deeply") from None
     except cst.CSTValidationError as error:
         raise EditError(f"the result would not be Python: {error}") from error
+
+
+def _named(edit: Edit, word: str) -> Edit:
+    """An edit that names the argument ``async`` by the word that stands for it."""
+    if isinstance(edit, (DropArgument, RenameArgument)) and edit.argument == WORD:
+        return replace(edit, argument=word)
+    return edit
 
 
 def _edited(text: str, edits: Sequence[Edit], exported: Collection[str]) -> str:

@@ -22,6 +22,7 @@ from codemods.graph.values import (
     NUMBER,
     TEXT,
     Carrier,
+    Class,
     Const,
     Function,
     Instance,
@@ -303,9 +304,9 @@ class Expressions(Calls):
         for op, comparator in zip(e.ops, e.comparators, strict=True):
             right = self.evaluate(comparator)
             for asked, kind in ((left, right), (right, left)):
-                if isinstance(asked, Unknown) and asked.origin == "type" and isinstance(kind, Library):
-                    if canonical(kind.path) == "torch.autograd.Variable":
-                        self.trace.old.append(OldForm("type-is-variable", self.place(e), e, kind))
+                is_type = isinstance(asked, Unknown) and asked.origin == "type"
+                if is_type and isinstance(kind, Library) and canonical(kind.path) == "torch.autograd.Variable":
+                    self.trace.old.append(OldForm("type-is-variable", self.place(e), e, kind))
             if isinstance(op, (ast.Is, ast.IsNot)):
                 result = self._is(left, right, negated=isinstance(op, ast.IsNot))
             elif isinstance(op, (ast.In, ast.NotIn)):
@@ -398,12 +399,30 @@ class Expressions(Calls):
         if isinstance(function, ast.Attribute):
             receiver = self.evaluate(function.value)
             args = self._arguments(e)
+            self._note_old_call(e, receiver, function.attr)
             result = self.call_method(receiver, function.attr, args, e)
             self._in_place(function, receiver, args, result)
             return result
         target = self.evaluate(function)
         args = self._arguments(e)
+        self._note_old_call(e, target, "")
         return self.call_value(target, args, e)
+
+    def _note_old_call(self, e: ast.Call, target: Value, method: str) -> None:
+        """Record calls that today's PyTorch wants in another form; ``method`` is empty where ``target`` is called."""
+        if isinstance(target, Library):
+            path = canonical(f"{target.path}.{method}" if method else target.path)
+            head, _, last = path.rpartition(".")
+            if path in facts.RENAMED_CALLS or path in facts.REMOVED_CALLS:
+                self.trace.old.append(OldForm("call", self.place(e), e.func, Library(path)))
+            elif head in ("torch.nn", "torch.nn.functional") and (
+                last in facts.SIZE_AVERAGE_AT or any(k.arg in ("size_average", "reduce") for k in e.keywords)
+            ):
+                self.trace.old.append(OldForm("loss", self.place(e), e.func, Library(path)))
+            elif head == "torch.optim.lr_scheduler" and any(k.arg == "verbose" for k in e.keywords):
+                self.trace.old.append(OldForm("verbose", self.place(e), e.func, Library(path)))
+        elif method in facts.OLD_METHODS and not isinstance(target, (Instance, Class, TreeModule)):
+            self.trace.old.append(OldForm(f"method:{method}", self.place(e), e.func, target))
 
     def _arguments(self, e: ast.Call) -> Arguments:
         args = Arguments(e)
