@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from codemods.findings import Finding, Skipped
@@ -46,7 +47,8 @@ def analyse(
         decision = Decision(project.parsed, options)
         for rule in rules:
             mine = [o for o in seen.observations if o.rule == rule.name]
-            findings += [f for f in rule.decide(mine, decision) if f.path in project.targets]
+            found = [f for f in rule.decide(mine, decision) if f.path in project.targets]
+            findings += [replace(f, since=rule.since) if rule.since and not f.since else f for f in found]
         skipped += _unparsable(project)
     findings.sort(key=lambda f: (f.path, f.span, f.rule))
     return Analysis(findings, sorted(skipped), list(dict.fromkeys(notes)))

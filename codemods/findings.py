@@ -70,6 +70,8 @@ class Finding:
     edits: tuple[tuple[str, Edit], ...] = ()
     partners: tuple[tuple[str, str, int], ...] = ()
     opt_in: bool = field(default=False)
+    since: str = ""
+    """The first PyTorch that understands the rewrite, where that is not any."""
     yields: bool = field(default=False)
     """Whether its edits wait where other findings change the same code: these may need what it takes away."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -43,6 +45,13 @@ TotalStyle = Annotated[
 ]
 NoGradStyle = Annotated[
     str | None, typer.Option("--no-grad-style", metavar="auto|decorator|with", help="How gradients are switched off.")
+]
+TargetTorch = Annotated[
+    str | None,
+    typer.Option("--target-torch", metavar="VERSION", help="Write nothing that this PyTorch does not understand."),
+]
+Python2 = Annotated[
+    bool | None, typer.Option("--python2/--no-python2", help="Translate Python 2 first, as changes of its own.")
 ]
 Exclude = Annotated[
     list[str] | None,
@@ -143,6 +152,11 @@ def settle(
         require_known((*chosen["select"], *chosen["ignore"]))
     except UnknownRule as error:
         raise UserError(str(error)) from None
+    target = chosen.get("target_torch")
+    if target and not re.fullmatch(r"\d+(\.\d+)*([.+a-z]\w*)*", target):
+        raise UserError(f"--target-torch {target}: must be a version of PyTorch, as 0.4 or 1.13.1")
+    if chosen.get("python2") and importlib.util.find_spec("fissix") is None:
+        raise UserError("--python2 needs fissix: pip install 'torch-codemod[python2]'")
     stdin = sys.stdin.buffer.read() if paths[0] == "-" else None
     try:
         targets = (
@@ -161,6 +175,8 @@ def settle(
             hidden_state=chosen["hidden_state"],
             total_style=chosen["total_style"],
             no_grad_style=chosen["no_grad_style"],
+            target_torch=chosen.get("target_torch") or "",
+            python2=bool(chosen.get("python2")),
         ),
         jobs=chosen.get("jobs") or None,
         format=chosen["format"],

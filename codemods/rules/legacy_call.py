@@ -99,6 +99,20 @@ class LegacyCall(Rule):
             if id(frame.file) not in done:
                 done.add(id(frame.file))
                 yield from self._imports(frame.file)
+                yield from self._reserved(frame.file)
+
+    def _reserved(self, file: ParsedFile) -> Iterator[Observation]:
+        """Every ``async=``, wherever it stands: one that is left would keep the whole file from running."""
+        if "async" not in file.text:
+            return
+        for node in ast.walk(file.tree):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in facts.OLD_METHODS
+                and any(k.arg == "async" for k in node.keywords)
+            ):
+                yield self.seen(file, node, "keyword", "fault", argument="async", today="non_blocking")
 
     def _note(self, old: OldForm, kind: str, verdict: str = "fault", **more: str) -> Observation:
         return self.seen(old.place.frame.file, old.place.node, kind, verdict, **more)
@@ -113,8 +127,6 @@ class LegacyCall(Rule):
         elif method in _MASKED:
             if call.args and _is_byte(call.args[0]):
                 yield self._note(old, "mask", "fault" if _is_tensor(old.value) else "unsure")
-        elif "async" in names:
-            yield self._note(old, "keyword", argument="async", today="non_blocking")
         elif "device_id" in names and method == "cuda":
             yield self._note(old, "keyword", argument="device_id", today="device")
 
@@ -128,7 +140,7 @@ class LegacyCall(Rule):
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        lines: dict[tuple[str, Span, Promise], list[_Change]] = defaultdict(list)
+        lines: dict[tuple[str, Span, str, Promise], list[_Change]] = defaultdict(list)
         kinds = {"call": _call, "loss": _loss, "verbose": _verbose, "keyword": _keyword, "next": _next, "mask": _mask}
         for kind, make in {**kinds, "six": _six}.items():
             for site in sites(observations, kind):
@@ -142,8 +154,8 @@ class LegacyCall(Rule):
                 simple = statement is not None and not hasattr(statement, "body")
                 key = file.span(statement) if simple and statement is not None else header
                 promise = Promise.EXACT if change.edits else Promise.ADVICE
-                lines[(site.path, key, promise)].append(change)
-        for (path, _, promise), changes in sorted(lines.items(), key=lambda item: item[0][:2]):
+                lines[(site.path, key, change.since, promise)].append(change)
+        for (path, _, since, promise), changes in sorted(lines.items(), key=lambda item: item[0][:2]):
             span = min(change.span for change in changes)
             yield Finding(
                 self.name,
@@ -154,6 +166,7 @@ class LegacyCall(Rule):
                 "; ".join(dict.fromkeys(change.remedy for change in changes)),
                 tuple(TrailStep(path, change.span.line, "written for an older PyTorch") for change in changes[:3]),
                 tuple((path, edit) for change in changes for edit in change.edits),
+                since=since,
                 yields=True,
             )
 
@@ -166,6 +179,7 @@ class _Change:
     message: str
     remedy: str
     edits: tuple[Edit, ...]
+    since: str = ""
 
 
 def _is_iterator(value: Value) -> bool:
@@ -209,9 +223,10 @@ def _call(site: Site, file: ParsedFile) -> _Change | None:
     if isinstance(call.func, ast.Attribute) and today == f"{path}_":
         owner = ast.unparse(call.func.value)
         edit: Edit = KeepPart(file.span(call.func), file.span(call.func.value), f".{name}_")
-        return _Change(site.span, message, f"write `{owner}.{name}_`", (edit,))
+        return _Change(site.span, message, f"write `{owner}.{name}_`", (edit,), "0.4")
     code = f"{{torch}}{today.removeprefix('torch')}"
-    return _Change(site.span, message, f"write `{today}`", (ReplaceExpression(file.span(call.func), code),))
+    since = "1.8" if refused else "0.4"
+    return _Change(site.span, message, f"write `{today}`", (ReplaceExpression(file.span(call.func), code),), since)
 
 
 def _loss(site: Site, file: ParsedFile) -> _Change | None:
@@ -247,7 +262,7 @@ def _loss(site: Site, file: ParsedFile) -> _Change | None:
     if average is not None and reduce is not None:
         edits.append(DropArgument(site.span, reduce))
     message = "size_average= and reduce= are deprecated in favour of reduction="
-    return _Change(site.span, message, f'write `reduction="{word}"`', tuple(edits))
+    return _Change(site.span, message, f'write `reduction="{word}"`', tuple(edits), "0.4.1")
 
 
 def _quote(file: ParsedFile) -> str:
@@ -268,6 +283,7 @@ def _keyword(site: Site, file: ParsedFile) -> _Change | None:
         f"{argument}= is {why}; PyTorch calls it {today}=",
         f"write `{today}=`",
         (RenameArgument(site.span, argument, today),),
+        "0.4",
     )
 
 
@@ -296,6 +312,7 @@ def _mask(site: Site, file: ParsedFile) -> _Change | None:
         f"{call.func.attr} takes boolean masks only",
         f"write `{ast.unparse(mask.func.value)}.bool()`",
         (KeepPart(file.span(mask), file.span(mask.func.value), ".bool()"),),
+        "1.2",
     )
 
 

@@ -75,6 +75,7 @@ class LegacyVariable(Rule):
 
     name = "legacy-variable"
     promise = Promise.EXACT
+    since = "0.4"
     summary = "forms of PyTorch before 0.4 that are refused, ignored or misleading today"
     gate = (
         b"Variable",

@@ -70,6 +70,8 @@ _KEYS: Mapping[str, _Kind] = {
     "hidden-state": _one_of("auto", "reinit", "detach"),
     "total-style": _one_of("auto", "float", "item", "detach"),
     "no-grad-style": _one_of("auto", "decorator", "with"),
+    "target-torch": _Kind('a version of PyTorch, as "0.4"', _text),
+    "python2": _FLAG,
     "format": _one_of("text", "json", "sarif", "github", "markdown", "html"),
     "output": _Kind("a path", _text),
     "color": _one_of("auto", "always", "never"),
