@@ -236,7 +236,7 @@ def _obstacle(
         if finding.promise is Promise.BEHAVIOUR and finding.edits:
             return f"{finding.rule} at {place} changes what is learned and needs --unsafe"
         return f"{finding.rule} at {place} is advice"
-    if finding.since and options.target_torch and older(options.target_torch, finding.since):
+    if finding.since and options.target_torch != "current" and older(options.target_torch, finding.since):
         return f"{finding.rule} at {place} writes what PyTorch has since {finding.since} only"
     for rule, path, line in finding.partners:
         if (rule, path, line) not in known:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from codemods.cli._terminal import ProgressBar, UserError, wants_colour
 from codemods.options import Options
 from codemods.reports import Detail, Report, formats, renderer
 from codemods.rules import UnknownRule, require_known
-from codemods.source.config import ConfigError, find_config, load_config
+from codemods.source.config import ConfigError, find_config, is_version, load_config
 from codemods.source.errors import MissingPath
 
 # What an option may be, its default first.
@@ -152,9 +151,9 @@ def settle(
         require_known((*chosen["select"], *chosen["ignore"]))
     except UnknownRule as error:
         raise UserError(str(error)) from None
-    target = chosen.get("target_torch")
-    if target and not re.fullmatch(r"\d+(\.\d+)*([.+a-z]\w*)*", target):
-        raise UserError(f"--target-torch {target}: must be a version of PyTorch, as 0.4 or 1.13.1")
+    target = chosen["target_torch"] = chosen.get("target_torch") or "current"
+    if not is_version(target):
+        raise UserError(f"--target-torch {target}: must be a version of PyTorch, as 0.4 or 1.13.1, or current")
     if chosen.get("python2") and importlib.util.find_spec("fissix") is None:
         raise UserError("--python2 needs fissix: pip install 'torch-codemod[python2]'")
     stdin = sys.stdin.buffer.read() if paths[0] == "-" else None
@@ -175,7 +174,7 @@ def settle(
             hidden_state=chosen["hidden_state"],
             total_style=chosen["total_style"],
             no_grad_style=chosen["no_grad_style"],
-            target_torch=chosen.get("target_torch") or "",
+            target_torch=chosen["target_torch"],
             python2=bool(chosen.get("python2")),
         ),
         jobs=chosen.get("jobs") or None,

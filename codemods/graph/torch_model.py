@@ -709,6 +709,8 @@ class TorchModel(Core):
         if made is not None:
             made.shadow = shadow
             self.drawn(args.all(), made)
+            if name in facts.RECURRENT and args.positional and isinstance(args.positional[0], Tensor):
+                self.trace.unpacked.add(made)
         if name in facts.TUPLE_OUTPUT:
             second: Value
             if name in facts.PAIR_STATE:

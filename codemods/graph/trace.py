@@ -288,5 +288,7 @@ class Trace:
         self.drawn: list[tuple[tuple[Alias, ...], Node]] = []
         """Aliases that became part of a graph, with the node that may save them."""
         self.old: list[OldForm] = []
+        self.unpacked: set[Node] = set()
+        """What recurrent modules made of tensors: of anything else they might make packed sequences."""
         self.complete = True
         self.notes: list[str] = []

@@ -281,6 +281,7 @@ class _Changes:
             self._of_value[id(change.value)].append((change.how, change.place.clock))
             if change.value.node is not None:
                 self._of_node[id(change.value.node)].append(change.place.clock)
+        self._unpacked = trace.unpacked
         self._drawn = {id(alias.origin) for aliases, _ in trace.drawn for alias in aliases}
 
     def objects(self, alias: Alias) -> bool:
@@ -289,10 +290,17 @@ class _Changes:
         hows = {*self._of_alias[id(alias)], *(how for how, at in self._of_value[id(alias.given)] if at >= born)}
         return not hows.isdisjoint(("shape", "requires_grad", "attached"))
 
+    def _packed(self, node: Node | None) -> bool:
+        """Whether a value may be a packed sequence, whose ``data`` is one of its fields."""
+        if node is None:
+            return False
+        recurrent = node.kind == "module" and node.label in facts.RECURRENT
+        return node.label.startswith("pack") or (recurrent and node not in self._unpacked)
+
     def tied(self, alias: Alias) -> bool:
         """Whether ``x.data`` is more than a reading of ``x``, or ``x`` may not be a tensor."""
         given = alias.given
-        if not isinstance(given, Tensor) or _packed(given.node) or self._of_alias[id(alias)]:
+        if not isinstance(given, Tensor) or self._packed(given.node) or self._of_alias[id(alias)]:
             return True
         if id(alias) not in self._drawn:
             return False
@@ -302,16 +310,6 @@ class _Changes:
         clocks = [at for _, at in self._of_value[id(given)]]
         clocks += self._of_node[id(given.node)] if given.node is not None else []
         return any(at >= born for at in clocks)
-
-
-def _packed(node: Node | None) -> bool:
-    """Whether a value may be a packed sequence, whose ``data`` is one of its fields."""
-    if node is None:
-        return False
-    if node.label.startswith("pack"):
-        return True
-    recurrent = node.kind == "module" and node.label in facts.RECURRENT
-    return recurrent and any(n.label.startswith("pack") or n.kind in ("call", "argument") for n in node.ancestors())
 
 
 def _history(value: Value) -> str:

@@ -35,10 +35,15 @@ def stand_in(text: str) -> tuple[str, str] | None:
 
 
 def restore(tree: ast.AST, word: str) -> None:
-    """Give the keywords in a tree the name that stands in the file."""
+    """Give the keywords in a tree the name that stands in the file.
+
+    Raises SyntaxError if it is a parameter somewhere: that is more than a call.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg == word:
             node.arg = WORD
+        elif isinstance(node, ast.arg) and node.arg == word:
+            raise SyntaxError("invalid syntax", (None, node.lineno, node.col_offset + 1, None))
 
 
 def _places(text: str) -> list[tuple[int, int]]:

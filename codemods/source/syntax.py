@@ -79,7 +79,7 @@ def parse(text: str, path: str) -> ast.Module:
             restore(tree, word)
             return tree
         except _FAILURES as error:
-            line, reason = explain_syntax_error(readable, error)
+            line, reason = explain_syntax_error(readable.replace(word, "async") if word else text, error)
     raise Unparsable(path, line, reason)
 
 
