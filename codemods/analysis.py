@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from codemods.findings import Finding, Skipped
 from codemods.options import Options
 from codemods.rules import all_rules
-from codemods.rules.base import Decision, Rule
+from codemods.rules.base import Decision, Observation, Rule
 from codemods.runs import observe
 from codemods.source.files import SourceFile
 from codemods.trees import Project, projects_of
@@ -42,16 +43,24 @@ def analyse(
     skipped: list[Skipped] = []
     notes: list[str] = []
     for project in projects_of(targets, overlay or {}):
-        seen = observe(project, rules, jobs=jobs, progress=progress)
+        decide = functools.partial(_decide, project, rules, options)
+        seen = observe(project, rules, decide, jobs=jobs, progress=progress)
         notes += seen.notes
-        decision = Decision(project.parsed, options)
-        for rule in rules:
-            mine = [o for o in seen.observations if o.rule == rule.name]
-            found = [f for f in rule.decide(mine, decision) if f.path in project.targets]
-            findings += [replace(f, since=rule.since) if rule.since and not f.since else f for f in found]
+        findings += decide(seen.observations)
         skipped += _unparsable(project)
     findings.sort(key=lambda f: (f.path, f.span, f.rule))
     return Analysis(findings, sorted(skipped), list(dict.fromkeys(notes)))
+
+
+def _decide(project: Project, rules: list[Rule], options: Options, observations: list[Observation]) -> list[Finding]:
+    decision = Decision(project.parsed, options)
+    found: list[Finding] = []
+    for rule in rules:
+        mine = [o for o in observations if o.rule == rule.name]
+        for finding in rule.decide(mine, decision):
+            if finding.path in project.targets:
+                found.append(finding if finding.since else replace(finding, since=rule.since))
+    return found
 
 
 def selected_rules(options: Options) -> list[Rule]:

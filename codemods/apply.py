@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -39,6 +39,7 @@ from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, digest_of, read_source
 from codemods.source.syntax import parse
 from codemods.source.writing import write_atomically
+from codemods.touched import Touched, touched_by
 from codemods.tracking import LineMap, continuations
 
 MAX_ROUNDS = 10
@@ -48,6 +49,7 @@ MAX_ATTEMPTS = 40
 FEW = 8
 
 Position = tuple[int, int]
+Wanted = Callable[[tuple[Finding, ...]], bool]
 
 
 class Editor(Protocol):
@@ -65,6 +67,16 @@ class Failure(NamedTuple):
     reason: str
 
 
+class Dropped(NamedTuple):
+    """A rewrite that was not made because ``verify`` did not see its promise kept: the verdict, and why."""
+
+    rule: str
+    path: str
+    line: int
+    verdict: str
+    why: str
+
+
 class Rewrite(NamedTuple):
     """One file, as it was read, and its new text."""
 
@@ -77,6 +89,18 @@ class Rewrite(NamedTuple):
         return self.source.encode(self.new)
 
 
+class Mended(NamedTuple):
+    """Findings that were mended together, and the lines that this touches, both in the files as they were read."""
+
+    findings: tuple[Finding, ...]
+    touched: Touched
+
+    @property
+    def key(self) -> frozenset[tuple[str, str, int]]:
+        """What tells it from the others, in this call of ``apply`` and in one that makes fewer rewrites."""
+        return frozenset(finding.key for finding in self.findings)
+
+
 @dataclass(frozen=True)
 class ApplyResult:
     """What ``apply`` did, or with ``dry_run`` would do.
@@ -85,6 +109,8 @@ class ApplyResult:
     as they are afterwards, which for a dry run are the same. ``translations`` are files of Python 2 as they were
     translated before anything else; they are among the ``rewrites`` too. ``unwritten`` are files whose rewrite could
     not be saved.
+    ``mended`` are those ``fixed`` that were not ``unwritten``, in the groups that were made together or not at all;
+    ``dropped`` those that were left because ``verify`` did not see them kept.
     """
 
     files: int
@@ -96,6 +122,8 @@ class ApplyResult:
     unwritten: tuple[Skipped, ...]
     notes: tuple[str, ...]
     dry_run: bool
+    mended: tuple[Mended, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
     translations: tuple[Rewrite, ...] = ()
 
     def diff(self) -> bytes:
@@ -129,13 +157,15 @@ def apply(
     progress: Progress | None = None,
     analyse: Analyser = analyse,
     editor: Editor | None = None,
+    wanted: Wanted | None = None,
 ) -> ApplyResult:
     """Mend what can be mended in ``targets`` and write the files, unless ``dry_run``.
 
-    ``skipped`` are files that could not even be read; they are passed on. Raises nothing for a file of the user: what
-    cannot be parsed, edited or written is in the result.
+    ``skipped`` are files that could not even be read; they are passed on. ``wanted`` is asked about findings that are
+    mended together, at their lines in the files as they were read; those for which it says False stay as they are.
+    Raises nothing for a file of the user: what cannot be parsed, edited or written is in the result.
     """
-    work = _Work(targets, options, jobs, progress, analyse, editor or _apply_edits)
+    work = _Work(targets, options, jobs, progress, analyse, editor or _apply_edits, wanted)
     work.run()
     return work.finish(tuple(skipped), dry_run)
 
@@ -168,6 +198,7 @@ class _Work:
         progress: Progress | None,
         analyser: Analyser,
         editor: Editor,
+        wanted: Wanted | None,
     ) -> None:
         self.targets = list(targets)
         self.sources = {source.path: source for source in targets}
@@ -180,6 +211,8 @@ class _Work:
         self._analyser = analyser
         self._jobs = jobs
         self._progress = progress
+        self._wanted = wanted
+        self._mended: list[Mended] = []
         self._fixed: list[Finding] = []
         self._failures: list[Failure] = []
         self._linked: list[frozenset[str]] = []
@@ -228,13 +261,17 @@ class _Work:
                 return True
 
     def _groups(self) -> list[Group]:
-        return group_findings(self.findings, self.options, self.sources)
+        groups = group_findings(self.findings, self.options, self.sources)
+        if self._wanted is None:
+            return groups
+        return [group for group in groups if self._wanted(tuple(map(self._originally, group.findings)))]
 
     def _accept(self, groups: Sequence[Group], attempt: _Attempt) -> None:
         assert attempt.analysis is not None
         for group in groups:
-            for finding in group.findings:
-                self._fixed.append(self._originally(finding))
+            findings = tuple(map(self._originally, group.findings))
+            self._fixed.extend(findings)
+            self._mended.append(Mended(findings, self._touched(group)))
             if len(group.edits) > 1:
                 self._linked.append(frozenset(group.edits))
         self.texts.update(attempt.texts)
@@ -260,7 +297,14 @@ class _Work:
             unwritten=tuple(unwritten),
             notes=tuple(dict.fromkeys((*self.analysis.notes, *self._notes))),
             dry_run=dry_run,
+            mended=tuple(group for group in self._mended if lost.isdisjoint(f.path for f in group.findings)),
         )
+
+    def _touched(self, group: Group) -> Touched:
+        now = touched_by(group.edits, self.texts)
+        changed = frozenset((path, self._original_line(path, line)) for path, line in now.changed)
+        beside = frozenset((path, self._original_line(path, line)) for path, line in now.beside)
+        return Touched(changed, beside)
 
     def _originally(self, finding: Finding) -> Finding:
         """Return ``finding`` at its line in the file as it was read."""

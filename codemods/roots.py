@@ -29,7 +29,7 @@ _NAME = re.compile(rb"[A-Za-z_]\w*")
 _IMPLICIT = frozenset({b"__init__", b"__call__", b"forward", b"__enter__", b"__exit__", b"__iter__", b"__next__"})
 """Methods that are called without their name: who names their class may call them."""
 _MAY_ACT = re.compile(
-    rb"^(?:(?:async[ \t]+)?(?:for|while|with|if|try|match|await)\b"
+    rb"^(?:(?:async[ \t]+)?(?:for|while|with|if(?![ \t]+(?:\w+\.)?TYPE_CHECKING\b)|try|match|await)\b"
     rb"|[A-Za-z_][\w.]*(?:\[[^\n]*\])?[ \t]*(?:\(|(?:[-+*/|&^%@]|//|\*\*|<<|>>)=))",
     re.MULTILINE,
 )
@@ -98,6 +98,12 @@ def imports(tree: Tree, relative: str, raw: bytes) -> Iterator[str]:
 # one file
 
 
+def called_as(name: str, owner: str | None) -> bytes:
+    """The name by which others call a function, or a method of the class ``owner``."""
+    word = name.encode()
+    return owner.encode() if owner is not None and word in _IMPLICIT else word
+
+
 @dataclass(eq=False)
 class _Unit:
     """A function at the top of a file, or a method; ``text`` is that of it with its decorators."""
@@ -109,8 +115,7 @@ class _Unit:
     @property
     def calls(self) -> bytes:
         """The name by which others call it."""
-        name = self.node.name.encode()
-        return self.owner.name.encode() if self.owner is not None and name in _IMPLICIT else name
+        return called_as(self.node.name, self.owner.name if self.owner is not None else None)
 
     @cached_property
     def words(self) -> frozenset[bytes]:
@@ -126,11 +131,12 @@ class Outline:
         self.concerns = concerns
         self._lines = raw.splitlines(keepends=True)
 
-    def script(self, module_concerns: Callable[[str], bool], tree: Tree) -> bool:
+    def script(self, other: Callable[[str], Outline | None], tree: Tree) -> bool:
         """Whether the file acts when it runs, and may come to anything that concerns a rule.
 
         A module of a package that nothing marks as a program is run by its imports only, for what it defines; its own
-        statements count where they lead to a rule's words, in it or in a file that it imports from.
+        statements count where they lead to a rule's words, in it or in a file that it imports from; ``other`` gives the
+        outline of such a file, None where no rule's words stand in it.
         """
         acting = [s for s in self.file.tree.body if _acts(s)]
         if not acting or b"__main__" in self.raw:
@@ -142,21 +148,25 @@ class Outline:
         if any(self.concerns(text) for text in texts):
             return True
         named = {name for text in texts for name in _NAME.findall(text)}
-        leading = {unit.calls for unit in self._leading} | {unit.node.name.encode() for unit in self._leading}
-        if not leading.isdisjoint(named):
+        if self._leads(named):
             return True
         for statement in relative:
             found = tree.resolve_relative(statement.module, statement.level, self.file.relative)
-            used = [a.name for a in statement.names if (a.asname or a.name).encode() in named]
-            if found is not None and used:
-                members = [tree.at(found.removesuffix("__init__.py") + name) for name in used]
-                if any(f is not None and module_concerns(f) for f in (found, *members)):
-                    return True
+            used = {a.name for a in statement.names if (a.asname or a.name).encode() in named}
+            if found is None or not used:
+                continue
+            members = {name: tree.at(found.removesuffix("__init__.py") + name) for name in used}
+            if any((outline := other(m)) is not None and outline._leads(named) for m in members.values() if m):
+                return True
+            names = {name.encode() for name, member in members.items() if member is None}
+            outline = other(found)
+            if outline is not None and (outline._leads(names) or names - outline._defined):
+                return True
         return False
 
     def candidates(self) -> set[Definition]:
-        """The functions to be run if nothing enters them: of the definitions in which a rule's words stand, and of those
-        that name one of these and lead to the words."""
+        """The functions to be run if nothing enters them: of the definitions in which a rule's words stand, and of
+        those that name one of these and lead to the words."""
         chosen = [s for s, text in self._segments if self.concerns(text)]
         if not chosen:
             return set()
@@ -182,10 +192,6 @@ class Outline:
         relative = self.file.relative.as_posix()
         return {u.node for u in self._units if (relative, u.node.lineno, u.node.col_offset) in definitions}
 
-    def telling(self) -> set[bytes]:
-        """The names of the functions in which a rule's words stand, but for those that are called without their name."""
-        return {unit.node.name.encode() for unit in self._units if self.concerns(unit.text)} - _IMPLICIT
-
     @cached_property
     def _segments(self) -> list[tuple[_Function | ast.ClassDef, bytes]]:
         return [(s, self._text(s)) for s in self.file.tree.body if isinstance(s, (*FUNCTIONS, ast.ClassDef))]
@@ -199,6 +205,14 @@ class Outline:
             else:
                 found.append(_Unit(statement, None, text))
         return found
+
+    @property
+    def _defined(self) -> set[bytes]:
+        return {statement.name.encode() for statement, _ in self._segments}
+
+    def _leads(self, names: Collection[bytes]) -> bool:
+        """Whether one of ``names`` is that of a function which leads to a rule's words."""
+        return any(unit.calls in names or unit.node.name.encode() in names for unit in self._leading)
 
     @cached_property
     def _leading(self) -> list[_Unit]:

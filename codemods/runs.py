@@ -1,7 +1,7 @@
 """Which programs of a tree are simulated, in which processes, and what the rules note of each.
 
 First every file that may matter runs as a script, then every function that none of those runs entered, with arguments
-that cannot be seen; then those functions that switch gradients off around one that a rule has noted something of. A run
+that cannot be seen; then, where that makes a finding, those functions that may switch gradients off around it. A run
 is remembered by the texts of the files it loaded: after an edit only what loads the edited file runs again.
 """
 
@@ -12,14 +12,15 @@ import gc
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from codemods.findings import Finding
 from codemods.graph.machine import Machine
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Trace
-from codemods.roots import FUNCTIONS, Definition, Outline, gate, imports, may_act, may_switch, mentions
+from codemods.roots import FUNCTIONS, Definition, Outline, called_as, gate, imports, may_act, may_switch, mentions
 from codemods.rules.base import Observation, Rule
 from codemods.trees import Project
 
@@ -31,10 +32,10 @@ FUNCTION_BUDGET = 250_000
 """Evaluated syntax nodes that one run may take; chosen so that the largest of some hundred research scripts end well
 below."""
 
-FUNCTIONS_BUDGET = 20_000_000
+FUNCTIONS_BUDGET = 12_000_000
 """What all functions together may take that no script reaches: in a library of thousands each gets less."""
 
-LEAST_BUDGET = 15_000
+LEAST_BUDGET = 6_000
 
 PARALLEL_FROM = 24
 """Files from which on a pool of processes pays for its start."""
@@ -48,25 +49,25 @@ class Seen(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """What the rules noted of one run; ``roots`` are the functions that it ran for themselves."""
+    """What the rules noted of one run; ``roots`` are the functions that it ran for themselves, ``leading`` the names of
+    those through which a mistake in it was reached."""
 
     roots: frozenset[Definition]
     observations: list[Observation]
     notes: list[str]
+    leading: frozenset[bytes]
 
 
 @dataclass
 class Record:
     """What one job has shown: ``loaded`` are the files it looked at, ``entered`` the functions it ran, ``called`` those
-    that code of the tree called, ``candidates`` those of its file that are to be run if nothing enters them, ``telling``
-    the names of those of which a rule has something to say."""
+    that code of the tree called, ``candidates`` those of its file that are to be run if nothing enters them."""
 
     noted: list[Noted] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)
     entered: set[Definition] = field(default_factory=set)
     called: set[Definition] = field(default_factory=set)
     candidates: set[Definition] = field(default_factory=set)
-    telling: set[bytes] = field(default_factory=set)
 
 
 class Job(NamedTuple):
@@ -83,15 +84,19 @@ class Job(NamedTuple):
 def observe(
     project: Project,
     rules: list[Rule],
+    decide: Callable[[list[Observation]], list[Finding]],
     *,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Seen:
-    """Simulate what may matter in ``project`` and gather the observations of ``rules``."""
+    """Simulate what may matter in ``project`` and gather the observations of ``rules``.
+
+    ``decide`` makes findings of observations; where there are some, callers are looked for that switch gradients off.
+    """
     direct, importers = _concerned(project, rules)
     programs = sorted(direct + [r for r in importers if may_act(project.raw(r))])
     with _Workers(project, rules, jobs, len(direct) + len(importers)) as workers:
-        total = len(programs) + len(direct) + len(importers)
+        total = len(programs) + len(direct)
         scripts = workers.run([Job(r) for r in programs], progress, 0, total)
         entered = {d for record in scripts for d in record.entered}
         wanted = {r: record.candidates - entered for r, record in zip(programs, scripts, strict=True)}
@@ -99,24 +104,35 @@ def observe(
         alone = workers.run(
             [Job(r, frozenset(found), budget) for r, found in wanted.items() if found], progress, len(programs), total
         )
-        entered |= {d for record in alone for d in record.entered}
-        switching = sorted(r for r in (*direct, *importers) if may_switch(project.raw(r)))
-        names = frozenset(n for record in (*scripts, *alone) for n in record.telling)
+        noted = _settled(workers, scripts, alone, budget)
+        doubtful = {(f.rule, f.path) for f in decide([o for one in noted for o in one.observations])}
+        names = frozenset(name for one in noted if _shows(one, doubtful) for name in one.leading)
         if names:
+            entered |= {d for record in alone for d in record.entered}
             without = _by_file(entered)
+            switching = sorted(r for r in (*direct, *importers) if may_switch(project.raw(r)))
             alone += workers.run(
-                [Job(r, None, budget, names, without.get(r, frozenset())) for r in switching],
-                progress, total - len(switching), total,
-            )  # fmt: skip
-        called = {d for record in alone for d in record.called}
-        kept = [noted for record in alone for noted in record.noted if not noted.roots & called]
-        mixed = [noted.roots - called for record in alone for noted in record.noted if noted.roots & called]
-        again = [Job(min(left)[0], left, budget) for left in mixed if left]
-        kept += [noted for record in workers.run(again, None, total, total) for noted in record.noted]
+                [Job(r, None, budget, names, without.get(r, frozenset())) for r in switching], None, total, total
+            )
+            noted = _settled(workers, scripts, alone, budget)
     if progress is not None:
         progress(total, total)
-    noted = [noted for record in scripts for noted in record.noted] + kept
     return Seen([o for one in noted for o in one.observations], [n for one in noted for n in one.notes])
+
+
+def _settled(workers: _Workers, scripts: list[Record], alone: list[Record], budget: int) -> list[Noted]:
+    """What counts of all runs: a function that was run for itself, and that another one turns out to call, does not."""
+    called = {d for record in alone for d in record.called}
+    noted = [noted for record in alone for noted in record.noted]
+    mixed = [one.roots - called for one in noted if one.roots & called]
+    again = workers.run([Job(min(left)[0], left, budget) for left in mixed if left], None, 0, 0)
+    kept = [one for one in noted if not one.roots & called]
+    return [one for record in (*scripts, *again) for one in record.noted] + kept
+
+
+def _shows(noted: Noted, doubtful: Collection[tuple[str, str]]) -> bool:
+    """Whether a run shows a mistake that counts among the findings: a rule and a path."""
+    return any(o.verdict == "fault" and (o.rule, o.path) in doubtful for o in noted.observations)
 
 
 def _by_file(definitions: Iterable[Definition]) -> dict[str, frozenset[Definition]]:
@@ -249,10 +265,11 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
     if job.names and not mentions(raw, job.names):
         return record
     _tidy(project)
-    file = project.files.file(job.relative)
+    file = project.files.glance(job.relative)
     if file is None:
         return record
-    outline = Outline(file, raw, gate(word for rule in rules for word in rule.gate))
+    concerns = gate(word for rule in rules for word in rule.gate)
+    outline = Outline(file, raw, concerns)
     if job.functions is not None:
         _simulate(project, rules, job, file, outline.nodes(job.functions), record)
     elif job.names:
@@ -261,22 +278,28 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
             _simulate(project, rules, job, file, outline.nodes(wanted), record)
     else:
         record.candidates = outline.candidates()
-        record.telling = outline.telling()
-        if outline.script(lambda found: outline.concerns(project.raw(found)), project.files.tree):
+        if outline.script(lambda found: _outline(project, found, concerns), project.files.tree):
             _simulate(project, rules, job, file, None, record)
     return record
+
+
+def _outline(project: Project, relative: str, concerns: Callable[[bytes], bool]) -> Outline | None:
+    """The outline of a file in which a rule's words stand."""
+    raw = project.raw(relative) if relative in project.paths else b""
+    file = project.files.glance(relative) if concerns(raw) else None
+    return Outline(file, raw, concerns) if file is not None else None
 
 
 def _simulate(
     project: Project, rules: list[Rule], job: Job, file: ParsedFile, wanted: set[ast.AST] | None, record: Record
 ) -> None:
+    project.files.keep(file)
     previous = sys.getrecursionlimit()
     sys.setrecursionlimit(max(previous, 12_000))
     try:
         machine = Machine(project.files, job.budget)
         traces = [machine.run_script(file)] if wanted is None else machine.run_functions(file, wanted)
         record.noted = [_note(trace, rules, file) for trace in traces]
-        record.telling |= {n for trace, noted in zip(traces, record.noted, strict=True) for n in _blamed(trace, noted)}
         record.loaded |= machine.looked_at
         record.entered = {_definition(d, f) for d, f in machine.entered.items()}
         record.called = {_definition(d, f) for d, f in machine.called.items()}
@@ -286,15 +309,20 @@ def _simulate(
 
 def _note(trace: Trace, rules: list[Rule], file: ParsedFile) -> Noted:
     observations = [observation for rule in rules for observation in rule.observe(trace)]
-    return Noted(frozenset(_definition(d, file) for d in trace.roots), observations, trace.notes)
+    roots = frozenset(_definition(d, file) for d in trace.roots)
+    return Noted(roots, observations, trace.notes, _leading(trace, observations))
 
 
-def _blamed(trace: Trace, noted: Noted) -> set[bytes]:
+def _leading(trace: Trace, observations: list[Observation]) -> frozenset[bytes]:
     """The names of the functions that lead to a forward with gradients on, in a run in which a mistake was noted."""
-    if all(o.verdict != "fault" for o in noted.observations):
-        return set()
+    if all(o.verdict != "fault" for o in observations):
+        return frozenset()
     places = [place for forward in trace.forwards if forward.grad is not False for place in forward.place.chain()]
-    return {place.frame.definition.name.encode() for place in places if isinstance(place.frame.definition, FUNCTIONS)}
+    return frozenset(
+        called_as(function.definition.name, function.cls.name if function.cls is not None else None)
+        for function in (place.frame.function for place in places)
+        if function is not None and isinstance(function.definition, FUNCTIONS)
+    )
 
 
 def _definition(node: ast.AST, file: ParsedFile) -> Definition:

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codemods.apply import MAX_ROUNDS, ApplyResult, apply
+from codemods.findings import Finding
 from codemods.options import Options
 from codemods.source.files import SourceFile
 from tests.fakes import REMEDIES, Analyser, edit, source
@@ -124,6 +125,45 @@ def test_a_partner_that_fails_takes_the_other_back(monkeypatch: pytest.MonkeyPat
     result = run(source("a.py", "x = LEFT\n"), source("b.py", "y = RIGHTHAND\nz = WRONG\n"))
     assert rewritten(result) == {"b.py": "y = RIGHTHAND\nz = right\n"}
     assert sorted(f.rule for f in result.failures) == ["left", "righthand"]
+
+
+def test_only_what_is_wanted_is_made() -> None:
+    files = [source("a.py", "x = WRONG\ny = WRONG\nz = WRONG\n")]
+    options = Options()
+    result = apply(
+        files,
+        options=options,
+        dry_run=True,
+        analyse=Analyser(),
+        editor=edit,
+        wanted=lambda findings: all(finding.span.line != 2 for finding in findings),
+    )
+    assert rewritten(result) == {"a.py": "x = right\ny = WRONG\nz = right\n"}
+    assert [(r.finding.rule, r.finding.span.line) for r in result.remaining] == [("wrong", 2)]
+
+
+def test_partners_are_asked_about_together() -> None:
+    files = [source("a.py", "x = LEFT\n"), source("b.py", "y = RIGHTHAND\n")]
+    asked: list[tuple[str, ...]] = []
+
+    def wanted(findings: tuple[Finding, ...]) -> bool:
+        asked.append(tuple(sorted(finding.rule for finding in findings)))
+        return False
+
+    result = apply(files, options=Options(), dry_run=True, analyse=Analyser(), editor=edit, wanted=wanted)
+    assert set(asked) == {("left", "righthand")}
+    assert not result.rewrites
+
+
+def test_what_was_mended_is_told_in_groups_at_its_original_lines() -> None:
+    result = run(source("a.py", "x = LEFT\nq = NEST(WRONG)\n"), source("b.py", "y = RIGHTHAND\n"))
+    groups = {tuple(sorted((f.rule, f.path, f.span.line) for f in group.findings)) for group in result.mended}
+    assert (("left", "a.py", 1), ("righthand", "b.py", 1)) in groups
+    assert {line for group in result.mended for line in group.touched.before()} == {
+        ("a.py", 1),
+        ("a.py", 2),
+        ("b.py", 1),
+    }
 
 
 def test_overlapping_edits_wait_for_the_next_round() -> None:

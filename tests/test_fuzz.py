@@ -75,7 +75,7 @@ def findings_of(targets: Sequence[SourceFile], root: Path) -> list[Finding]:
     for path in relative:
         began = time.process_time()
         record = run_job(project, rules, Job(path, None))
-        observations += record.observations
+        observations += [o for noted in record.noted for o in noted.observations]
         entered |= record.entered
         assert time.process_time() - began < SECONDS, f"{path} as a script"
     for path in relative:
@@ -85,7 +85,8 @@ def findings_of(targets: Sequence[SourceFile], root: Path) -> list[Finding]:
         functions = {(path, n.lineno, n.col_offset) for n in ast.walk(file.tree) if isinstance(n, _FUNCTIONS)}
         if functions - entered:
             began = time.process_time()
-            observations += run_job(project, rules, Job(path, frozenset(functions - entered))).observations
+            record = run_job(project, rules, Job(path, frozenset(functions - entered)))
+            observations += [o for noted in record.noted for o in noted.observations]
             assert time.process_time() - began < SECONDS, f"functions of {path}"
     decision = Decision(project.parsed, Options())
     return [f for rule in rules for f in rule.decide([o for o in observations if o.rule == rule.name], decision)]

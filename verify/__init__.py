@@ -1,4 +1,24 @@
 """The dynamic half: runs original and rewritten code briefly and holds each rewrite to its promise.
 
-Nothing lives here yet; the static half, :mod:`codemods`, never imports it.
+The static half, :mod:`codemods`, never imports it. For people's own tests and notebooks it offers :func:`watch`.
+Importing this package imports nothing: torch comes with the first watch.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from verify.watching import TooFewSteps as TooFewSteps
+    from verify.watching import Watch as Watch
+    from verify.watching import watch as watch
+
+__all__ = ["TooFewSteps", "Watch", "watch"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from verify import watching
+
+        return getattr(watching, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -127,6 +127,85 @@ def settle(
     if "-" in paths and len(paths) > 1:
         raise UserError("- (standard input) cannot be combined with other paths")
     start = stdin_filename if paths[0] == "-" else paths[0]
+    choices = settle_choices(start, config=config, select=select, ignore=ignore, exclude=exclude, **given)
+    stdin = sys.stdin.buffer.read() if paths[0] == "-" else None
+    try:
+        targets = (
+            read_targets(paths, exclude=choices.exclude, exclude_root=choices.exclude_root)
+            if stdin is None
+            else text_target(stdin, stdin_filename)
+        )
+    except MissingPath as error:
+        raise UserError(str(error)) from None
+    chosen = choices.settled
+    return Job(
+        targets=targets,
+        options=choices.options,
+        jobs=choices.jobs,
+        format=chosen["format"],
+        output=Path(chosen["output"]) if chosen.get("output") else None,
+        detail=choices.detail,
+        color=chosen["color"],
+        exit_code=bool(chosen.get("exit_code")),
+        stdin=stdin,
+    )
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What was chosen on the command line and in the configuration file, without any file read for it.
+
+    ``settled`` holds all of it by name; ``exclude_root`` is what the patterns of ``exclude`` are relative to.
+    """
+
+    settled: dict[str, Any]
+    exclude_root: Path | None
+
+    @property
+    def options(self) -> Options:
+        """What rules and edits are told."""
+        chosen = self.settled
+        return Options(
+            select=chosen["select"],
+            ignore=chosen["ignore"],
+            unsafe=bool(chosen.get("unsafe")),
+            hidden_state=chosen["hidden_state"],
+            total_style=chosen["total_style"],
+            no_grad_style=chosen["no_grad_style"],
+            target_torch=chosen["target_torch"],
+            python2=bool(chosen.get("python2")),
+        )
+
+    @property
+    def exclude(self) -> tuple[str, ...]:
+        """What is left out of the tree."""
+        return tuple(self.settled["exclude"])
+
+    @property
+    def jobs(self) -> int | None:
+        """How many worker processes, None for as many as there are cores."""
+        return self.settled.get("jobs") or None
+
+    @property
+    def detail(self) -> Detail:
+        """How much to tell people."""
+        quiet, verbose = self.settled.get("quiet"), self.settled.get("verbose")
+        return Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL
+
+
+def settle_choices(
+    start: str,
+    *,
+    config: Path | None,
+    select: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+    **given: object,
+) -> Choices:
+    """Return what the command line and the configuration file nearest to ``start`` come to.
+
+    What is None or empty was not given. Raises :class:`UserError` for options that make no sense.
+    """
     chosen: dict[str, Any] = {
         "select": _names(select),
         "ignore": _names(ignore),
@@ -156,35 +235,7 @@ def settle(
         raise UserError(f"--target-torch {target}: must be a version of PyTorch, as 0.4 or 1.13.1, or current")
     if chosen.get("python2") and importlib.util.find_spec("fissix") is None:
         raise UserError("--python2 needs fissix: pip install 'torch-codemod[python2]'")
-    stdin = sys.stdin.buffer.read() if paths[0] == "-" else None
-    try:
-        targets = (
-            read_targets(paths, exclude=chosen["exclude"], exclude_root=root.parent if root else None)
-            if stdin is None
-            else text_target(stdin, stdin_filename)
-        )
-    except MissingPath as error:
-        raise UserError(str(error)) from None
-    return Job(
-        targets=targets,
-        options=Options(
-            select=chosen["select"],
-            ignore=chosen["ignore"],
-            unsafe=bool(chosen.get("unsafe")),
-            hidden_state=chosen["hidden_state"],
-            total_style=chosen["total_style"],
-            no_grad_style=chosen["no_grad_style"],
-            target_torch=chosen["target_torch"],
-            python2=bool(chosen.get("python2")),
-        ),
-        jobs=chosen.get("jobs") or None,
-        format=chosen["format"],
-        output=Path(chosen["output"]) if chosen.get("output") else None,
-        detail=Detail.QUIET if chosen.get("quiet") else Detail.VERBOSE if chosen.get("verbose") else Detail.NORMAL,
-        color=chosen["color"],
-        exit_code=bool(chosen.get("exit_code")),
-        stdin=stdin,
-    )
+    return Choices(chosen, root.parent if root else None)
 
 
 def _names(values: Iterable[str] | None) -> tuple[str, ...]:

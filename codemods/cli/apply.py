@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from codemods.cli import _options as o
-from codemods.cli._terminal import FINE, FOUND, TROUBLE, emit
+from codemods.cli._runs import RunOptions, settings_of, teller
+from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit
+
+if TYPE_CHECKING:
+    from codemods.apply import ApplyResult
 
 
 def command(
     paths: o.Paths,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the diff and write nothing.")] = False,
+    verify: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--verify",
+            metavar="COMMAND",
+            help="Run this, such as 'train.py --epochs 1', and make only the rewrites that are kept; repeatable.",
+        ),
+    ] = None,
+    steps: RunOptions.steps = None,
+    batches: RunOptions.batches = None,
+    timeout: RunOptions.timeout = None,
+    device: RunOptions.device = None,
+    python: RunOptions.python = None,
+    stand_in: RunOptions.stand_in = None,
     exit_code: Annotated[
         bool | None, typer.Option("--exit-code", help="With --dry-run: status 1 if there is a diff.")
     ] = None,
@@ -39,10 +60,16 @@ def command(
     """Rewrite files in place, or print the diff.
 
     With - the rewritten text goes to standard output. Exit status: 0, or 2 for bad usage, an error of ours, or a file
-    that could not be written.
+    that could not be written. With --verify it is that of codemod verify: 1 where a promise was broken (what was kept
+    is written), 3 where nothing could be judged.
     """
     from codemods.apply import apply
     from codemods.reports import Report
+
+    runs: dict[str, Any] = {"steps": steps, "batches": batches, "timeout": timeout, "device": device}
+    runs |= {"python": python, "stand_in": stand_in or None}
+    if not verify and any(value is not None for value in runs.values()):
+        raise UserError("--steps, --batches, --timeout, --device, --python and --stand-in need --verify")
 
     job = o.settle(
         paths,
@@ -66,15 +93,21 @@ def command(
         stdin_filename=stdin_filename,
         exit_code=exit_code,
     )
-    with job.progress as progress:
-        result = apply(
-            job.targets.sources,
-            options=job.options,
-            dry_run=dry_run or job.stdin is not None,
-            jobs=job.jobs,
-            skipped=job.targets.skipped,
-            progress=progress,
-        )
+    proven = FINE
+    if verify:
+        if job.stdin is not None:
+            raise UserError("--verify runs a tree of files; it cannot be combined with -")
+        result, proven = _verified(job, verify, runs, dry_run=dry_run)
+    else:
+        with job.progress as progress:
+            result = apply(
+                job.targets.sources,
+                options=job.options,
+                dry_run=dry_run or job.stdin is not None,
+                jobs=job.jobs,
+                skipped=job.targets.skipped,
+                progress=progress,
+            )
     report = Report.of_apply(result)
     if dry_run:
         colour = job.colour()
@@ -84,6 +117,33 @@ def command(
         emit(result.rewrites[0].encoded if result.rewrites else job.stdin, job.output)
     else:
         emit(job.render(report, colour=job.colour()), job.output)
-        return TROUBLE if result.unwritten else FINE
+        return TROUBLE if result.unwritten else proven
     emit(job.render(report, colour=job.colour(to_stderr=True)), None, stream=sys.stderr)
-    return FOUND if job.exit_code and dry_run and result.rewrites else FINE
+    return FOUND if job.exit_code and dry_run and result.rewrites else proven
+
+
+def _verified(job: o.Job, texts: Sequence[str], runs: dict[str, Any], *, dry_run: bool) -> tuple[ApplyResult, int]:
+    from codemods.reports import Detail
+    from verify.applying import apply_verified
+    from verify.errors import VerifyError
+    from verify.reports import render
+    from verify.settings import entry_command
+
+    quiet = job.detail is Detail.QUIET
+    settings = settings_of(**runs)
+    try:
+        result, verification = apply_verified(
+            job.targets.sources,
+            [entry_command(text, settings.python, Path.cwd()) for text in texts],
+            options=job.options,
+            settings=settings,
+            dry_run=dry_run,
+            jobs=job.jobs,
+            tell=teller(quiet),
+        )
+    except VerifyError as error:
+        raise UserError(str(error)) from None
+    if not quiet:
+        colour = job.colour(to_stderr=True)
+        emit(render(verification, "text", colour=colour), None, stream=sys.stderr)
+    return replace(result, skipped=(*job.targets.skipped, *result.skipped)), verification.status

@@ -352,7 +352,7 @@ class Calls(TorchModel):
                 self.raises_here = True
                 return NONE
             self.meet(ends, base)
-            if frame.yields or frame.file.once(_yields, definition):
+            if frame.file.once(_yields, definition) or frame.yields:
                 return self.new_sequence(frame.yields[:8], kind="generator")
             result = values[0]
             for value in values[1:]:

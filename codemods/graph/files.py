@@ -14,6 +14,9 @@ class Files:
     """Parsed files by their path below the tree's root; ``read`` gives the text and syntax tree of one, or
     None if it cannot be read or parsed."""
 
+    room = 5_000_000
+    """How many characters of source may be parsed at a time."""
+
     def __init__(self, tree: Tree, read: Callable[[str], tuple[str, ast.Module] | None]) -> None:
         self.tree = tree
         self.read = read
@@ -24,21 +27,39 @@ class Files:
     def file(self, relative: str) -> ParsedFile | None:
         """The parsed file at ``relative``, None if it does not parse."""
         if relative not in self.parsed:
-            found = self.read(relative)
-            self._characters += len(found[0]) if found is not None else 0
-            self.parsed[relative] = (
-                None
-                if found is None
-                else ParsedFile(self.tree.display.get(relative, relative), PurePosixPath(relative), *found)
-            )
+            file = self.parsed[relative] = self._parse(relative)
+            self._characters += len(file.text) if file is not None else 0
         return self.parsed[relative]
 
-    def trim(self, characters: int = 6_000_000) -> bool:
-        """Forget what is parsed and loaded, if that is more source than ``characters``: memory stays bounded in large
-        trees. Not while a run goes on, which knows functions by their syntax nodes."""
-        if self._characters <= characters:
+    def glance(self, relative: str) -> ParsedFile | None:
+        """The same for a file that may not be asked for again: while there is little room it is not kept."""
+        if relative in self.parsed or self._characters < self.room // 3:
+            return self.file(relative)
+        return self._parse(relative)
+
+    def keep(self, file: ParsedFile) -> None:
+        """Keep a file that was glanced at: who asks for it from now on gets this one."""
+        relative = file.relative.as_posix()
+        if self.parsed.get(relative) is not file:
+            self.parsed[relative] = file
+            self._characters += len(file.text)
+
+    def _parse(self, relative: str) -> ParsedFile | None:
+        found = self.read(relative)
+        if found is None:
+            return None
+        return ParsedFile(self.tree.display.get(relative, relative), PurePosixPath(relative), *found)
+
+    def trim(self) -> bool:
+        """Forget what is parsed and loaded, if there is no room for more: memory stays bounded in large trees. Not
+        while a run goes on, which knows functions by their syntax nodes."""
+        if self._characters <= self.room:
             return False
+        for file in self.parsed.values():
+            if file is not None:
+                file.forget()
         self.parsed = {}
+        self.modules.forget()
         self.modules = Modules()
         self._characters = 0
         return True

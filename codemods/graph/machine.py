@@ -19,7 +19,7 @@ from codemods.graph.arguments import Arguments
 from codemods.graph.core import ITEMS, REST, BudgetEnded
 from codemods.graph.expressions import Expressions
 from codemods.graph.modules import Modules
-from codemods.graph.program import ClassInfo, ParsedFile
+from codemods.graph.program import ClassInfo, ParsedFile, walk
 from codemods.graph.state import Key, State
 from codemods.graph.torch_model import canonical
 from codemods.graph.trace import Accumulation, Frame, Mark, Place, Ran, Trace
@@ -1199,18 +1199,18 @@ def _uncalled_first(file: ParsedFile, methods: list[_Function]) -> list[_Functio
 
 
 def _names(scope: ast.AST) -> frozenset[str]:
-    return frozenset(node.id for node in ast.walk(scope) if isinstance(node, ast.Name))
+    return frozenset(node.id for node in walk(scope) if isinstance(node, ast.Name))
 
 
 def _attributes(scope: ast.AST) -> frozenset[str]:
-    return frozenset(node.attr for node in ast.walk(scope) if isinstance(node, ast.Attribute))
+    return frozenset(node.attr for node in walk(scope) if isinstance(node, ast.Attribute))
 
 
 def _own_modules(scope: ast.AST) -> tuple[tuple[ast.AST, str], ...]:
     """Attributes of ``self`` on which a class calls what only a module has, with the calls."""
     return tuple(
         (node, node.func.value.attr)
-        for node in ast.walk(scope)
+        for node in walk(scope)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("eval", "train", "parameters")
@@ -1233,7 +1233,7 @@ def _factor(term: ast.expr, text: str) -> bool:
 def _module_names(definition: ast.AST) -> set[str]:
     """Arguments on which a function calls what only a module has, ``eval`` or ``train`` without more."""
     found = set()
-    for node in ast.walk(definition):
+    for node in walk(definition):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -1248,7 +1248,7 @@ def _touches_grad_mode(definition: ast.AST) -> bool:
     names = ("no_grad", "set_grad_enabled", "inference_mode", "enable_grad", "requires_grad", "requires_grad_")
     return any(
         (isinstance(node, ast.Attribute) and node.attr in names) or (isinstance(node, ast.Name) and node.id in names)
-        for node in ast.walk(definition)
+        for node in walk(definition)
     )
 
 

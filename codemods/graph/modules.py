@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from codemods.graph.state import Key
-from codemods.graph.values import Node, Shadow, Unknown
+from codemods.graph.values import Class, Node, Shadow, Unknown
 
 
 class Modules:
@@ -36,6 +36,15 @@ class Modules:
         """Remember what a loaded module made, as it is now."""
         self.nodes.update((node, (node.certain, node.scalar, node.shadow)) for node in nodes)
         self.unknowns += [(one, replace(one, members=dict(one.members))) for one in unknowns]
+
+    def forget(self) -> None:
+        """Break the circles in what was loaded, so that it goes without a look for garbage."""
+        for value in self.cells.values():
+            if isinstance(value, Class):
+                value.info.members.clear()
+        self.cells.clear()
+        self.nodes.clear()
+        self.unknowns.clear()
 
     def clean(self) -> None:
         """Take away what the last run wrote on module-level values, or learned of them."""

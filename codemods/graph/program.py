@@ -6,7 +6,7 @@ Nothing is ever imported or run.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -15,6 +15,21 @@ from codemods.findings import Span
 from codemods.graph.values import Value
 
 _Answer = TypeVar("_Answer")
+_Asked = TypeVar("_Asked", bound=ast.AST)
+
+
+def walk(scope: ast.AST) -> Iterator[ast.AST]:
+    """A syntax node and all below it, in no order that means anything; three times as fast as ``ast.walk``."""
+    stack: list[Any] = [scope]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.AST):
+            yield node
+            for value in vars(node).values():
+                if isinstance(value, list):
+                    stack += value
+                elif isinstance(value, ast.AST):
+                    stack.append(value)
 
 
 @dataclass(eq=False)
@@ -25,7 +40,7 @@ class ParsedFile:
     relative: PurePosixPath
     text: str
     tree: ast.Module
-    _answers: dict[tuple[Callable[[ast.AST], Any], ast.AST], Any] = field(default_factory=dict, init=False)
+    _answers: dict[tuple[Callable[..., Any], ast.AST], Any] = field(default_factory=dict, init=False)
     _parents: dict[ast.AST, ast.AST] | None = field(default=None, init=False)
     _lines: list[str] | None = field(default=None, init=False)
 
@@ -41,11 +56,18 @@ class ParsedFile:
             end = len(self._lines[last - 1].encode()[:end].decode(errors="replace"))
         return Span(first, start, last, end)
 
-    def once(self, ask: Callable[[ast.AST], _Answer], node: ast.AST) -> _Answer:
+    def once(self, ask: Callable[[_Asked], _Answer], node: _Asked) -> _Answer:
         """What ``ask`` says of a node of this file; it is asked once."""
         if (ask, node) not in self._answers:
             self._answers[(ask, node)] = ask(node)
         return self._answers[(ask, node)]  # type: ignore[no-any-return]
+
+    def forget(self) -> None:
+        """Take the syntax tree apart, for a file that nobody asks any more: what still points at it keeps little."""
+        # the garbage collector would take several times as long
+        self.tree.body.clear()
+        self._answers.clear()
+        self._parents = self._by_span = None
 
     def find(self, span: Span, *kinds: type[ast.AST]) -> ast.AST | None:
         """The outermost node of one of ``kinds`` that stands exactly at ``span``."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from codemods.findings import Finding, Skipped
 
 if TYPE_CHECKING:
-    from codemods.apply import ApplyResult, Failure
+    from codemods.apply import ApplyResult, Dropped, Failure
     from codemods.check import CheckResult, Reported
 
 
@@ -32,8 +32,8 @@ class Detail(enum.IntEnum):
 class Report:
     """What there is to say after a command, for any format.
 
-    ``findings`` are those that stand; ``fixed``, ``failures``, ``unwritten`` and ``changed`` (paths) are of ``apply``
-    alone.
+    ``findings`` are those that stand; ``fixed``, ``failures``, ``unwritten``, ``dropped`` and ``changed`` (paths) are
+    of ``apply`` alone.
     """
 
     files: int
@@ -46,6 +46,7 @@ class Report:
     changed: tuple[str, ...] = ()
     applied: bool = False
     dry_run: bool = False
+    dropped: tuple[Dropped, ...] = ()
 
     @classmethod
     def of_check(cls, result: CheckResult) -> Report:
@@ -66,6 +67,7 @@ class Report:
             changed=tuple(rewrite.source.path for rewrite in result.rewrites),
             applied=True,
             dry_run=result.dry_run,
+            dropped=result.dropped,
         )
 
     @property

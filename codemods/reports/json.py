@@ -16,7 +16,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the report as JSON; ``detail`` and ``colour`` change nothing."""
     content: dict[str, Any] = {
         "version": VERSION,
-        "findings": [_finding(reported.finding, reported.fixable) for reported in report.findings],
+        "findings": [finding_object(reported.finding, reported.fixable) for reported in report.findings],
         "skipped": _places(report.skipped),
         "summary": {
             "files": report.files,
@@ -28,10 +28,11 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
         "notes": list(report.notes),
     }
     if report.applied:
-        content["fixed"] = [_finding(finding, True) for finding in report.fixed]
+        content["fixed"] = [finding_object(finding, True) for finding in report.fixed]
         content["changed"] = list(report.changed)
         content["failures"] = [failure._asdict() for failure in report.failures]
         content["unwritten"] = _places(report.unwritten)
+        content["dropped"] = [dropped._asdict() for dropped in report.dropped]
         content["summary"] |= {
             "fixed": len(report.fixed),
             "fixed_by_rule": report.fixed_by_rule,
@@ -42,7 +43,8 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def _finding(finding: Finding, fixable: bool) -> dict[str, Any]:
+def finding_object(finding: Finding, fixable: bool) -> dict[str, Any]:
+    """Return a finding as every JSON of ours shows it; ``fixable``: whether ``apply`` would change it."""
     line, column, end_line, end_column = finding.span
     return {
         "rule": finding.rule,

@@ -42,6 +42,9 @@ def _lines(report: Report, detail: Detail, paint: _Paint) -> Iterator[str]:
     for failure in report.failures:
         place = f"{failure.path}:{failure.line}"
         yield paint(_RED, f"{place}: {failure.rule}: our edit was taken back: {failure.reason}")
+    for dropped in report.dropped:
+        place = f"{dropped.path}:{dropped.line}"
+        yield paint(_YELLOW, f"{place}: {dropped.rule}: not made, {dropped.verdict}: {dropped.why}")
     for entry in report.unwritten:
         yield paint(_RED, f"{_place(entry)}: not saved: {entry.reason}")
     if detail >= Detail.VERBOSE:
@@ -89,6 +92,8 @@ def _summary(report: Report) -> Iterator[str]:
         parts.append(f"{len(report.skipped)} skipped")
     if report.failures:
         parts.append(f"{_count(len(report.failures), 'edit')} taken back")
+    if report.dropped:
+        parts.append(f"{len(report.dropped)} not made")
     if report.unwritten:
         parts.append(f"{len(report.unwritten)} not saved")
     yield ", ".join(parts)

@@ -8,7 +8,7 @@ from typing import Any
 
 from codemods.edits.model import Edit, InsertStatements, ReplaceExpression
 from codemods.findings import Finding, Promise, Span, TrailStep
-from codemods.graph.program import ClassInfo, ParsedFile
+from codemods.graph.program import ClassInfo, ParsedFile, walk
 from codemods.graph.trace import Frame, Trace
 from codemods.graph.values import Function, Instance
 from codemods.rules._carried import SURPLUS, Carry, Ledger, by_statement, flags, paired, trail
@@ -457,7 +457,7 @@ def repackaging_helpers(file: ParsedFile, function: ast.FunctionDef | ast.AsyncF
 
 def _helper(rule: Rule, file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Observation]:
     """``if type(h) == Variable: return Variable(h.data)`` in a function that calls itself on the parts of ``h``."""
-    if not any(isinstance(n, ast.Call) and _called(n) == function.name for n in ast.walk(function)):
+    if not any(isinstance(n, ast.Call) and _called(n) == function.name for n in walk(function)):
         return
     for node in ast.walk(function):
         if not isinstance(node, ast.If) or len(node.body) != 1 or not isinstance(node.body[0], ast.Return):

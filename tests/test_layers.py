@@ -1,0 +1,57 @@
+"""Who may import what: the rules of the house that nothing else would notice being broken."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+STATIC = sorted((ROOT / "codemods").rglob("*.py"))
+PROBE = sorted((ROOT / "verify" / "probe").rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The top-level names of all that ``path`` imports, at its top or inside functions; relative imports left out."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize("path", STATIC, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_static_half_never_imports_torch(path: Path) -> None:
+    assert not {"torch", "numpy", "matplotlib"} & set(imported(path))
+
+
+@pytest.mark.parametrize("path", STATIC, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_commands_know_the_dynamic_half(path: Path) -> None:
+    if path.parent.name != "cli" and path.name != "pytest_plugin.py":
+        assert "verify" not in set(imported(path))
+
+
+@pytest.mark.parametrize("path", PROBE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_probe_needs_torch_and_the_standard_library_only(path: Path) -> None:
+    others = {name for name in imported(path) if name not in sys.stdlib_module_names}
+    # The last three only where the script has them already, or a declared file asks for their format.
+    assert others <= {"torch", "numpy", "torchvision", "PIL", "_codemod_probe"}
+
+
+@pytest.mark.parametrize("path", PROBE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_probe_is_python_3_8(path: Path) -> None:
+    ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
+
+
+def test_checking_a_file_loads_neither_torch_nor_the_dynamic_half(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\nloss.backward(retain_graph=True)\n")
+    program = (
+        "import sys\nfrom codemods.cli import main\nmain(['check', 'train.py'])\n"
+        "print(sorted({'torch', 'verify', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

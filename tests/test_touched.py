@@ -1,0 +1,90 @@
+"""Which lines run only if a rewrite matters."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from codemods.edits import apply_edits
+from codemods.edits.model import AddDecorator, DropArgument, Edit, InsertStatements, MoveStatement, WrapBlock
+from codemods.findings import Span
+from codemods.touched import Touched, touched_by
+
+TEXT = dedent(
+    '''\
+    import torch
+
+    def evaluate(net, x):
+        """Report."""
+        y = net(x)
+        return y
+
+    for x in data:
+        h = net(x)
+        loss = h.sum()
+        loss.backward(
+            retain_graph=True)
+        step()
+    print(evaluate(net, x))
+    '''
+)
+DEF = Span(3, 0, 6, 12)
+BACKWARD = Span(11, 4, 12, 26)
+PRINT = Span(14, 0, 14, 23)
+LOOP = Span(8, 0, 13, 10)
+STORE = Span(9, 4, 9, 14)
+
+
+def lines(edit: Edit) -> tuple[set[int], set[int]]:
+    """The lines to watch before and after ``edit``."""
+    touched = touched_by({"t.py": [edit]}, {"t.py": TEXT})
+    new = apply_edits(TEXT, [edit])
+    after = touched.after({"t.py": TEXT}, {"t.py": new})
+    return {line for _, line in touched.before()}, {line for _, line in after}
+
+
+def test_a_changed_statement_is_its_lines() -> None:
+    before, after = lines(DropArgument(BACKWARD, "retain_graph"))
+    assert before == {11, 12}
+    assert after == {11}
+
+
+def test_a_decorator_counts_by_the_body_not_by_the_definition() -> None:
+    before, after = lines(AddDecorator(DEF, "torch.no_grad()"))
+    assert before == {5, 6}
+    assert after == {6, 7}
+
+
+def test_a_wrapped_block_is_what_it_wraps() -> None:
+    before, after = lines(WrapBlock(PRINT, PRINT, "with torch.no_grad():"))
+    assert before == {14}
+    assert 15 in after
+
+
+def test_what_is_inserted_after_a_loop_runs_only_after_it() -> None:
+    before, after = lines(InsertStatements(LOOP, "after", "done()"))
+    assert before == {13, 14}
+    assert after == {14}
+
+
+def test_what_is_inserted_before_a_statement_runs_with_it() -> None:
+    before, after = lines(InsertStatements(STORE, "before", "h = None"))
+    assert before == {9}
+    assert after == {10} or after == {9, 10}
+
+
+def test_what_is_put_first_in_a_function_is_its_body() -> None:
+    before, after = lines(InsertStatements(DEF, "first-in", "x = x + 1"))
+    assert before == {5, 6}
+    assert {6, 7} <= after
+    assert 3 not in after
+
+
+def test_a_moved_statement() -> None:
+    before, after = lines(MoveStatement(STORE, PRINT, "before"))
+    assert before == {9, 14}
+    assert 14 in after
+
+
+def test_a_file_without_change_is_watched_as_it_is() -> None:
+    touched = Touched(frozenset({("a.py", 3)}), frozenset({("a.py", 5)}))
+    assert touched.after({}, {}) == {("a.py", 3), ("a.py", 5)}

@@ -1,0 +1,311 @@
+"""The parts of the probe by themselves: values, steps, seeds, errors, records, guards."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import verify.probe  # noqa: E402
+from verify.probe import errors, hooks  # noqa: E402
+from verify.probe.guard import Clock, Part  # noqa: E402
+from verify.probe.memory import Memory  # noqa: E402
+from verify.probe.output import Recorder  # noqa: E402
+from verify.probe.params import SAMPLE, Parameters  # noqa: E402
+from verify.probe.seeds import Seeds  # noqa: E402
+from verify.probe.sites import Tree  # noqa: E402
+from verify.probe.steps import Calls, Steps  # noqa: E402
+from verify.probe.tensors import generators, loss  # noqa: E402
+
+HERE = Tree(str(Path(__file__).resolve().parent))
+
+
+@pytest.mark.parametrize("path", sorted(Path(verify.probe.__file__).parent.rglob("*.py")), ids=lambda path: path.stem)
+def test_the_oldest_python_reads_it(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
+    for node in ast.walk(tree):
+        # Nothing outside the standard library, torch and the probe itself may be needed to import it.
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            assert (node.module or "").split(".")[0] not in ("verify", "codemods", "tests")
+
+
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64, torch.int8]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_bit_changes_the_digest(dtype: Any) -> None:
+    first, second = torch.ones(5, 7, dtype=dtype), torch.zeros(3, dtype=dtype)
+    before = Parameters().read([first, second])
+    assert before["count"] == 38
+    assert [float.fromhex(value) for value in before["sample"]] == [1.0] * 35 + [0.0] * 3
+    size = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[
+        first.element_size() // (1 + dtype.is_complex)
+    ]
+    for bit in (0, 3, 8 * torch.zeros(0, dtype=size).element_size() - 1):
+        changed = first.clone()
+        bits = (torch.view_as_real(changed) if dtype.is_complex else changed).view(size).view(-1)
+        bits[17] ^= -(2**bit) if bit == 8 * bits.element_size() - 1 else 2**bit
+        assert Parameters().read([changed, second])["digest"] != before["digest"]
+    assert Parameters().read([first.clone(), second.clone()]) == before
+
+
+def test_views_and_negative_zero_and_nan() -> None:
+    grid = torch.arange(6.0).reshape(2, 3)
+    assert Parameters().read([grid.t()])["digest"] == Parameters().read([grid.t().contiguous()])["digest"]
+    assert Parameters().read([torch.tensor([0.0])])["digest"] != Parameters().read([torch.tensor([-0.0])])["digest"]
+    assert Parameters().read([torch.tensor([float("nan"), float("-inf")])])["sample"] == ["nan", "-inf"]
+    assert Parameters().read([]) == {"digest": Parameters().read([])["digest"], "count": 0, "sample": []}
+
+
+def test_samples_are_spread_evenly_over_all_parameters() -> None:
+    sizes = [10 * SAMPLE, 1, 30 * SAMPLE - 1]
+    whole = torch.arange(40 * SAMPLE, dtype=torch.float64)
+    sample = Parameters().read(list(whole.split(sizes)))["sample"]
+    assert [float.fromhex(value) for value in sample] == [40.0 * k for k in range(SAMPLE)]
+
+
+def test_the_digest_of_a_card_sees_single_bits_too() -> None:
+    # The sum that is computed on cards, here on the CPU: position and chunk matter, and every bit does.
+    fold = Parameters()._fold
+    values = torch.linspace(0, 1, 3 * 2**18 + 5)
+    before = fold(values).item()
+    assert fold(values.clone()).item() == before
+    for place in (0, 1, 2**18, len(values) - 1):
+        for bit in (0, 31):
+            changed = values.clone()
+            changed.view(torch.int32)[place] ^= 1 if bit == 0 else -(2**31)
+            assert fold(changed).item() != before
+    swapped = values.clone()
+    swapped[[5, 2**18 + 5]] = values[[2**18 + 5, 5]]
+    assert fold(swapped).item() != before
+
+
+def test_reading_does_not_disturb() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    before = generators()
+    Parameters().read([weight])
+    entry = loss((weight * 2).sum())
+    assert entry["value"] == (6.0).hex()
+    assert entry["numel"] == 1
+    assert loss(weight)["value"] is None
+    assert loss(torch.ones(1, device="meta")) == {"value": None, "digest": "", "numel": 1}
+    assert torch.is_grad_enabled()
+    assert weight.grad_fn is None
+    assert generators() == before
+    torch.rand(1)
+    assert generators() != before
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc tells")
+def test_bytes_of_the_heap() -> None:
+    memory = Memory()
+    before, _ = memory.look()
+    kept = torch.ones(4_000_000)
+    during, peak = memory.look()
+    assert during - before >= 16_000_000
+    del kept
+    after, still = memory.look()
+    assert after < during
+    assert still == peak
+    memory.reset()
+    assert memory.look()[1] < peak
+
+
+def test_when_enough_steps_were_made() -> None:
+    seen: list[tuple[int, int]] = []
+    steps = Steps(lambda optimizer, index, call, frame: seen.append((index, call)))
+    weight = torch.nn.Parameter(torch.ones(1))
+    weight.grad = torch.ones(1)
+    first, second = torch.optim.SGD([weight], lr=0.1), torch.optim.Adam([weight])
+    steps.install()
+    try:
+        assert not steps.enough(1)
+        for _ in range(3):
+            first.step()
+        assert steps.enough(3)
+        second.step()
+        assert not steps.enough(3)
+        del second
+        assert steps.enough(3)
+    finally:
+        steps.remove()
+    first.step()
+    assert seen == [(0, 1), (0, 2), (0, 3), (1, 1)]
+    assert steps.total == 4
+
+
+def test_without_steps_backwards_are_counted_by_line() -> None:
+    calls = Calls()
+    here, there = ("train.py", 1), ("train.py", 2)
+    counted = [(calls.count(here), calls.enough(here, False, 3, False)) for _ in range(3)]
+    assert counted == [(1, False), (2, False), (3, True)]
+    assert calls.count(there) == 1
+    assert not calls.enough(there, False, 3, False)
+    for _ in range(5):
+        calls.count(there)
+    assert not calls.enough(there, True, 3, False)
+    assert not calls.enough(there, False, 3, True)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+    assert not calls.enough(there, False, 3, False)
+    del optimizer
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "missing"),
+    [
+        (RuntimeError("Trying to backward through the graph a second time (or ...)"), "freed", None),
+        (RuntimeError("one of the variables ... has been modified by an inplace operation: [...]"), "inplace", None),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), "memory", None),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), "memory", None),
+        (MemoryError(), "memory", None),
+        (ModuleNotFoundError("No module named 'apex'", name="apex"), "missing", "apex"),
+        (FileNotFoundError(2, "No such file", "data/a.csv"), "missing", "data/a.csv"),
+        (FileNotFoundError(2, "No such file", b"data/b.csv"), "missing", "data/b.csv"),
+        (RuntimeError("Dataset not found or corrupted. You can use download=True"), "missing", None),
+        (ValueError("a second time out of memory"), "other", None),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), "other", None),
+        (ImportError("cannot import name 'x'"), "other", None),
+        (PermissionError(13, "Permission denied", "x"), "other", None),
+    ],
+)
+def test_kinds_of_errors(error: Exception, kind: str, missing: str | None) -> None:
+    assert errors.trouble(error) == {"type": type(error).__name__, "message": str(error), "kind": kind}
+    assert errors.missing(error) == missing
+    wrapped = TypeError("wrapped")
+    wrapped.__cause__ = error
+    assert errors.kind(wrapped) == kind
+
+
+def test_tracebacks_keep_the_users_frames() -> None:
+    try:
+        torch.nn.Sequential(torch.nn.Linear(2, 2))(torch.ones(1, 3))
+    except RuntimeError as error:
+        event = errors.uncaught(error, error.__traceback__, HERE)
+    assert event["site"][0] == "test_parts.py"
+    assert event["traceback"].startswith("Traceback (most recent call last):\n")
+    assert event["traceback"].rstrip().endswith(event["message"])
+    assert "in linear" in event["traceback"] or "in forward" in event["traceback"]
+
+
+def test_a_process_nobody_named_is_silent_until_it_trains(tmp_path: Path) -> None:
+    recorder = Recorder(str(tmp_path), False, "child", dict)
+    recorder.write({"event": "seed", "generator": "torch", "value": 1})
+    recorder.write({"event": "end", "reason": "completed"})
+    assert list(tmp_path.iterdir()) == []
+    recorder.write({"event": "backward"})
+    (file,) = tmp_path.iterdir()
+    assert file.name == f"child-{os.getpid()}.jsonl"
+    assert [json.loads(line)["event"] for line in file.read_text().splitlines()] == ["start", "seed", "end", "backward"]
+
+
+def test_a_named_process_writes_at_once(tmp_path: Path) -> None:
+    recorder = Recorder(str(tmp_path), True, "main", lambda: {"device": "cpu"})
+    recorder.write({"event": "note", "text": "lone surrogate \udc80"})
+    (file,) = tmp_path.iterdir()
+    assert [json.loads(line)["event"] for line in file.read_text().splitlines()] == ["start", "note"]
+
+
+def test_errors_inside_switch_a_part_off() -> None:
+    events: list[dict[str, Any]] = []
+    part = Part("the weather", events.append, Clock())
+    with part:
+        pass
+    assert part.on
+    with part:
+        raise KeyError("rain")
+    assert not part.on
+    assert events == [{"event": "note", "text": "The probe could not go on watching the weather: KeyError: 'rain'"}]
+
+
+def test_interrupts_pass() -> None:
+    part = Part("the weather", print, Clock())
+    with pytest.raises(KeyboardInterrupt), part:
+        raise KeyboardInterrupt
+    assert part.on
+
+
+def test_what_a_signal_handler_raises_passes() -> None:
+    def late(number: int, frame: object) -> None:
+        raise TimeoutError("the script's own")
+
+    part = Part("the weather", print, Clock())
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        with pytest.raises(TimeoutError), part:
+            signal.raise_signal(signal.SIGALRM)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert part.on
+
+
+def seeds(replay: list[list[Any]] | None, events: list[dict[str, Any]], seed: int | None = 3) -> Seeds:
+    return Seeds(seed, replay, HERE, events.append)
+
+
+def test_seeds_are_written_down_and_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("seed",):
+        monkeypatch.setattr(random, name, getattr(random, name))
+    events: list[dict[str, Any]] = []
+    original = random.seed
+    first = seeds(None, events)
+    first._python()
+    random.seed(1_700_000_000.25)
+    random.seed()
+    random.seed(None)
+    random.seed(b"bytes")
+    drawn = [event["value"] for event in events]
+    assert drawn[0] == 1_700_000_000.25
+    assert len(set(drawn)) == 3
+    monkeypatch.setattr(random, "seed", original)
+    replayed: list[dict[str, Any]] = []
+    seeds([["torch", 5], *[["random", value] for value in drawn]], replayed)._python()
+    random.seed(1_800_000_000.75)
+    at_replay = random.random()
+    random.seed()
+    random.seed(12)
+    assert [event["value"] for event in replayed] == drawn
+    # Used up: from here the script's own values count again.
+    random.seed(12)
+    monkeypatch.setattr(random, "seed", original)
+    random.seed(12)
+    own = random.random()
+    random.seed(1_700_000_000.25)
+    assert random.random() == at_replay != own
+
+
+def test_seeds_of_libraries_are_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random, "seed", random.seed)
+    events: list[dict[str, Any]] = []
+    elsewhere = Seeds(3, None, Tree("/nowhere"), events.append)
+    elsewhere._python()
+    random.seed(5)
+    assert events == []
+
+
+def test_callbacks_after_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "first_seen_module.py").write_text("VALUE = 1\n")
+    (tmp_path / "broken_seen_module.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    told: list[Any] = []
+    monkeypatch.setattr(hooks, "_REPORTS", [told.append])
+    hooks.when_imported("sys", lambda: told.append("at once"))
+    hooks.when_imported("first_seen_module", lambda: told.append(sys.modules["first_seen_module"].VALUE))
+    hooks.when_imported("broken_seen_module", lambda: told.append(1 / 0))
+    assert told == ["at once"]
+    import broken_seen_module  # type: ignore[import-not-found]
+    import first_seen_module  # type: ignore[import-not-found]
+
+    assert told[:1] + told[2:] == ["at once", 1]
+    assert isinstance(told[1], ZeroDivisionError)
+    assert "exec_module" not in vars(first_seen_module.__loader__)
+    assert broken_seen_module.VALUE == 1
+    assert not any(type(finder) is hooks._Finder for finder in sys.meta_path)

@@ -1,0 +1,5 @@
+"""Data that is not there."""
+
+import torch
+
+torch.load("data/train.pt")

@@ -1,0 +1,47 @@
+"""``apply --verify``: write only what was run and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from codemods.apply import ApplyResult, Dropped, apply
+from codemods.findings import Finding
+from codemods.options import Options
+from codemods.source.files import SourceFile
+from verify.results import Verdict, Verification
+from verify.settings import Command, Settings
+from verify.verification import Telling, verify
+
+
+def apply_verified(
+    targets: Sequence[SourceFile],
+    commands: Sequence[Command],
+    *,
+    options: Options,
+    settings: Settings,
+    tree: Path | None = None,
+    dry_run: bool = False,
+    jobs: int | None = None,
+    tell: Telling = lambda _: None,
+) -> tuple[ApplyResult, Verification]:
+    """Verify the rewrites of ``targets`` by ``commands`` and make those that were kept, unless ``dry_run``.
+
+    The result names the others as ``dropped``, each with its verdict. Where nothing could be judged, nothing is
+    written. Raises :class:`verify.errors.VerifyError` for what the user has to put right.
+    """
+    verified = verify(commands, options=options, settings=settings, tree=tree, targets=targets, jobs=jobs, tell=tell)
+    kept = frozenset(key for group in verified.kept() for key in group)
+
+    def wanted(findings: tuple[Finding, ...]) -> bool:
+        return all(finding.key in kept for finding in findings)
+
+    result = apply(targets, options=options, dry_run=dry_run, jobs=jobs, wanted=wanted)
+    dropped = tuple(
+        Dropped(finding.rule, finding.path, finding.span.line, rewrite.verdict.value, rewrite.why)
+        for rewrite in verified.verification.rewrites
+        if rewrite.verdict is not Verdict.KEPT
+        for finding in rewrite.findings
+    )
+    return replace(result, dropped=dropped), verified.verification

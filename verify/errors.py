@@ -1,0 +1,7 @@
+"""What can go wrong with a verification before anything was run; each text is the one sentence that says what."""
+
+from __future__ import annotations
+
+
+class VerifyError(Exception):
+    """Something the user has to put right: a script that does not exist, an option that makes no sense."""

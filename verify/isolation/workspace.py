@@ -1,0 +1,299 @@
+"""The place where a program sees the user's tree, for as many runs as one likes."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import json
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from verify.isolation.execution import Ending, Execution, Limits
+from verify.isolation.folders import TemporaryFolder, make_folders
+from verify.isolation.launcher import landlock
+from verify.isolation.process import Launched, LauncherFailed
+
+Mode = Literal["auto", "overlay", "copy"]
+
+_TRIAL_SECONDS = 30.0
+# Where the tree is seen there, the path must be known before and the same in every run.
+_ONLY_RUN = "run"
+
+
+class Unavailable(Exception):
+    """This machine does not offer the kind of isolation that was asked for; the text says why."""
+
+
+class Workspace:
+    """A view of the tree ``root`` for programs. Use it as a context manager, or call ``close``.
+
+    Programs see it at its real path where the system has mount namespaces, else as a copy elsewhere (the property
+    ``root``). ``sandbox`` says to people how programs are isolated. Several threads may execute in it at once, but
+    where the tree is seen elsewhere they take turns.
+    """
+
+    def __init__(self, root: Path, *, mode: Mode = "auto") -> None:
+        """Raises NotADirectoryError for ``root`` that is no folder, Unavailable for a ``mode`` that cannot be had."""
+        self.original = Path(os.path.realpath(root))
+        if not self.original.is_dir():
+            raise NotADirectoryError(str(root))
+        if sys.platform == "win32":
+            raise Unavailable("programs can be isolated on Linux and macOS only; use WSL")
+        self._runs = itertools.count(1)
+        self._turn = threading.Lock()
+        self._folders: list[TemporaryFolder] = []
+        self.mode: Mode = "copy"
+        self.sandbox = ""
+        self.notes: tuple[str, ...] = ()
+        self._means = {"namespaces": False, "own_processes": False, "landlock": False}
+        try:
+            self._folders = make_folders()
+            self._choose(mode)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def root(self) -> Path:
+        """The path at which programs see the tree."""
+        return self._elsewhere if self._moved else self.original
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove whatever is still there of it."""
+        for folder in self._folders:
+            folder.remove()
+        self._folders = []
+
+    def seen(self, path: str | os.PathLike[str]) -> Path:
+        """The path at which programs see ``path``: in the copy for what is in the tree, else unchanged."""
+        real = Path(os.path.realpath(path))
+        if self._moved and real.is_relative_to(self.original):
+            return self._elsewhere / real.relative_to(self.original)
+        return Path(path)
+
+    def execute(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        changed: Mapping[str, bytes],
+        environment: Mapping[str, str],
+        shared: Path,
+        limits: Limits,
+    ) -> Execution:
+        """Execute ``command`` in the folder ``cwd`` of the tree, and wait for its end.
+
+        ``changed`` maps paths relative to the tree to the contents that the program sees there; every execution starts
+        from the tree as it is now. ``shared`` is the one folder where what it writes stays. Paths of the tree in
+        PYTHONPATH are those of the copy where there is one; ``command`` is taken as it is, see ``seen``. The program
+        has no terminal, an empty standard input and a session of its own.
+
+        Returns NOT_STARTED where the command cannot be executed or the tree cannot be shown. KeyboardInterrupt ends
+        the program too.
+        """
+        for relative in changed:
+            if os.path.isabs(relative) or ".." in Path(relative).parts:
+                raise ValueError(f"not a path inside the tree: {relative}")
+        run = f"run-{next(self._runs)}"
+        with contextlib.ExitStack() as turn:
+            if self._moved:
+                run = _ONLY_RUN
+                turn.enter_context(self._turn)
+            return self._execute(run, command, cwd, changed, environment, shared, limits)
+
+    def _execute(
+        self,
+        run: str,
+        command: Sequence[str],
+        cwd: Path,
+        changed: Mapping[str, bytes],
+        environment: Mapping[str, str],
+        shared: Path,
+        limits: Limits,
+    ) -> Execution:
+        folder = self.seen(os.path.realpath(cwd))
+        answer = self._launch(
+            run,
+            command=list(command),
+            folder=str(folder),
+            environment=self._environment(run, environment, folder, limits),
+            changed={path: base64.b64encode(data).decode() for path, data in changed.items()},
+            shared=os.path.realpath(shared),
+            wanted=self._wanted(environment, folder),
+            limits=limits,
+            **self._means,
+        )
+        return Execution(
+            Ending[answer["ending"]],
+            answer["status"],
+            answer["seconds"],
+            answer["peak"],
+            answer["output"],
+            _describe(self.mode, answer["got"], network=limits.network),
+            (*self.notes, *answer["notes"]),
+        )
+
+    @property
+    def _moved(self) -> bool:
+        """Whether programs see the tree at another path than its own."""
+        return self.mode == "copy" and not self._means["namespaces"]
+
+    @property
+    def _elsewhere(self) -> Path:
+        return self._target(_ONLY_RUN)
+
+    def _target(self, run: str) -> Path:
+        # The last part is the tree's own name: programs print it, and packages are named after it.
+        return self._folders[0].path / run / "tree" / (self.original.name or "root")
+
+    def _environment(self, run: str, given: Mapping[str, str], folder: Path, limits: Limits) -> dict[str, str]:
+        environment = {**given, "PWD": str(folder)}
+        if self.mode == "copy":
+            private = self._folders[0].path / run
+            if home := given.get("HOME"):
+                # What was installed for this user alone must still be found.
+                environment.setdefault("PYTHONUSERBASE", str(Path(home, ".local")))
+            environment |= {"HOME": str(private / "home")}
+            environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(private / "tmp"))
+            if path := given.get("PYTHONPATH"):
+                environment["PYTHONPATH"] = os.pathsep.join(str(self.seen(part)) for part in path.split(os.pathsep))
+        if not limits.network and self._means["namespaces"]:
+            # The host's name leads to an interface that is not there any more.
+            for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"):
+                environment[name] = "lo"
+        return environment
+
+    def _wanted(self, environment: Mapping[str, str], folder: Path) -> list[str]:
+        """Places that scripts write to, whether or not they are found by looking for what this user can write."""
+        named = [environment.get(name) for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME")]
+        places = [str(folder), "/tmp", "/var/tmp", *(name for name in named if name)]
+        real = dict.fromkeys(os.path.realpath(place) for place in places)
+        return [place for place in real if os.path.isdir(place) and os.access(place, os.W_OK)]
+
+    def _choose(self, mode: Mode) -> None:
+        """Try, without a program, what this machine allows."""
+        reasons: list[str] = []
+        if mode != "copy":
+            self.mode = "overlay"
+            if self._try(reasons):
+                return
+            if mode == "overlay":
+                raise Unavailable(f"no overlay can be had here: {'; '.join(reasons)}")
+        self.mode = "copy"
+        if reasons:
+            self.notes = (f"the tree was copied, because no overlay can be had here ({reasons[0]})",)
+        if not self._try(reasons):
+            self._means = {"namespaces": False, "own_processes": False, "landlock": landlock.version() > 0}
+            self.sandbox = _describe("copy", {**self._got(), **self._means}, network=False)
+
+    def _got(self) -> dict[str, bool]:
+        return dict.fromkeys(("user", "mount", "network", "ipc", "processes"), False)
+
+    def _try(self, reasons: list[str]) -> bool:
+        if sys.platform != "linux":
+            reasons.append("this system has no namespaces")
+            return False
+        for own_processes in (True, False):
+            means = {"namespaces": True, "own_processes": own_processes, "landlock": False}
+            limits = Limits(_TRIAL_SECONDS)
+            answer = self._launch(
+                "trial",
+                command=[],
+                folder="/",
+                environment={},
+                changed={},
+                shared="",
+                wanted=self._wanted(os.environ, self.original),
+                limits=limits,
+                **means,
+            )
+            if answer["ending"] == "EXITED":
+                self._means = means
+                self.sandbox = _describe(self.mode, answer["got"], network=False)
+                return True
+            reasons += answer["notes"]
+        return False
+
+    def _launch(self, run: str, *, limits: Limits, **fields: Any) -> dict[str, Any]:
+        request = {
+            **fields,
+            "root": str(self.original),
+            "target": str(self._target(run)) if self.mode == "copy" else "",
+            "folders": [str(folder.path) for folder in self._folders[: 1 if self.mode == "copy" else None]],
+            "run": run,
+            "network": limits.network,
+            "limits": {
+                "seconds": limits.seconds,
+                "memory": limits.memory_bytes,
+                "disk": limits.disk,
+                "processes": limits.processes,
+            },
+        }
+        try:
+            with Launched([folder.lock for folder in self._folders]) as launched:
+                answer: dict[str, Any] = json.loads(launched.ask(json.dumps(request), limits.seconds))
+        except LauncherFailed as error:
+            return {
+                "ending": "NOT_STARTED",
+                "status": None,
+                "seconds": 0.0,
+                "peak": 0,
+                "output": "",
+                "notes": [str(error)],
+                "got": self._got(),
+            }
+        return answer
+
+
+def _describe(mode: str, got: Mapping[str, bool], *, network: bool) -> str:
+    """One sentence for people on how a program was isolated."""
+    if mode == "overlay":
+        what = "overlays at the real paths in a mount namespace"
+    elif got.get("mount") or got.get("namespaces"):
+        what = "a copy of the tree at its real path, all other files read-only (mount namespace)"
+    elif got.get("landlock"):
+        what = "a copy of the tree in a temporary folder, no writing elsewhere (Landlock)"
+    else:
+        what = "a copy of the tree in a temporary folder; nothing guards files outside it that the program names itself"
+    kept = "with network" if network else "the network could not be cut off"
+    reach = "no network" if got.get("network") else kept
+    return f"{what}, {reach}"
+
+
+def execute(
+    command: Sequence[str],
+    *,
+    root: Path,
+    cwd: Path,
+    changed: Mapping[str, bytes],
+    environment: Mapping[str, str],
+    shared: Path,
+    limits: Limits,
+    mode: Mode = "auto",
+) -> Execution:
+    """Execute ``command`` once in a workspace of its own; see :meth:`Workspace.execute`.
+
+    A ``mode`` that cannot be had ends NOT_STARTED. A ``command`` that names files of the tree by absolute path needs to
+    know where the tree is seen: keep a :class:`Workspace` then, and ask it.
+    """
+    try:
+        with Workspace(root, mode=mode) as workspace:
+            return workspace.execute(
+                command, cwd=cwd, changed=changed, environment=environment, shared=shared, limits=limits
+            )
+    except Unavailable as error:
+        return Execution(Ending.NOT_STARTED, notes=(str(error),))

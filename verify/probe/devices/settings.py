@@ -1,0 +1,54 @@
+"""Settings of torch that make two runs comparable, and a ceiling for CUDA memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..guard import Write
+
+
+def deterministic(write: Write) -> None:
+    """Let torch choose deterministic kernels, warning where there is none (CUBLAS_WORKSPACE_CONFIG is the runner's).
+
+    Memory that ``torch.empty`` returns is not filled with NaN, as torch then would by default: a script would compute
+    something else than it does outside. ``torch.backends.cudnn.benchmark`` is held at False, whatever the script sets:
+    which kernel a benchmark picks differs from run to run; the first attempt is written as a ``note``.
+    """
+    import torch
+
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    if hasattr(torch.utils, "deterministic"):
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.backends.cudnn.benchmark = False
+    _hold_benchmark(type(torch.backends.cudnn), write)
+
+
+def _hold_benchmark(cudnn: Any, write: Write) -> None:
+    import torch
+    from torch.backends import ContextProp
+
+    noted: list[bool] = []
+
+    def ignore(value: Any) -> None:
+        if value and not noted:
+            noted.append(True)
+            write(
+                {"event": "note", "text": "torch.backends.cudnn.benchmark = True was not obeyed: it is not repeatable"}
+            )
+
+    cudnn.benchmark = ContextProp(torch._C._get_cudnn_benchmark, ignore)
+
+
+def limit_memory(limit: int) -> None:
+    """Let every card of this process give at most ``limit`` bytes; more is torch's out-of-memory error.
+
+    Set once CUDA is initialized, so that a script that never uses it makes no context.
+    """
+    import torch
+
+    def set_fraction() -> None:
+        for index in range(torch.cuda.device_count()):
+            total = torch.cuda.get_device_properties(index).total_memory
+            torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total), index)
+
+    torch.cuda._lazy_call(set_fraction)

@@ -1,0 +1,200 @@
+"""Who keeps old graph nodes alive: the names of tensors, found from the user's frames and modules outward."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import functools
+import gc
+import re
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .graph import Graph, live_tensors, old, reached, roots
+from .sites import Tree
+
+_DEEPEST = 6
+_MOST_THINGS = 50_000
+_MOST_NAMED = 5
+#: Naming is for people; a run does not wait longer for it.
+_SECONDS = 3.0
+
+if TYPE_CHECKING:
+    #: A name, the value, how far from a variable, and the function or module of that variable.
+    _Thing = tuple[str, Any, int, str]
+
+
+def holders(graph: Graph, boundaries: int, tree: Tree, frames: list[types.FrameType]) -> list[dict[str, Any]]:
+    """The variables that keep nodes of most old steps alive, as the census event has them; the largest first.
+
+    ``frames`` are the user's frames, innermost first. Elements of one container count as one holder, ``losses[*]``.
+    """
+    until = time.perf_counter() + _SECONDS
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for name, tensor, function in _named(tree, frames, until):
+        groups.setdefault((re.sub(r"\[\d+\]", "[*]", name), function), []).append(tensor)
+    found: list[dict[str, Any]] = []
+    known: set[Any] = set()
+    for (name, function), tensors in groups.items():
+        if time.perf_counter() > until:
+            break
+        ages = graph.ages_of(reached(roots(tensors)))
+        births = old(ages, boundaries)
+        # One graph under several names (a module's state, by way of everything that holds the module) is named once.
+        held = frozenset(id(tensor) for tensor in tensors)
+        if births and held not in known:
+            known.add(held)
+            nodes = sum(ages.values())
+            found.append(
+                {"name": name, "function": function, "nodes": nodes, "births": births, "tensors": len(tensors)}
+            )
+    found.sort(key=lambda holder: (-holder["births"], -holder["nodes"], len(holder["name"])))
+    return found[:_MOST_NAMED] or _nameless(graph, boundaries)
+
+
+def _named(tree: Tree, frames: list[types.FrameType], until: float) -> Iterator[tuple[str, Any, str]]:
+    """(name, tensor with a graph, function) for what the user's variables lead to, nearest first."""
+    import torch
+
+    queue: collections.deque[_Thing] = collections.deque(_variables(tree, frames))
+    seen: set[int] = set()
+    things = 0
+    while queue and things < _MOST_THINGS:
+        things += 1
+        if things % 256 == 0 and time.perf_counter() > until:
+            return
+        name, value, depth, function = queue.popleft()
+        if issubclass(type(value), torch.Tensor):
+            if not value.is_leaf:
+                yield name, value, function
+            elif value.grad is not None and not value.grad.is_leaf:
+                yield name + ".grad", value.grad, function
+        elif depth < _DEEPEST and id(value) not in seen:
+            seen.add(id(value))
+            try:
+                queue.extend((name + path, child, depth + 1, function) for path, child in _children(value, tree))
+            except Exception:
+                # Objects with attributes of their own making; the next one may still tell.
+                continue
+
+
+def _variables(tree: Tree, frames: list[types.FrameType]) -> Iterator[_Thing]:
+    for frame in frames:
+        # Globals come with their modules, below.
+        if frame.f_locals is not frame.f_globals:
+            for name, value in list(frame.f_locals.items()):
+                yield name, value, 0, frame.f_code.co_name
+    yield from _globals(frames)
+    for module_name, module in list(sys.modules.items()):
+        filename = getattr(module, "__file__", None)
+        if isinstance(filename, str) and tree.relative(filename) is not None and module_name != "__mp_main__":
+            prefix = "" if module_name == "__main__" else module_name + "."
+            for name, value in list(vars(module).items()):
+                if not name.startswith("__"):
+                    yield prefix + name, value, 0, "<module>"
+
+
+def _globals(frames: list[types.FrameType]) -> Iterator[_Thing]:
+    """Globals of code that belongs to no module with a file: cells of a notebook, what ``exec`` runs."""
+    known = {id(vars(module)) for module in list(sys.modules.values()) if getattr(module, "__file__", None)}
+    for frame in frames:
+        if id(frame.f_globals) not in known:
+            known.add(id(frame.f_globals))
+            for name, value in list(frame.f_globals.items()):
+                if not name.startswith("__"):
+                    yield name, value, 0, "<module>"
+
+
+def _children(value: Any, tree: Tree) -> Iterator[tuple[str, Any]]:
+    """What ``value`` holds, by the path from it. Runs no code of the user's: base classes iterate."""
+    kind = type(value)
+    for base, items in _CONTAINERS:
+        if issubclass(kind, base):
+            yield from items(value)
+    if kind is types.FunctionType:
+        if value.__closure__ and tree.relative(value.__code__.co_filename) is not None:
+            for i in range(len(value.__closure__)):
+                try:
+                    yield f".<closure {value.__code__.co_freevars[i]}>", value.__closure__[i].cell_contents
+                except ValueError:
+                    continue
+    elif kind is types.MethodType:
+        yield ".__self__", value.__self__
+    elif kind is functools.partial:
+        yield from ((f".args[{i}]", value.args[i]) for i in range(len(value.args)))
+        yield from ((f".keywords[{key!r}]", child) for key, child in value.keywords.items())
+    elif kind is types.GeneratorType:
+        if value.gi_frame is not None:
+            yield from ((f".<generator {name}>", child) for name, child in value.gi_frame.f_locals.items())
+    elif issubclass(kind, type):
+        if tree.relative(getattr(sys.modules.get(value.__module__), "__file__", None) or "") is not None:
+            yield from _attributes(type.__getattribute__(value, "__dict__"))
+    elif not issubclass(kind, types.ModuleType):
+        with contextlib.suppress(AttributeError):
+            yield from _attributes(object.__getattribute__(value, "__dict__"))
+        yield from _slots(value)
+
+
+def _attributes(attributes: Any) -> Iterator[tuple[str, Any]]:
+    for name, child in list(attributes.items()):
+        if name in ("_modules", "_buffers") and isinstance(child, dict):
+            # What torch.nn.Module shows as attributes of its own.
+            yield from ((f".{key}", each) for key, each in list(child.items()))
+        elif not name.startswith("__"):
+            yield "." + name, child
+
+
+def _slots(value: Any) -> Iterator[tuple[str, Any]]:
+    for base in type(value).__mro__:
+        for name, member in list(vars(base).items()):
+            if isinstance(member, types.MemberDescriptorType) and base.__module__ != "builtins":
+                try:
+                    yield "." + name, member.__get__(value)
+                except AttributeError:
+                    continue
+
+
+def _indexed(items: list[Any]) -> Iterator[tuple[str, Any]]:
+    return ((f"[{i}]", items[i]) for i in range(len(items)))
+
+
+_CONTAINERS: list[tuple[Any, Callable[[Any], Iterator[tuple[str, Any]]]]] = [
+    (list, lambda value: _indexed(list(list.__iter__(value)))),
+    (tuple, lambda value: _indexed(list(tuple.__iter__(value)))),
+    (collections.deque, lambda value: _indexed(list(collections.deque.__iter__(value)))),
+    (set, lambda value: _indexed(list(set.__iter__(value)))),
+    (frozenset, lambda value: _indexed(list(frozenset.__iter__(value)))),
+    (dict, lambda value: ((f"[{key!r:.40}]", child) for key, child in list(dict.items(value)))),
+]
+
+
+def _nameless(graph: Graph, boundaries: int) -> list[dict[str, Any]]:
+    """The same by type, where no variable of the user's leads to the tensors."""
+    stale = [tensor for tensor in live_tensors() if old(graph.ages_of(roots([tensor])), boundaries)]
+    known = {id(tensor) for tensor in stale}
+    groups: dict[str, dict[int, Any]] = {}
+    # Not gc.get_referrers, which looks at every object again for each tensor.
+    for thing in gc.get_objects():
+        if thing is not stale:
+            for each in gc.get_referents(thing):
+                if id(each) in known:
+                    kind = type(thing)
+                    groups.setdefault(f"{kind.__module__}.{kind.__qualname__}", {})[id(each)] = each
+    found: list[dict[str, Any]] = []
+    for name, group in groups.items():
+        tensors = list(group.values())
+        ages = graph.ages_of(reached(roots(tensors)))
+        found.append(
+            {
+                "name": f"something of type {name}",
+                "function": "",
+                "nodes": sum(ages.values()),
+                "births": old(ages, boundaries),
+                "tensors": len(tensors),
+            }
+        )
+    found.sort(key=lambda holder: (-holder["births"], -holder["nodes"]))
+    return found[:1]

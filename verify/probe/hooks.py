@@ -1,0 +1,95 @@
+"""Calls back when a module has been executed, whoever imports it and however it is found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+class _Finder:
+    """First in ``sys.meta_path``: lets the other finders find, and looks over the loader's shoulder."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, list[Callable[[], None]]] = {}
+        self._finding: list[str] = []
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in self.waiting or name in self._finding:
+            return None
+        self._finding.append(name)
+        try:
+            for finder in list(sys.meta_path):
+                find = getattr(finder, "find_spec", None)
+                spec: ModuleSpec | None = None if finder is self or find is None else find(name, path, target)
+                if spec is not None:
+                    self._watch(name, spec.loader)
+                    return spec
+        finally:
+            self._finding.remove(name)
+        return None
+
+    def _watch(self, name: str, loader: Any) -> None:
+        execute = getattr(loader, "exec_module", None)
+        if execute is None:
+            return
+
+        def exec_module(module: ModuleType) -> None:
+            # The module keeps its real loader: inspect, pkgutil and importlib.resources ask it.
+            del loader.exec_module
+            execute(module)
+            self.executed(name)
+
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:
+            # A loader that is a class or has slots serves many modules and cannot be watched from outside.
+            return
+
+    def executed(self, name: str) -> None:
+        for callback in self.waiting.pop(name, ()):
+            _call(callback)
+        if not self.waiting and self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+
+_FINDER = _Finder()
+_REPORTS: list[Callable[[Exception], None]] = []
+
+
+def _call(callback: Callable[[], None]) -> None:
+    try:
+        callback()
+    except Exception as error:
+        for report in _REPORTS:
+            report(error)
+
+
+def when_imported(name: str, callback: Callable[[], None]) -> None:
+    """Call ``callback`` once the module ``name`` has been executed: now if it already is, else right after it was.
+
+    The module is then in ``sys.modules``, but not yet an attribute of its parent package.
+    """
+    module = sys.modules.get(name)
+    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        _call(callback)
+        return
+    _FINDER.waiting.setdefault(name, []).append(callback)
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+
+
+def on_error(report: Callable[[Exception], None]) -> None:
+    """Give what callbacks raise to ``report``; it never reaches whoever imports."""
+    _REPORTS[:] = [report]
+
+
+def forget() -> None:
+    """Leave the import system as it was."""
+    _FINDER.waiting.clear()
+    if _FINDER in sys.meta_path:
+        sys.meta_path.remove(_FINDER)

@@ -1,0 +1,94 @@
+"""The record of one process: JSON lines as records.py describes them."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+#: What shows that a process trains. The others (workers that load data, tools that the script starts) stay silent.
+_WORTH_A_FILE = ("backward", "step", "caught")
+_MOST_WAITING = 1000
+
+
+class Recorder:
+    """Writes events of this process into ``folder``, each line at once.
+
+    A process that the user did not name (``eager`` is False) writes nothing until it calls backward; what came before
+    waits. ``about`` returns the fields of the start event.
+    """
+
+    def __init__(self, folder: str, eager: bool, name: str, about: Callable[[], dict[str, Any]]) -> None:
+        self.eager = eager
+        self._folder = folder
+        self._name = name
+        self._about = about
+        self.pid = os.getpid()
+        self._path = ""
+        self._waiting: list[dict[str, Any]] = []
+        self._lock = _thread.allocate_lock()
+
+    @property
+    def opened(self) -> bool:
+        return bool(self._path)
+
+    def write(self, event: dict[str, Any]) -> None:
+        """Append ``event``. Raises OSError where the folder cannot be written."""
+        if os.getpid() != self.pid:
+            return
+        with self._lock:
+            if not self._path:
+                if not self.eager and event["event"] not in _WORTH_A_FILE:
+                    if len(self._waiting) < _MOST_WAITING:
+                        self._waiting.append(event)
+                    return
+                self._open()
+            self._append(event)
+
+    def open(self) -> None:
+        """Make the file now, with the start event alone."""
+        with self._lock:
+            if not self._path:
+                self._open()
+
+    def restart(self) -> None:
+        """Write the start event again: what it says of the device is known only once CUDA is in use."""
+        if self.opened:
+            self.write(self._start())
+
+    def _open(self) -> None:
+        self._path = os.path.join(self._folder, f"{self._process()}-{self.pid}.jsonl")
+        self._append(self._start())
+        for event in self._waiting:
+            self._append(event)
+        self._waiting = []
+
+    def _start(self) -> dict[str, Any]:
+        event = {"event": "start", "version": 1, "pid": self.pid, "process": self._process()}
+        event.update(self._about())
+        return event
+
+    def _process(self) -> str:
+        # Asked for only now: a spawned worker learns its name after sitecustomize has run.
+        multiprocessing = sys.modules.get("multiprocessing.process")
+        if multiprocessing is not None and multiprocessing.parent_process() is not None:
+            return _file_name(multiprocessing.current_process().name)
+        return self._name
+
+    def _append(self, event: dict[str, Any]) -> None:
+        # Imported late: most processes that a script starts write nothing.
+        import json
+
+        line = json.dumps(event, separators=(",", ":")) + "\n"
+        # Opened for each line: a script that closes all descriptors (daemons do) would have us write into its own file.
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        try:
+            os.write(descriptor, line.encode("utf-8", "backslashreplace"))
+        finally:
+            os.close(descriptor)
+
+
+def _file_name(process: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in process)[:80]

@@ -1,0 +1,398 @@
+"""One watched process from start to end: puts the parts together and writes the events in order."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import platform
+import sys
+import time
+from types import FrameType, TracebackType
+from typing import Any
+
+from . import compiling, errors, hooks, settings
+from .backward import Backwards, Call
+from .forwards import Forwards
+from .graph import Graph
+from .growth import Growth
+from .guard import Clock, Part
+from .memory import Memory
+from .output import Recorder
+from .params import Parameters
+from .reach import Reach
+from .seeds import Seeds
+from .sites import Tree, key
+from .steps import Calls, Steps, parameters
+from .tensors import generators, loss
+from .watchdog import Watchdog
+
+#: Tells a process who started it: ``main-PID`` or ``rank-PID`` of the nearest watched process that is one.
+_MARK = "CODEMOD_PROBE_MAIN"
+#: How many times the wanted steps a run goes on for lines that have not run: a teacher is trained before the student, a
+#: report comes at the end of the epoch.
+_PATIENCE = 5
+
+
+class Session:
+    """The probe of this process; ``config`` as :func:`start` describes it."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+        self._wanted: int | None = config.get("steps")
+        self._clock = Clock()
+        self._tree = Tree(config["root"])
+        eager, name = _role()
+        self._recorder = Recorder(config["records"], eager, name, self._about)
+        self._seeds = Seeds(config.get("seed"), config.get("replay"), self._tree, self._write)
+        self._reach = Reach(config.get("watch") or [], self._tree, self._write)
+        self._watchdog: Watchdog | None = None
+        self._status: int | None = None
+        self._ended = False
+        self._cuda = False
+        self._torch_seen = False
+        self._index = 0
+        self._parts: dict[str, Part] = {}
+
+    # The start.
+
+    def start(self) -> None:
+        """Hook everything up; what needs torch waits until it is imported."""
+        hooks.on_error(self._part("what the script imports").note)
+        settings.before_torch(self._config)
+        os.register_at_fork(after_in_child=self._forked)
+        atexit.register(self._at_exit)
+        self._wrap_exit()
+        with self._part("the seeds"):
+            self._seeds.install()
+        with self._part("missing data"):
+            from . import standins
+
+            standins.install(self._config, self._write)
+        with self._part("the lines that run"):
+            self._reach.install()
+        if self._config.get("watchdog"):
+            self._watchdog = Watchdog(float(self._config["watchdog"]), self._hung)
+            self._watchdog.start()
+        hooks.when_imported("torch", self._torch_imported)
+
+    def _torch_imported(self) -> None:
+        import torch
+
+        self._torch_seen = True
+        self._tree.note_main()
+        if _version(torch.__version__) < (2, 0):
+            text = f"This command runs torch {torch.__version__}; verify needs torch 2.0 or newer."
+            self._write({"event": "note", "text": text})
+            self._end("unsupported")
+            return
+        with self._part("the settings"):
+            settings.after_torch(self._config)
+        if self._recorder.opened:
+            # Something was to be told before torch was there to be described.
+            self._recorder.restart()
+        elif self._recorder.eager:
+            self._recorder.open()
+        with self._part("the seeds"):
+            self._seeds.torch()
+        with self._part("the device"):
+            from . import devices
+
+            devices.install(self._config, self._write)
+        with self._part("the loaders"):
+            from . import loaders
+
+            loaders.install(self._config, self._write)
+        with self._part("errors in threads"):
+            self._wrap_threads()
+        self._counters()
+        with self._part("backward"):
+            self._backwards = Backwards(self._before, self._after)
+            self._backwards.install()
+        with self._part("the steps"):
+            self._steps = Steps(self._stepped)
+            self._steps.install()
+        with self._part("the forwards"):
+            self._forwards = Forwards(self._tree.site, lambda: self._backwards.running > 0, self._forwards_failed)
+            self._forwards.install()
+        with self._part("torch.compile"):
+            compiling.hide(__name__.rpartition(".")[0])
+
+    def _counters(self) -> None:
+        self._graph = Graph()
+        self._growth = Growth(self._graph, self._tree)
+        self._memory = Memory()
+        self._parameters = Parameters()
+        self._calls = Calls()
+        self._sites: dict[Any, int] = {}
+        self._index = 0
+
+    def _forked(self) -> None:
+        """This is a new process; it is silent unless it calls backward itself."""
+        try:
+            self._watchdog = None
+            self._status = None
+            self._recorder = Recorder(self._config["records"], False, "child", self._about)
+            self._seeds.pid = os.getpid()
+            if self._torch_seen and not self._ended:
+                self._counters()
+                self._backwards.pid = self._steps.pid = self._forwards.pid = os.getpid()
+                self._steps.restart()
+                self._forwards.restart()
+        except Exception as error:
+            self._part("a forked process").note(error)
+
+    # What happens while the script runs.
+
+    def _before(self, call: Call) -> None:
+        event: dict[str, Any] = {"event": "backward", "index": self._index}
+        self._index += 1
+        event.update(site=None, call=0, time=0.0, losses=[], rng="", retain=call.retain, create=call.create)
+        event.update(grad=call.grad, nodes=0, live=0, seconds=0.0, bytes=0, peak=0, error=None)
+        call.notes = event
+        part = self._part("backward")
+        if part.on:
+            with part:
+                site = self._tree.site(call.frame)
+                self._sites[key(site)] = self._sites.get(key(site), 0) + 1
+                event.update(site=site, call=self._sites[key(site)])
+                event.update(losses=[loss(output) for output in call.outputs if hasattr(output, "numel")])
+        part = self._part("the random generators")
+        if part.on:
+            with part:
+                event.update(rng=generators())
+        self._look(event)
+        part = self._part("the graph")
+        if part.on:
+            with part:
+                event.update(nodes=self._graph.walk(call.outputs))
+        event.update(time=self._clock.now(), seconds=time.perf_counter())
+
+    def _after(self, call: Call) -> None:
+        event = call.notes
+        event.update(seconds=time.perf_counter() - event["seconds"])
+        part = self._part("backward")
+        if not part.on:
+            return
+        with part:
+            if call.error is not None:
+                event.update(error=errors.trouble(call.error))
+            self._start_again()
+            self._write(event)
+            if call.error is not None:
+                self._write({"event": "caught", "site": event["site"], "error": event["error"]})
+                return
+            if self._index == 1:
+                self._end_with_worker()
+            stepped = self._steps.total > 0
+            if not stepped:
+                self._cut(call.frame)
+            site = key(event["site"])
+            self._calls.count(site)
+            if self._wanted and self._calls.enough(site, call.grad, self._patience(), stepped):
+                self._leave("backwards", call.frame)
+
+    def _stepped(self, optimizer: Any, index: int, count: int, frame: FrameType | None) -> None:
+        event: dict[str, Any] = {"event": "step", "optimizer": index, "name": type(optimizer).__name__, "call": count}
+        event.update(site=None, time=0.0, live=0, params={"digest": "", "count": 0, "sample": []}, bytes=0, peak=0)
+        self._look(event)
+        part = self._part("the parameters")
+        if part.on and self._config.get("params", True):
+            with part:
+                event.update(params=self._parameters.read(parameters(optimizer)))
+        with self._part("the steps"):
+            event.update(site=self._tree.site(frame), time=self._clock.now())
+            self._start_again()
+            self._write(event)
+            self._memory.reset()
+            self._forwards.rewind()
+            if self._steps.total == 1:
+                self._growth.restart()
+            self._cut(frame)
+            if self._wanted and self._steps.enough(self._patience()):
+                self._leave("steps", frame)
+
+    def _patience(self) -> int:
+        """How many steps are enough: more while lines that somebody asks about have not run yet."""
+        return (self._wanted or 0) * (_PATIENCE if self._reach.waiting else 1)
+
+    def _look(self, event: dict[str, Any]) -> None:
+        part = self._part("memory")
+        if part.on:
+            with part:
+                used, peak = self._memory.look()
+                event.update(bytes=used, peak=peak)
+        part = self._part("the graph")
+        if part.on:
+            with part:
+                event.update(live=self._graph.live())
+
+    def _cut(self, frame: FrameType | None) -> None:
+        part = self._part("the graph")
+        if part.on:
+            with part:
+                self._growth.cut(frame)
+
+    def _start_again(self) -> None:
+        import torch
+
+        cuda: Any = torch.cuda
+        if not self._cuda and cuda.is_initialized():
+            self._cuda = True
+            self._recorder.restart()
+
+    def _forwards_failed(self, error: Exception) -> None:
+        self._part("the forwards").note(error)
+
+    # The end.
+
+    def _at_exit(self) -> None:
+        if os.getpid() != self._recorder.pid:
+            return
+        error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        if error is not None:
+            at = error.__traceback__ or getattr(sys, "last_traceback", None)
+            self._failed(error, at)
+            self._end("raised", frames=_frames(at))
+        elif self._status is not None:
+            self._end("exit")
+        else:
+            self._end("completed")
+
+    def _hung(self) -> None:
+        import threading
+
+        self._leave("watchdog", sys._current_frames().get(threading.main_thread().ident or 0))
+
+    def _failed(self, error: BaseException, at: TracebackType | None) -> None:
+        with self._part("errors"):
+            self._write(errors.uncaught(error, at, self._tree))
+
+    def _leave(self, reason: str, frame: FrameType | None) -> None:
+        """End the process here and now: neither ``except:`` nor ``finally:`` nor workers can delay it."""
+        self._end(reason, frames=[] if frame is None else _outward(frame))
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:
+                # Closed, replaced or broken streams; the script would have the same trouble.
+                continue
+        os._exit(0)
+
+    def _end(self, reason: str, frames: list[FrameType] | None = None) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        if self._watchdog is not None and reason != "watchdog":
+            self._watchdog.stop()
+        with self._part("the lines that run"):
+            self._reach.remove()
+        if self._torch_seen and self._index and self._recorder.opened:
+            with self._part("the census"):
+                self._write(self._growth.census([frame for frame in frames or [] if self._mine(frame)]))
+            with self._part("the forwards"):
+                self._write({"event": "forwards", "sites": self._forwards.sites()})
+        elif not self._torch_seen and "torch" in sys.modules:
+            self._write({"event": "note", "text": "torch was imported in a way that the probe did not see."})
+        if self._recorder.eager or self._recorder.opened:
+            with self._part("the files"):
+                self._write({"event": "loaded", "paths": self._tree.loaded()})
+        event: dict[str, Any] = {"event": "end", "reason": reason}
+        if reason == "exit":
+            event["status"] = self._status
+        with self._part("the end"):
+            self._write({"event": "overhead", "seconds": self._clock.spent})
+            self._write(event)
+
+    def _mine(self, frame: FrameType) -> bool:
+        return self._tree.relative(frame.f_code.co_filename) is not None
+
+    def _end_with_worker(self) -> None:
+        """Workers of multiprocessing leave without atexit; they have finalizers of their own."""
+        process = sys.modules.get("multiprocessing.process")
+        if process is not None and process.parent_process() is not None:
+            from multiprocessing.util import Finalize
+
+            Finalize(None, self._end, args=("completed",), exitpriority=0)
+
+    # What it all stands on.
+
+    def _part(self, name: str) -> Part:
+        part = self._parts.get(name)
+        if part is None:
+            part = self._parts[name] = Part(name, self._write, self._clock)
+        return part
+
+    def _write(self, event: dict[str, Any]) -> None:
+        self._recorder.write(event)
+
+    def _about(self) -> dict[str, Any]:
+        torch = sys.modules.get("torch")
+        about: dict[str, Any] = {"python": platform.python_version(), "torch": None, "device": "cpu", "cuda": None}
+        about.update(threads=None, argv=list(getattr(sys, "argv", [])))
+        if torch is not None and self._torch_seen:
+            about.update(torch=str(torch.__version__), cuda=torch.version.cuda, threads=torch.get_num_threads())
+            if torch.cuda.is_initialized():
+                about.update(device=torch.cuda.get_device_name())
+        return about
+
+    def _wrap_exit(self) -> None:
+        original = sys.exit
+
+        def leave(status: Any = None) -> None:
+            # The exception itself cannot be seen any more once Python runs the exit functions.
+            if os.getpid() == self._recorder.pid:
+                self._status = 0 if status is None else status if isinstance(status, int) else 1
+            original(status)
+
+        leave.__name__ = leave.__qualname__ = "exit"
+        leave.__doc__ = original.__doc__
+        sys.exit = leave  # type: ignore[assignment]
+
+    def _wrap_threads(self) -> None:
+        import threading
+
+        original = threading.excepthook
+
+        def excepthook(args: Any) -> None:
+            if args.exc_type is not SystemExit and args.exc_value is not None and os.getpid() == self._recorder.pid:
+                self._failed(args.exc_value, args.exc_traceback)
+            original(args)
+
+        threading.excepthook = excepthook
+
+
+def _role() -> tuple[bool, str]:
+    """(whether to write from the start, the process's name)."""
+    mark = os.environ.get(_MARK, "")
+    role, _, pid = mark.partition("-")
+    rank = os.environ.get("RANK", "")
+    if mark and pid != str(os.getpid()):
+        worker = "--multiprocessing-fork" in getattr(sys, "argv", [])
+        if role != "main" or not rank.isdigit() or worker:
+            return False, "child"
+        role = "rank"
+    elif not mark:
+        role = "main"
+    os.environ[_MARK] = f"{role}-{os.getpid()}"
+    return True, "main" if role == "main" else f"rank-{rank}"
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, _, rest = text.partition(".")
+    return int(major), int(rest.partition(".")[0])
+
+
+def _outward(frame: FrameType | None) -> list[FrameType]:
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _frames(at: TracebackType | None) -> list[FrameType]:
+    frames = []
+    while at is not None:
+        frames.append(at.tb_frame)
+        at = at.tb_next
+    return frames[::-1]

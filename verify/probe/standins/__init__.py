@@ -1,0 +1,41 @@
+"""Data where there is none: files that were declared, and torchvision's data sets.
+
+Everything that is made up is recorded as a ``standin`` event and said on standard error. The values come from a
+random stream of their own, the same in every run, and the script's generators stay as they were. Nothing is ever
+downloaded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..guard import Write
+from ..hooks import when_imported
+
+
+def install(config: dict[str, Any], write: Write) -> None:
+    """Write the declared files and wait for torchvision; call it at start, before the script imports anything.
+
+    Of ``config`` it reads ``stand_ins`` (declarations as ``verify.standins.parse`` returns them), ``root`` (where their
+    paths begin), ``data`` (whether torchvision's data sets may be made up) and ``records`` (a folder to keep images
+    in). Writes ``standin`` and ``note`` events.
+    """
+    # Imported when needed: most processes that a script starts need neither, and should not load more than their own.
+    if config.get("stand_ins"):
+        from . import files
+
+        files.install(config, write)
+
+    def define_operators() -> None:
+        from . import vision
+
+        vision.define_operators(write)
+
+    def patch() -> None:
+        from . import vision
+
+        vision.patch(config["records"], write)
+
+    when_imported("torchvision.extension", define_operators)
+    if config.get("data", True):
+        when_imported("torchvision.datasets", patch)

@@ -1,0 +1,135 @@
+"""One page that needs nothing else: no network, no script, light and dark, on paper and on a phone."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, NamedTuple
+
+from markupsafe import Markup, escape
+
+from codemods.diffs import printable
+from verify.errors import VerifyError
+from verify.reports import patch, remarks, reproduce
+from verify.reports.plots import Panel, panels
+from verify.reports.table import Table, table
+from verify.results import Entry, Rewrite, Verdict, Verification
+
+#: What stands before a verdict, so that it is not told by colour alone.
+_MARKS = {Verdict.KEPT: "✓", Verdict.BROKEN: "✗", Verdict.NOT_REACHED: "○", Verdict.NOT_JUDGED: "?"}
+_TONES = {
+    Verdict.KEPT: "good",
+    Verdict.BROKEN: "bad",
+    Verdict.NOT_REACHED: "unknown",
+    Verdict.NOT_JUDGED: "unknown",
+}
+_STATUS = {0: ("good", "✓"), 1: ("bad", "✗"), 3: ("unknown", "?")}
+#: More rewrites, or larger diffs, than this are shown folded.
+_OPEN_REWRITES, _OPEN_LINES = 8, 400
+
+
+class _Item(NamedTuple):
+    """A rewrite as the page shows it."""
+
+    rewrite: Rewrite
+    reason: str
+    tone: str
+    mark: str
+
+
+class _Part(NamedTuple):
+    """An entry as the page shows it."""
+
+    command: str
+    setting: str
+    table: Table
+    basis: str
+    panels: list[Panel]
+    breakdowns: list[remarks.Breakdown]
+    stages: list[str]
+
+
+def render(verification: Verification, *, colour: bool = False) -> str:
+    """Return the page; ``colour`` changes nothing."""
+    return page(verification)
+
+
+def page(verification: Verification) -> str:
+    """Return the page as one HTML document. Where matplotlib is missing it has no plots and says so."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("verify.reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["coded"] = _coded
+    parts, trouble = _parts(verification)
+    tone, mark = _STATUS[verification.status]
+    files = patch.parse(verification.diff)
+    text = environment.get_template("page.html").render(
+        verification=verification,
+        headline=remarks.headline(verification),
+        tally=[
+            (_TONES[verdict], _MARKS[verdict], verdict.value, count) for verdict, count in remarks.tally(verification)
+        ],
+        tone=tone,
+        mark=mark,
+        items=[_item(rewrite, verification.judged) for rewrite in verification.rewrites],
+        items_open=len(verification.rewrites) <= _OPEN_REWRITES,
+        parts=parts,
+        plots_trouble=trouble,
+        limits=remarks.limits(verification),
+        notes=remarks.notes(verification),
+        files=files,
+        files_open=sum(len(hunk.lines) for file in files for hunk in file.hunks) <= _OPEN_LINES,
+        folder=shlex.quote(reproduce.folder(verification)),
+        command_line=reproduce.command_line(verification),
+        settings=reproduce.settings_shown(verification),
+    )
+    return text.rstrip("\n") + "\n"
+
+
+def _visible(value: Any) -> Any:
+    """Return a text without control characters, which no page may hold; lines stay lines."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return "\n".join(printable(line) for line in value.split("\n"))
+    return value
+
+
+def _coded(text: str) -> Markup:
+    """Return a sentence of ours as markup: what stands between backquotes is code."""
+    # Every other part stands between two.
+    parts = [escape(_visible(part)) for part in text.split("`")]
+    if len(parts) % 2 == 0:
+        return escape(_visible(text))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
+
+
+def _item(rewrite: Rewrite, judged: bool) -> _Item:
+    return _Item(rewrite, remarks.reason_text(rewrite, judged=judged), _TONES[rewrite.verdict], _MARKS[rewrite.verdict])
+
+
+def _parts(verification: Verification) -> tuple[list[_Part], str]:
+    parts, trouble = [], ""
+    for index, entry in enumerate(verification.entries):
+        try:
+            drawn = panels(entry, str(index))
+        except VerifyError as error:
+            drawn, trouble = [], str(error)
+        parts.append(_part(entry, drawn))
+    return parts, trouble
+
+
+def _part(entry: Entry, drawn: list[Panel]) -> _Part:
+    return _Part(
+        remarks.command_text(entry.command),
+        remarks.setting(entry),
+        table(entry),
+        remarks.basis(entry),
+        drawn,
+        remarks.breakdowns(entry),
+        remarks.stages(entry),
+    )

@@ -1,0 +1,99 @@
+"""How a verification is made again: the command line and the settings that differ from the defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from verify.reports.figures import bytes_text
+from verify.results import Verification
+from verify.settings import Settings
+
+#: Settings that no option of the command line stands for.
+_WITHOUT_OPTION = frozenset({"environment", "threads"})
+#: What the command line recorded of itself.
+_CALL = ("command_line", "folder")
+_SIZES = frozenset({"memory", "memory_limit", "disk"})
+
+
+def folder(verification: Verification) -> str:
+    """Return the folder in which :func:`command_line` is to be given: where it was given, else the root."""
+    return str(verification.settings.get("folder", verification.root))
+
+
+def command_line(verification: Verification) -> str:
+    """Return the command that makes ``verification`` again, to be given in :func:`folder`; empty if nothing was run.
+
+    It is ``settings["command_line"]`` (a sequence of words) where that was recorded, else made of the entries and of
+    the settings that are not the default.
+    """
+    recorded = verification.settings.get("command_line")
+    if isinstance(recorded, (list, tuple)):
+        return shlex.join(str(word) for word in recorded)
+    if not verification.entries:
+        return ""
+    words = ["codemod", "verify", *_options(verification.settings)]
+    commands = [entry.command for entry in verification.entries]
+    if len(commands) == 1 and _is_python(commands[0]):
+        return shlex.join([*words, *_script(commands[0][1:])])
+    for command in commands:
+        shown = command[1:] if _is_python(command) else (os.path.basename(command[0]), *command[1:])
+        words += ["--entry", shlex.join(shown)]
+    return shlex.join(words)
+
+
+def settings_shown(verification: Verification) -> list[tuple[str, str]]:
+    """Return the settings for people, by name. Of environment variables only the names: values may be secrets."""
+    rows = []
+    for name, value in verification.settings.items():
+        if name in _CALL or value is None or value in ({}, [], ()):
+            continue
+        if name == "environment" and isinstance(value, Mapping):
+            rows.append((name, ", ".join(map(str, value))))
+        elif name == "stand_ins" and isinstance(value, (list, tuple)):
+            rows.append((name, ", ".join(map(_stand_in, value))))
+        elif name in _SIZES and isinstance(value, int):
+            rows.append((name, bytes_text(value)))
+        elif isinstance(value, bool):
+            rows.append((name, "yes" if value else "no"))
+        else:
+            rows.append((name, f"{value:g}" if isinstance(value, float) else str(value)))
+    return rows
+
+
+def _is_python(command: Sequence[str]) -> bool:
+    return len(command) > 1 and os.path.basename(command[0]).startswith("python")
+
+
+def _script(words: Sequence[str]) -> list[str]:
+    named = 2 if words[0] == "-m" else 1
+    arguments = list(words[named:])
+    return [*words[:named], *(["--", *arguments] if arguments else [])]
+
+
+def _options(settings: Mapping[str, object]) -> Iterator[str]:
+    defaults = dataclasses.asdict(Settings())
+    for name, value in settings.items():
+        if name in _WITHOUT_OPTION or name not in defaults or value == defaults[name]:
+            continue
+        if name == "data":
+            yield "--no-data"
+        elif name == "stand_ins" and isinstance(value, (list, tuple)):
+            for stand_in in value:
+                yield from ("--stand-in", _stand_in(stand_in))
+        elif value is True:
+            yield f"--{name.replace('_', '-')}"
+        elif value is not None:
+            yield from (f"--{name.replace('_', '-')}", str(value))
+
+
+def _stand_in(value: Any) -> str:
+    """Return the declaration that :func:`verify.standins.parse` reads as ``value``."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    key = f"[{value['key']}]" if value.get("key") else ""
+    below = "" if value.get("below") is None else f"<{value['below']}"
+    return f"{value['path']}{key}={value['dtype']}:{','.join(map(str, value['shape']))}{below}"

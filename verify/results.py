@@ -1,0 +1,184 @@
+"""What ``verify`` found out, as data: every report is a rendering of a :class:`Verification` and knows nothing else."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from codemods.findings import Finding
+from verify.records import Record, Trouble
+
+
+class Verdict(enum.Enum):
+    """What the runs say of one rewrite.
+
+    ``kept``: its promise held; ``broken``: it did not; ``not reached``: no run executed its lines, so nothing is known;
+    ``not judged``: the lines ran but the runs allow no statement (the script does not run, or is not deterministic).
+    """
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    NOT_REACHED = "not reached"
+    NOT_JUDGED = "not judged"
+
+
+class Outcome(enum.Enum):
+    """How a run ended. ``ok`` includes being stopped by the probe after enough steps."""
+
+    OK = "ok"
+    RAISED = "raised"
+    TIMEOUT = "timed out"
+    MEMORY = "out of memory"
+    DISK = "wrote too much"
+    KILLED = "killed"
+    NO_TORCH = "no torch"
+    NOT_STARTED = "not started"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of one command on one version of the tree.
+
+    ``records`` holds a record a process, the main one first; ``record`` is the one to look at: the process that called
+    ``backward`` most. ``output`` is the tail of what the program printed. ``wall`` is in seconds, ``peak`` the largest
+    resident size of the whole process tree in bytes.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    outcome: Outcome
+    status: int | None
+    wall: float
+    peak: int
+    records: tuple[Record, ...]
+    output: str
+    sandbox: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def record(self) -> Record:
+        """The record of the process that trains: most backwards, the main process of equals."""
+        if not self.records:
+            return Record()
+        return max(self.records, key=lambda record: len(record.backwards))
+
+    @property
+    def error(self) -> Trouble | None:
+        """The exception that ended it, if one did."""
+        return self.record.error or next((record.error for record in self.records if record.error), None)
+
+
+class Difference(enum.Enum):
+    """How far two runs agree: the strongest statement that is true."""
+
+    IDENTICAL = "identical"
+    CLOSE = "close"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs held side by side, as far as both came.
+
+    ``first`` says where they part first ("loss of call 3 of the backward at train.py:41: 0.1 and 0.2"), empty where
+    they do not. ``losses`` and ``parameters`` are largest absolute differences (nan where one side alone is not
+    finite), None where nothing could be compared. ``steps`` and ``backwards`` were compared. ``random_moved``: the
+    generators parted before or with the values, so that the random numbers differ and not only the mathematics.
+    """
+
+    difference: Difference
+    first: str
+    losses: float | None
+    parameters: float | None
+    steps: int
+    backwards: int
+    random_moved: bool = False
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """One rewrite (an edit, or those that are made together or not at all) and what became of its promise.
+
+    ``why`` is the figure or the sentence behind the verdict. ``without``: for a broken one, whether the rest was shown
+    to hold without it.
+    """
+
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+    why: str
+    without: str = ""
+
+    @property
+    def finding(self) -> Finding:
+        """The finding that gives the rewrite its name: the one with the weakest promise."""
+        return max(self.findings, key=lambda finding: finding.promise.rank)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One command on the tree: its runs and how they compare.
+
+    ``deterministic`` is None where the second original run could not be compared. ``staged`` are the rewritten runs
+    with only some of the rewrites, made to tell promises apart or to find the one that breaks.
+    """
+
+    command: tuple[str, ...]
+    original: Run
+    again: Run | None
+    rewritten: Run | None
+    repeatable: Comparison | None
+    comparison: Comparison | None
+    rewrites: tuple[Rewrite, ...]
+    staged: tuple[tuple[str, Run], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def deterministic(self) -> bool | None:
+        """Whether the original, run twice, computed the same bit for bit."""
+        return None if self.repeatable is None else self.repeatable.difference is Difference.IDENTICAL
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Everything that ``codemod verify`` has to say: an entry a command, verdicts over all of them, and the diff.
+
+    ``rewrites`` joins the entries: a rewrite is broken if any entry breaks it, kept if one entry kept it and none broke
+    it. ``judged`` is false where the original itself could not be run to any purpose; ``reason`` says why and what to
+    do. ``diff`` is the unified diff of what was verified.
+    """
+
+    root: str
+    entries: tuple[Entry, ...]
+    rewrites: tuple[Rewrite, ...]
+    diff: str
+    judged: bool
+    reason: str = ""
+    advice: tuple[str, ...] = ()
+    settings: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 every promise held, 1 one was broken, 3 could not be judged.
+
+        Rewrites that were not reached do not count, but where no rewrite at all could be held to its promise, nothing
+        was judged.
+        """
+        verdicts = [rewrite.verdict for rewrite in self.rewrites]
+        if Verdict.BROKEN in verdicts:
+            return 1
+        if not self.judged or Verdict.NOT_JUDGED in verdicts or (verdicts and Verdict.KEPT not in verdicts):
+            return 3
+        return 0
+
+
+def join(entries: Sequence[Sequence[Rewrite]]) -> tuple[Rewrite, ...]:
+    """Join the verdicts of several entries: for each rewrite the one that says most, a broken one before all."""
+    order = [Verdict.BROKEN, Verdict.KEPT, Verdict.NOT_JUDGED, Verdict.NOT_REACHED]
+    best: dict[tuple[Finding, ...], Rewrite] = {}
+    for rewrites in entries:
+        for rewrite in rewrites:
+            known = best.get(rewrite.findings)
+            if known is None or order.index(rewrite.verdict) < order.index(known.verdict):
+                best[rewrite.findings] = rewrite
+    return tuple(best.values())

@@ -1,0 +1,248 @@
+"""Runs a command on a version of the tree, with the probe inside, and reads what it wrote down."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import verify.probe
+from verify.errors import VerifyError
+from verify.isolation import Ending, Execution, Limits, Unavailable, Workspace
+from verify.records import Record, read_records
+from verify.results import Outcome, Run
+from verify.settings import Command, Settings
+
+BOOT = Path(verify.probe.__file__).parent / "boot"
+#: The probe ends the run a little before the limit, so that there is a census; seconds at most.
+GRACE = 10.0
+MEBIBYTE = 1 << 20
+
+# Without importing torch, which takes seconds, and in words that any Python 3 knows.
+_QUESTION = """
+import importlib.util, sys
+version = ""
+if importlib.util.find_spec("torch") is not None:
+    version = "unknown"
+    try:
+        from importlib.metadata import version as of
+        version = of("torch")
+    except Exception:
+        pass
+print("%d.%d;%s" % (sys.version_info[0], sys.version_info[1], version))
+"""
+OLDEST_PYTHON = (3, 8)
+OLDEST_TORCH = (2, 0)
+
+
+class Place(Protocol):
+    """Where programs see the tree; :class:`verify.isolation.Workspace` is the one for other people's programs."""
+
+    original: Path
+
+    @property
+    def root(self) -> Path:
+        """The path at which programs see the tree."""
+        ...
+
+    def seen(self, path: str | os.PathLike[str]) -> Path:
+        """The path at which programs see ``path``."""
+        ...
+
+    def execute(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        changed: Mapping[str, bytes],
+        environment: Mapping[str, str],
+        shared: Path,
+        limits: Limits,
+    ) -> Execution:
+        """Execute ``command`` in the folder ``cwd``, with ``changed`` in place of the files, and wait for its end."""
+        ...
+
+    def close(self) -> None:
+        """Remove whatever is still there of it."""
+        ...
+
+
+class Runner:
+    """Runs commands on the tree at ``root``; a context manager that owns the place where they run.
+
+    Entering it raises :class:`VerifyError` where the isolation that was asked for cannot be had.
+    """
+
+    def __init__(self, root: Path, settings: Settings, place: Callable[..., Place] = Workspace) -> None:
+        self.root = root
+        self.settings = settings
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._make_place = place
+        self._workspace: Place | None = None
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> Runner:
+        try:
+            self._workspace = self._make_place(self.root, mode=self.settings.isolation)
+        except (Unavailable, OSError) as error:
+            raise VerifyError(f"cannot isolate a run: {error}") from None
+        self._folder = tempfile.TemporaryDirectory(prefix="codemod-verify-", ignore_cleanup_errors=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+        if self._workspace is not None:
+            self._workspace.close()
+            self._workspace = None
+
+    def trouble(self) -> str:
+        """Say in one sentence why the chosen interpreter cannot run anything with torch; empty if it can."""
+        python = self.settings.python
+        try:
+            answer = subprocess.run(
+                [python, "-c", _QUESTION], capture_output=True, text=True, timeout=60, cwd=self.root, check=False
+            )
+            version, torch = answer.stdout.strip().split(";")
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"{python} cannot be run as a Python interpreter: {error}"
+        except ValueError:
+            return f"{python} cannot be run as a Python interpreter: {answer.stderr.strip()[-200:] or 'no answer'}"
+        if not torch:
+            return f"there is no torch in {python}: choose an interpreter that has it with --python"
+        for name, found, oldest in (("Python", version, OLDEST_PYTHON), ("torch", torch, OLDEST_TORCH)):
+            if _numbers(found) < oldest:
+                return f"{python} has {name} {found}; {name} {'.'.join(map(str, oldest))} or newer is needed"
+        return self._no_device() if self.settings.device == "cuda" else ""
+
+    def _no_device(self) -> str:
+        question = "import torch; print(torch.cuda.is_available())"
+        try:
+            answer = subprocess.run(
+                [self.settings.python, "-c", question], capture_output=True, text=True, timeout=120, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return "torch does not answer whether there is a CUDA device"
+        if answer.stdout.strip() != "True":
+            return "torch sees no CUDA device here; without --device cuda, the CPU answers for one"
+        return ""
+
+    def run(
+        self,
+        name: str,
+        command: Command,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        watch: Iterable[Iterable[tuple[str, int]]] = (),
+        replay: Iterable[tuple[str, Any]] | None = None,
+    ) -> Run:
+        """Run ``command`` with ``files`` (by path below the root) in place of the originals.
+
+        ``watch`` are groups of lines (path below the root, number): it is written down whether a line of the group ran.
+        ``replay`` are the seeds that an earlier run drew.
+        """
+        assert self._folder is not None, "a runner is used as a context manager"
+        assert self._workspace is not None
+        workspace = self._workspace
+        shared = Path(self._folder.name) / str(next(self._numbers))
+        records = shared / "records"
+        records.mkdir(parents=True)
+        settings = self.settings
+        configuration = {
+            "records": str(records),
+            "root": str(workspace.root),
+            "steps": settings.steps,
+            "seed": settings.seed,
+            "threads": settings.threads,
+            "deterministic": True,
+            "device": settings.device,
+            "memory_limit": settings.memory_limit,
+            "replay": None if replay is None else [list(seed) for seed in replay],
+            "watch": [[list(line) for line in sorted(lines)] for lines in watch],
+            "batches": settings.cap,
+            "watchdog": settings.timeout - min(GRACE, 0.15 * settings.timeout),
+            "stand_ins": list(settings.stand_ins),
+            "data": settings.data,
+            "params": True,
+        }
+        config = shared / "config.json"
+        config.write_text(json.dumps(configuration), encoding="utf-8")
+        execution = workspace.execute(
+            [command.argv[0], *(self._seen(word) for word in command.argv[1:])],
+            cwd=command.cwd,
+            changed=dict(files or {}),
+            environment=self._environment(config),
+            shared=shared,
+            limits=Limits(
+                seconds=settings.timeout, memory=settings.memory, disk=settings.disk, network=settings.network
+            ),
+        )
+        return _run(name, command, execution, tuple(read_records(records)))
+
+    def _seen(self, word: str) -> str:
+        """A word of the command as the program has to write it: paths of the tree lie elsewhere in a copy."""
+        assert self._workspace is not None
+        if os.path.isabs(word) and Path(word).resolve().is_relative_to(self._workspace.original):
+            return str(self._workspace.seen(word))
+        return word
+
+    def _environment(self, config: Path) -> dict[str, str]:
+        environment = {**os.environ, **self.settings.environment}
+        paths = [str(BOOT), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        environment["CODEMOD_PROBE"] = str(config)
+        environment["PYTHONHASHSEED"] = str(self.settings.seed)
+        environment["PYTHONUNBUFFERED"] = "1"
+        # Plots have no screen here, and a script that waits for a window to be closed would hang.
+        environment.setdefault("MPLBACKEND", "Agg")
+        # Without it matrix products on CUDA differ from run to run; see torch.use_deterministic_algorithms.
+        environment.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        environment["WANDB_MODE"] = environment.get("WANDB_MODE", "offline")
+        if self.settings.device == "cpu":
+            environment["CUDA_VISIBLE_DEVICES"] = ""
+        return environment
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version; large ones where it has none, as some builds of torch."""
+    parts = version.split(".")[:2]
+    return tuple(map(int, parts)) if all(part.isdigit() for part in parts) else (999,)
+
+
+def _run(name: str, command: Command, execution: Execution, records: tuple[Record, ...]) -> Run:
+    return Run(
+        name=name,
+        command=command.argv,
+        outcome=_outcome(execution, records),
+        status=execution.status,
+        wall=execution.seconds,
+        peak=execution.peak,
+        records=records,
+        output=execution.output,
+        sandbox=execution.sandbox,
+        notes=execution.notes,
+    )
+
+
+def _outcome(execution: Execution, records: tuple[Record, ...]) -> Outcome:
+    ends = {record.end for record in records}
+    if execution.ending is Ending.EXITED:
+        if any(record.error for record in records) or (execution.status != 0 and "steps" not in ends):
+            return Outcome.RAISED
+        return Outcome.TIMEOUT if "watchdog" in ends else Outcome.OK
+    return {
+        Ending.TIMEOUT: Outcome.TIMEOUT,
+        Ending.MEMORY: Outcome.MEMORY,
+        Ending.DISK: Outcome.DISK,
+        Ending.KILLED: Outcome.KILLED,
+        Ending.NOT_STARTED: Outcome.NOT_STARTED,
+    }[execution.ending]
