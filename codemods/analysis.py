@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from codemods.findings import Finding, Skipped
@@ -56,7 +57,9 @@ def _decide(project: Project, rules: list[Rule], options: Options, observations:
     found: list[Finding] = []
     for rule in rules:
         mine = [o for o in observations if o.rule == rule.name]
-        found += [f for f in rule.decide(mine, decision) if f.path in project.targets]
+        for finding in rule.decide(mine, decision):
+            if finding.path in project.targets:
+                found.append(finding if finding.since else replace(finding, since=rule.since))
     return found
 
 

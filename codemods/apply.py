@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from codemods.analysis import Analysis, analyse
-from codemods.check import Analyser, Group, Progress, Reported, group_findings, judge, visible
+from codemods.check import Analyser, Group, Progress, Reported, group_findings, judge, translations, visible
 from codemods.diffs import coloured, unified
 from codemods.edits.model import (
     AddDecorator,
@@ -24,8 +24,10 @@ from codemods.edits.model import (
     Edit,
     EditError,
     InsertStatements,
+    KeepPart,
     MoveStatement,
     RemoveStatement,
+    RenameArgument,
     ReplaceExpression,
     WrapBlock,
     WrapExpression,
@@ -104,7 +106,9 @@ class ApplyResult:
     """What ``apply`` did, or with ``dry_run`` would do.
 
     ``fixed`` and ``failures`` stand at their lines in the files as they were read; ``remaining`` at those of the files
-    as they are afterwards, which for a dry run are the same. ``unwritten`` are files whose rewrite could not be saved.
+    as they are afterwards, which for a dry run are the same. ``translations`` are files of Python 2 as they were
+    translated before anything else; they are among the ``rewrites`` too. ``unwritten`` are files whose rewrite could
+    not be saved.
     ``mended`` are those ``fixed`` that were not ``unwritten``, in the groups that were made together or not at all;
     ``dropped`` those that were left because ``verify`` did not see them kept.
     """
@@ -120,17 +124,27 @@ class ApplyResult:
     dry_run: bool
     mended: tuple[Mended, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    translations: tuple[Rewrite, ...] = ()
 
     def diff(self) -> bytes:
         """Return what was changed as ``git apply`` and ``patch -p1`` take it, in the encodings of the files."""
         return b"".join(
-            unified(rewrite.source.path, rewrite.source.encode(rewrite.source.text), rewrite.encoded)
-            for rewrite in self.rewrites
+            unified(source.path, source.encode(old), source.encode(new)) for source, old, new in self._stages()
         )
 
     def coloured_diff(self) -> str:
         """Return what was changed for a terminal."""
-        return "".join(coloured(source.path, source.text, new) for source, new in self.rewrites)
+        return "".join(coloured(source.path, old, new) for source, old, new in self._stages())
+
+    def _stages(self) -> Iterator[tuple[SourceFile, str, str]]:
+        """Each change with the text before and after it: translations come first, each as a change of its own."""
+        translated = {source.path: new for source, new in self.translations}
+        for source, new in self.translations:
+            yield source, source.text, new
+        for source, new in self.rewrites:
+            old = translated.get(source.path, source.text)
+            if new != old:
+                yield source, old, new
 
 
 def apply(
@@ -192,6 +206,8 @@ class _Work:
         self.edit = editor
         self.exports = Exports(targets)
         self.texts = {path: source.text for path, source in self.sources.items()}
+        self.translations = translations(targets, options)
+        self.texts.update({one.source.path: one.text for one in self.translations})
         self._analyser = analyser
         self._jobs = jobs
         self._progress = progress
@@ -269,10 +285,12 @@ class _Work:
         unwritten: list[Skipped] = [] if dry_run else _write(rewrites, self._linked)
         lost = {entry.path for entry in unwritten}
         findings = [self._originally(finding) for finding in self.findings] if dry_run else self.findings
+        fixed = [*(one.finding for one in self.translations), *self._fixed]
         return ApplyResult(
             files=len(self.targets) + len(skipped),
             rewrites=tuple(rewrite for rewrite in rewrites if rewrite.source.path not in lost),
-            fixed=tuple(sorted((f for f in self._fixed if f.path not in lost), key=lambda f: (f.path, f.span, f.rule))),
+            translations=tuple(Rewrite(one.source, one.text) for one in self.translations),
+            fixed=tuple(sorted((f for f in fixed if f.path not in lost), key=lambda f: (f.path, f.span, f.rule))),
             remaining=tuple(judge(findings, self.options, self.sources)),
             skipped=(*skipped, *self.analysis.skipped),
             failures=tuple(self._failures),
@@ -449,13 +467,14 @@ class _Refusal(NamedTuple):
 def _compatible(groups: Iterable[Group]) -> list[Group]:
     """Return those of ``groups`` that touch no code of one before them; of two that begin alike the larger goes first.
 
-    The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round.
+    The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round, as
+    does one that yields to all others.
     """
     zones = {group: _claims(group) for group in groups}
 
-    def order(group: Group) -> tuple[str, Position, Position]:
+    def order(group: Group) -> tuple[bool, str, Position, Position]:
         path, start, end = zones[group][0] if zones[group] else ("", (0, 0), (0, 0))
-        return path, start, (-end[0], -end[1])
+        return all(finding.yields for finding in group.findings), path, start, (-end[0], -end[1])
 
     taken: dict[str, list[tuple[Position, Position]]] = defaultdict(list)
     chosen = []
@@ -490,7 +509,15 @@ def _overlaps(taken: Sequence[tuple[Position, Position]], start: Position, end: 
 def _zones(edit: Edit) -> list[tuple[Position, Position]]:
     """Return the stretches of text that ``edit`` claims, ends exclusive."""
     match edit:
-        case DropArgument(call=span) | WrapExpression(target=span) | ReplaceExpression(target=span):
+        case KeepPart(target=target, kept=kept):
+            (start, end), (first, last) = _whole(target), _whole(kept)
+            return [(start, first), (last, end)]
+        case (
+            DropArgument(call=span)
+            | RenameArgument(call=span)
+            | WrapExpression(target=span)
+            | ReplaceExpression(target=span)
+        ):
             return [_whole(span)]
         case RemoveStatement(target=span):
             return [_whole(span)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from codemods.source.suppressions import Suppressions
 
 if TYPE_CHECKING:
     from codemods.edits.model import Edit
+    from codemods.source.python2 import Translation
 
 Progress = Callable[[int, int], None]
 
@@ -125,15 +127,27 @@ def check(
 
     ``skipped`` are files that could not even be read; they are passed on. Raises nothing for a file of the user.
     """
-    analysis = analyse(targets, options=options, jobs=jobs, progress=progress)
-    texts = {source.path: source.text for source in targets}
+    made = translations(targets, options)
+    overlay = {one.source.path: one.text for one in made}
+    analysis = analyse(targets, options=options, jobs=jobs, progress=progress, overlay=overlay or None)
+    texts = {source.path: source.text for source in targets} | overlay
     findings = visible(analysis.findings, texts, options)
+    reported = [*(Reported(one.finding, None) for one in made), *judge(findings, options, texts)]
     return CheckResult(
         files=len(targets) + len(skipped),
-        findings=tuple(judge(findings, options, texts)),
+        findings=tuple(sorted(reported, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))),
         skipped=(*skipped, *analysis.skipped),
         notes=tuple(dict.fromkeys(analysis.notes)),
     )
+
+
+def translations(targets: Sequence[SourceFile], options: Options) -> list[Translation]:
+    """Return the translations of those of ``targets`` that are Python 2, if ``options`` ask for them."""
+    if not options.python2:
+        return []
+    from codemods.source import python2
+
+    return python2.translations(targets)
 
 
 def selected(finding: Finding, options: Options) -> bool:
@@ -204,6 +218,16 @@ def group_findings(findings: Sequence[Finding], options: Options, paths: Collect
     return groups
 
 
+def older(version: str, other: str) -> bool:
+    """Tell whether the release ``version`` comes before ``other``: ``0.3.1`` before ``0.4``."""
+    return _release(version) < _release(other)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    numbers = [int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3]]
+    return (*numbers, 0, 0, 0)[:3]
+
+
 def _obstacle(
     finding: Finding, options: Options, known: Mapping[tuple[str, str, int], Sequence[int]], paths: Collection[str]
 ) -> str | None:
@@ -212,6 +236,8 @@ def _obstacle(
         if finding.promise is Promise.BEHAVIOUR and finding.edits:
             return f"{finding.rule} at {place} changes what is learned and needs --unsafe"
         return f"{finding.rule} at {place} is advice"
+    if finding.since and options.target_torch != "current" and older(options.target_torch, finding.since):
+        return f"{finding.rule} at {place} writes what PyTorch has since {finding.since} only"
     for rule, path, line in finding.partners:
         if (rule, path, line) not in known:
             return f"makes sense only together with {rule} at {path}:{line}, which is not selected"

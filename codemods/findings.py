@@ -72,6 +72,10 @@ class Finding:
     opt_in: bool = field(default=False)
     uncovers: tuple[str, ...] = ()
     """Rules that may find something in the file once this is mended: what raised hid what is merely wasteful."""
+    since: str = ""
+    """The first PyTorch that understands the rewrite, where that is not any."""
+    yields: bool = field(default=False)
+    """Whether its edits wait where other findings change the same code: these may need what it takes away."""
 
     @property
     def key(self) -> tuple[str, str, int]:

@@ -19,3 +19,7 @@ class Options:
     hidden_state: str = "auto"
     total_style: str = "auto"
     no_grad_style: str = "auto"
+    target_torch: str = "current"
+    """The oldest PyTorch that the rewritten code has to run on."""
+    python2: bool = False
+    """Whether files of Python 2 are translated before anything else."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from codemods.cli._terminal import ProgressBar, UserError, wants_colour
 from codemods.options import Options
 from codemods.reports import Detail, Report, formats, renderer
 from codemods.rules import UnknownRule, require_known
-from codemods.source.config import ConfigError, find_config, load_config
+from codemods.source.config import ConfigError, find_config, is_version, load_config
 from codemods.source.errors import MissingPath
 
 # What an option may be, its default first.
@@ -43,6 +44,13 @@ TotalStyle = Annotated[
 ]
 NoGradStyle = Annotated[
     str | None, typer.Option("--no-grad-style", metavar="auto|decorator|with", help="How gradients are switched off.")
+]
+TargetTorch = Annotated[
+    str | None,
+    typer.Option("--target-torch", metavar="VERSION", help="Write nothing that this PyTorch does not understand."),
+]
+Python2 = Annotated[
+    bool | None, typer.Option("--python2/--no-python2", help="Translate Python 2 first, as changes of its own.")
 ]
 Exclude = Annotated[
     list[str] | None,
@@ -164,6 +172,8 @@ class Choices:
             hidden_state=chosen["hidden_state"],
             total_style=chosen["total_style"],
             no_grad_style=chosen["no_grad_style"],
+            target_torch=chosen["target_torch"],
+            python2=bool(chosen.get("python2")),
         )
 
     @property
@@ -220,6 +230,11 @@ def settle_choices(
         require_known((*chosen["select"], *chosen["ignore"]))
     except UnknownRule as error:
         raise UserError(str(error)) from None
+    target = chosen["target_torch"] = chosen.get("target_torch") or "current"
+    if not is_version(target):
+        raise UserError(f"--target-torch {target}: must be a version of PyTorch, as 0.4 or 1.13.1, or current")
+    if chosen.get("python2") and importlib.util.find_spec("fissix") is None:
+        raise UserError("--python2 needs fissix: pip install 'torch-codemod[python2]'")
     return Choices(chosen, root.parent if root else None)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import cast
 
 import libcst as cst
 
-from codemods.edits.arguments import drop_arguments
+from codemods.edits.arguments import drop_arguments, rename_argument
 from codemods.edits.decorators import add_decorator
-from codemods.edits.expressions import fit_expression, replace_expression, wrap_expression
+from codemods.edits.expressions import fit_expression, keep_part, replace_expression, wrap_expression
 from codemods.edits.imports import drop_names, unused_names
-from codemods.edits.model import Edit, EditError
+from codemods.edits.model import DropArgument, Edit, EditError, RenameArgument
 from codemods.edits.plan import Plan, make_plan, plan_unused
 from codemods.edits.positions import BOM, split_lines
 from codemods.edits.source import Source, StatementNode
@@ -26,6 +28,7 @@ from codemods.edits.whitespace import (
     split_attached,
     with_leading_lines,
 )
+from codemods.source.reserved import WORD, stand_in
 
 
 def apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str:
@@ -40,12 +43,26 @@ def apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] =
     if not edits:
         return text
     mark = BOM if text.startswith(BOM) else ""
+    body = text.removeprefix(BOM)
+    # libcst, like Python, refuses ``async=``: another word of that length stands in for it meanwhile
+    masked = stand_in(body)
     try:
-        return mark + _edited(text.removeprefix(BOM), edits, exported)
+        if masked is not None:
+            body, word = masked
+            edits = [_named(edit, word) for edit in edits]
+            return mark + re.sub(rf"\b{word}\b", WORD, _edited(body, edits, exported))
+        return mark + _edited(body, edits, exported)
     except RecursionError:
         raise EditError("nested too deeply") from None
     except cst.CSTValidationError as error:
         raise EditError(f"the result would not be Python: {error}") from error
+
+
+def _named(edit: Edit, word: str) -> Edit:
+    """An edit that names the argument ``async`` by the word that stands for it."""
+    if isinstance(edit, (DropArgument, RenameArgument)) and edit.argument == WORD:
+        return replace(edit, argument=word)
+    return edit
 
 
 def _edited(text: str, edits: Sequence[Edit], exported: Collection[str]) -> str:
@@ -82,6 +99,8 @@ class _Rewriter(cst.CSTTransformer):
         self.plan = plan
         self.moved: dict[cst.CSTNode, cst.CSTNode] = {}
         self.on_the_way: set[cst.CSTNode] = set()
+        self.parts = {part for part, _ in plan.kept.values()}
+        self.kept: dict[cst.CSTNode, cst.BaseExpression] = {}
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         return node in self.plan.touched and node not in self.moved
@@ -105,17 +124,35 @@ class _Rewriter(cst.CSTTransformer):
         if isinstance(node, cst.FunctionDef) and isinstance(updated, cst.FunctionDef):
             for code in plan.decorators.get(node, ()):
                 updated = add_decorator(updated, code)
-        if isinstance(node, cst.Call) and isinstance(updated, cst.Call) and node in plan.arguments:
-            updated = drop_arguments(updated, plan.arguments[node])
-        if isinstance(node, cst.BaseExpression) and (node in plan.replacements or node in plan.wraps):
+        if isinstance(node, cst.Call) and isinstance(updated, cst.Call):
+            updated = self._call(node, updated)
+        if isinstance(node, cst.BaseExpression) and (
+            node in plan.replacements or node in plan.wraps or node in plan.kept or node in self.parts
+        ):
             return self._expression(node, cast(cst.BaseExpression, updated))
+        return updated
+
+    def _call(self, node: cst.Call, updated: cst.Call) -> cst.Call:
+        plan = self.plan
+        if node in plan.kept:
+            # what else is asked for of the call goes with it
+            return updated
+        for argument, name in plan.keywords.get(node, ()):
+            updated = rename_argument(updated, argument, name)
+        if node in plan.arguments:
+            updated = drop_arguments(updated, plan.arguments[node])
         return updated
 
     def _expression(self, node: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
         if node in self.plan.replacements:
             updated = replace_expression(updated, self.plan.replacements[node])
+        elif node in self.plan.kept:
+            kept, suffix = self.plan.kept[node]
+            updated = keep_part(updated, self.kept[kept], suffix)
         for prefix, suffix in self.plan.wraps.get(node, ()):
             updated = wrap_expression(updated, prefix, suffix)
+        if node in self.parts:
+            self.kept[node] = updated
         parent = self.source.parents[node]
         assert parent is not None
         return fit_expression(updated, node, parent)

@@ -57,3 +57,22 @@ def _drop_argument(call: cst.Call, index: int) -> cst.Call:
             gap = gap_to_end(previous.comma.whitespace_before, gap)
         args[index - 1] = previous.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=gap)
     return call.with_changes(args=args)
+
+
+def rename_argument(call: cst.Call, argument: str | int, name: str) -> cst.Call:
+    """``call`` with the keyword ``name`` for an argument; raises EditError if that may not stand there."""
+    index = argument_index(call, argument)
+    arg = call.args[index]
+    if any(other.keyword is not None and other.keyword.value == name for other in call.args):
+        raise EditError(f"the call has an argument {name}= already")
+    if arg.keyword is not None:
+        return _with_argument(call, index, arg.with_changes(keyword=arg.keyword.with_changes(value=name)))
+    if arg.star or any(other.keyword is None and other.star != "**" for other in call.args[index + 1 :]):
+        raise EditError("a positional argument with others behind it cannot get a keyword")
+    bare = cst.SimpleWhitespace("")
+    equal = cst.AssignEqual(whitespace_before=bare, whitespace_after=bare)
+    return _with_argument(call, index, arg.with_changes(keyword=cst.Name(name), equal=equal))
+
+
+def _with_argument(call: cst.Call, index: int, arg: cst.Arg) -> cst.Call:
+    return call.with_changes(args=[*call.args[:index], arg, *call.args[index + 1 :]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import libcst as cst
+from libcst import matchers
 
 from codemods.edits.model import EditError
 
@@ -71,6 +72,29 @@ def replace_expression(node: cst.BaseExpression, code: str) -> cst.BaseExpressio
     own = _own_parentheses(node)
     lpar, rpar = node.lpar[: len(node.lpar) - own], node.rpar[own:]
     return new.with_changes(lpar=(*lpar, *new.lpar), rpar=(*new.rpar, *rpar))
+
+
+def keep_part(target: cst.BaseExpression, kept: cst.BaseExpression, suffix: str) -> cst.BaseExpression:
+    """``kept``, which stands in ``target``, with ``suffix`` behind it, in the parentheses that stand around ``target``.
+
+    Raises EditError if comments that are no part of ``kept`` would be lost.
+    """
+    if len(matchers.findall(target, matchers.Comment())) > len(matchers.findall(kept, matchers.Comment())):
+        raise EditError("comments would be lost with the expression around them")
+    inner = wrap_expression(kept, "", suffix) if suffix else kept
+    if not _parses(cst.Module([]).code_for_node(inner)):
+        # it runs over several lines, which what goes held together
+        inner = in_parentheses(inner)
+    own = _own_parentheses(target)
+    lpar, rpar = target.lpar[: len(target.lpar) - own], target.rpar[own:]
+    return inner.with_changes(lpar=(*lpar, *inner.lpar), rpar=(*inner.rpar, *rpar))
+
+
+def _parses(code: str) -> bool:
+    try:
+        return len(ast.parse(code).body) == 1
+    except SyntaxError:
+        return False
 
 
 def fit_expression(new: cst.BaseExpression, old: cst.BaseExpression, parent: cst.CSTNode) -> cst.BaseExpression:

@@ -27,6 +27,30 @@ class DropArgument:
 
 
 @dataclass(frozen=True)
+class RenameArgument:
+    """Give an argument of the call at ``call`` the keyword ``name``: one with another keyword, or a positional one.
+
+    A positional argument must be the last one: what follows it could not stay without a name of its own.
+    """
+
+    call: Span
+    argument: str | int
+    name: str
+
+
+@dataclass(frozen=True)
+class KeepPart:
+    """Put the expression at ``kept``, which is part of the one at ``target``, in its place, with ``suffix`` behind it.
+
+    All else of ``target`` goes. Edits within what is kept can be made together with this one.
+    """
+
+    target: Span
+    kept: Span
+    suffix: str = ""
+
+
+@dataclass(frozen=True)
 class WrapExpression:
     """Put ``prefix`` and ``suffix`` around the expression at ``target``, in parentheses only where they are needed."""
 
@@ -106,6 +130,8 @@ class AddHelper:
 
 Edit = (
     DropArgument
+    | RenameArgument
+    | KeepPart
     | WrapExpression
     | ReplaceExpression
     | InsertStatements

@@ -20,8 +20,10 @@ from codemods.edits.model import (
     Edit,
     EditError,
     InsertStatements,
+    KeepPart,
     MoveStatement,
     RemoveStatement,
+    RenameArgument,
     ReplaceExpression,
     WrapBlock,
     WrapExpression,
@@ -48,6 +50,8 @@ class Plan:
     """What is to happen to which node of a tree as parsed; ``touched`` are these nodes and all above them."""
 
     arguments: dict[cst.Call, set[int]] = field(default_factory=dict)
+    keywords: dict[cst.Call, list[tuple[str | int, str]]] = field(default_factory=dict)
+    kept: dict[cst.BaseExpression, tuple[cst.BaseExpression, str]] = field(default_factory=dict)
     replacements: dict[cst.BaseExpression, str] = field(default_factory=dict)
     wraps: dict[cst.BaseExpression, list[tuple[str, str]]] = field(default_factory=dict)
     decorators: dict[cst.FunctionDef, list[str]] = field(default_factory=dict)
@@ -118,6 +122,18 @@ class _Planner:
             except EditError as error:
                 raise EditError(f"{error} at {describe(edit.call)}") from None
             self._target(call, "an argument to drop")
+        elif isinstance(edit, RenameArgument):
+            call = source.expression(edit.call)
+            if not isinstance(call, cst.Call):
+                raise EditError(f"no call at {describe(edit.call)}")
+            try:
+                argument_index(call, edit.argument)
+            except EditError as error:
+                raise EditError(f"{error} at {describe(edit.call)}") from None
+            plan.keywords.setdefault(call, []).append((edit.argument, edit.name))
+            self._target(call, "an argument to rename")
+        elif isinstance(edit, KeepPart):
+            self._keep(edit)
         elif isinstance(edit, RemoveStatement):
             node = self._statement_of_suite(edit.target)
             self._changes(node).removed.add(node)
@@ -137,6 +153,16 @@ class _Planner:
                 raise EditError(f"the statement at {describe(edit.target)} is to be moved into or next to itself")
         else:
             self.with_code.append(edit)
+
+    def _keep(self, edit: KeepPart) -> None:
+        node, kept = self.source.expression(edit.target), self.source.expression(edit.kept)
+        if node not in self.source.ancestors(kept):
+            raise EditError(f"what is to be kept is no part of the expression at {describe(edit.target)}")
+        wanted = (kept, edit.suffix)
+        if self.plan.kept.setdefault(node, wanted) != wanted:
+            raise EditError(f"two parts are to be kept of the expression at {describe(edit.target)}")
+        self._target(node, "an expression to cut down")
+        self._target(kept, "what is to be kept of an expression")
 
     def finish(self) -> Plan:
         self.bindings = Bindings(self.source.tree, self.source.ast_parents, self.taken_away)
@@ -302,6 +328,8 @@ class _Planner:
         for node, what in self.targets:
             if any(ancestor in plan.replacements for ancestor in self.source.ancestors(node)):
                 raise EditError(f"{what} is part of an expression that is to be replaced")
-            if node in plan.replacements and node in plan.arguments:
-                raise EditError("a call is to lose an argument and to be replaced")
+            if node in plan.replacements and (node in plan.arguments or node in plan.keywords):
+                raise EditError("a call is to lose or rename an argument and to be replaced")
+            if node in plan.replacements and node in plan.kept:
+                raise EditError("an expression is to be cut down and to be replaced")
             _touch(plan, self.source, node)

@@ -589,6 +589,8 @@ class Calls(TorchModel):
                 if not isinstance(option, (Const, Plain)):
                     self.set_attribute(option, name, value, at)
             return
+        if name in ("requires_grad", "volatile", "data"):
+            self.alter(receiver, "shape" if name == "data" else name, at)
         if name == "requires_grad":
             truth = self.truth(value)
             if truth is not False:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from codemods.graph.arguments import Arguments
 from codemods.graph.memo import Memo
 from codemods.graph.program import ClassInfo, ParsedFile
 from codemods.graph.state import FROZEN, Key, State, merge
-from codemods.graph.trace import Forward, Frame, Mark, Owned, Place, Reading, Step, Trace, Walk
+from codemods.graph.trace import Alias, Alteration, Forward, Frame, Mark, Owned, Place, Reading, Step, Trace, Walk
 from codemods.graph.values import (
     CONTAINING,
     NONE,
@@ -219,7 +220,28 @@ class Core:
         shadow = self.shadow_of(given)
         if made is not None:
             made.shadow = shadow
+            if saves:
+                self.drawn(given, made)
         return Tensor(made, scalar, shadow=shadow)
+
+    def drawn(self, inputs: Iterable[Value], node: Node) -> None:
+        """Record the aliases among the inputs of an operation that may save them."""
+        for value in inputs:
+            if isinstance(value, Tensor) and value.aliases:
+                self.trace.drawn.append((value.aliases, node))
+
+    def alias(self, form: str, given: Value, made: Tensor, at: ast.AST) -> Tensor:
+        """``made``, known as a tensor that shares its memory with ``given``."""
+        one = Alias(form, self.place(at), given, self.s.grad)
+        self.trace.aliases.append(one)
+        known = given.aliases if isinstance(given, Tensor) else ()
+        return replace(made, aliases=(*known[-7:], one))
+
+    def alter(self, value: Value, how: str, at: ast.AST) -> None:
+        """Record that a tensor is changed in place."""
+        for option in value.options if isinstance(value, Join) else (value,):
+            if isinstance(option, (Tensor, Unknown)):
+                self.trace.alterations.append(Alteration(how, self.place(at), option))
 
     def shadow_of(self, values: Iterable[Value]) -> Shadow:
         """What values without history were detached from, and what they may carry unseen, the unseen first."""
@@ -315,7 +337,8 @@ class Core:
     def maybe(self, value: Value) -> Value:
         """A value that is there on some paths only."""
         if isinstance(value, Tensor) and value.node is not None:
-            return Tensor(self.phi([value.node], certain=False), value.scalar, value.index, value.shadow)
+            maybe = self.phi([value.node], certain=False)
+            return Tensor(maybe, value.scalar, value.index, value.shadow, tuple(a.perhaps() for a in value.aliases))
         if isinstance(value, Unknown) and value.node is not None:
             return self.unknown(value.origin, self.phi([value.node], certain=False))
         if isinstance(value, Tuple):
@@ -639,7 +662,12 @@ class Core:
     def _join_tensors(self, a: Tensor, b: Tensor) -> Tensor:
         nodes = [n for n in (a.node, b.node) if n is not None]
         node = self.phi(nodes, certain=len(nodes) == 2) if nodes else None
-        return Tensor(node, a.scalar and b.scalar, a.index and b.index, self.shadow_of([a, b]))
+        aliases: tuple[Alias, ...] = ()
+        if a.aliases or b.aliases:
+            both = [o for o in a.aliases if o in b.aliases]
+            either = [o.perhaps() for o in (*a.aliases, *b.aliases) if o not in both]
+            aliases = (*both, *either)[:8]
+        return Tensor(node, a.scalar and b.scalar, a.index and b.index, self.shadow_of([a, b]), aliases)
 
     def meet(self, states: list[State], base_state: State) -> None:
         """Go on with the join of ``states``, which forked off from ``base_state``."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.calls import Calls
 from codemods.graph.core import ITEMS, REST, BudgetEnded
+from codemods.graph.torch_model import canonical
+from codemods.graph.trace import OldForm
 from codemods.graph.values import (
     ARRAY,
     DATA,
@@ -18,6 +22,7 @@ from codemods.graph.values import (
     NUMBER,
     TEXT,
     Carrier,
+    Class,
     Const,
     Function,
     Instance,
@@ -191,6 +196,8 @@ class Expressions(Calls):
     def _eval_Subscript(self, e: ast.Subscript) -> Value:
         container = self.evaluate(e.value)
         key = self.evaluate(e.slice)
+        if isinstance(e.slice, ast.Constant) and type(e.slice.value) is int and e.slice.value == 0:
+            self._first_element(e)
         if isinstance(e.slice, ast.Slice):
             if isinstance(container, Tuple) and e.slice.step is None:
                 low = e.slice.lower.value if isinstance(e.slice.lower, ast.Constant) else None
@@ -211,7 +218,7 @@ class Expressions(Calls):
             if container.node is not None and container.node.scalar and isinstance(key, Const):
                 scalar = True  # loss.data[0] of old PyTorch
             if container.node is None:
-                return Tensor(None, container.scalar, container.index, container.shadow)
+                return Tensor(None, container.scalar, container.index, container.shadow, container.aliases)
             return self.tensor_op(e, "getitem", [container], saves=saves, scalar=scalar)
         return self.get_item(container, key, e)
 
@@ -301,6 +308,10 @@ class Expressions(Calls):
         result: Value = NUMBER
         for op, comparator in zip(e.ops, e.comparators, strict=True):
             right = self.evaluate(comparator)
+            for asked, kind in ((left, right), (right, left)):
+                is_type = isinstance(asked, Unknown) and asked.origin == "type"
+                if is_type and isinstance(kind, Library) and canonical(kind.path) == "torch.autograd.Variable":
+                    self.trace.old.append(OldForm("type-is-variable", self.place(e), e, kind))
             if isinstance(op, (ast.Is, ast.IsNot)):
                 result = self._is(left, right, negated=isinstance(op, ast.IsNot))
             elif isinstance(op, (ast.In, ast.NotIn)):
@@ -393,12 +404,30 @@ class Expressions(Calls):
         if isinstance(function, ast.Attribute):
             receiver = self.evaluate(function.value)
             args = self._arguments(e)
+            self._note_old_call(e, receiver, function.attr)
             result = self.call_method(receiver, function.attr, args, e)
             self._in_place(function, receiver, args, result)
             return result
         target = self.evaluate(function)
         args = self._arguments(e)
+        self._note_old_call(e, target, "")
         return self.call_value(target, args, e)
+
+    def _note_old_call(self, e: ast.Call, target: Value, method: str) -> None:
+        """Record calls that today's PyTorch wants in another form; ``method`` is empty where ``target`` is called."""
+        if isinstance(target, Library):
+            path = canonical(f"{target.path}.{method}" if method else target.path)
+            head, _, last = path.rpartition(".")
+            if path in facts.RENAMED_CALLS or path in facts.REMOVED_CALLS:
+                self.trace.old.append(OldForm("call", self.place(e), e.func, Library(path)))
+            elif head in ("torch.nn", "torch.nn.functional") and (
+                last in facts.SIZE_AVERAGE_AT or any(k.arg in ("size_average", "reduce") for k in e.keywords)
+            ):
+                self.trace.old.append(OldForm("loss", self.place(e), e.func, Library(path)))
+            elif head == "torch.optim.lr_scheduler" and any(k.arg == "verbose" for k in e.keywords):
+                self.trace.old.append(OldForm("verbose", self.place(e), e.func, Library(path)))
+        elif method in facts.OLD_METHODS and not isinstance(target, (Instance, Class, TreeModule)):
+            self.trace.old.append(OldForm(f"method:{method}", self.place(e), e.func, target))
 
     def _arguments(self, e: ast.Call) -> Arguments:
         args = Arguments(e)
@@ -434,18 +463,38 @@ class Expressions(Calls):
     def _in_place(self, function: ast.Attribute, receiver: Value, args: Arguments, result: Value) -> None:
         """``x.add_(y)`` gives the name a new node; ``h.detach_()`` takes it away."""
         name = function.attr
-        if not name.endswith("_") or name.startswith("_") or (name in ("requires_grad_",) and self.nodes_of(receiver)):
+        if not name.endswith("_") or name.startswith("_"):
+            return
+        self._altered(name, receiver, args, function)
+        if name in ("requires_grad_",) and self.nodes_of(receiver):
             return
         if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
             self.replace_everywhere(receiver, result)
         target = function.value
         if not isinstance(receiver, (Tensor, Unknown)) or not isinstance(result, Tensor):
             return
+        if isinstance(receiver, Tensor) and receiver.aliases:
+            result = replace(result, aliases=receiver.aliases)
         if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
             if target.attr == "data":
                 self.mark("data-written", function)
         elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
             self.assign(target, result, None)
+
+    def _altered(self, name: str, receiver: Value, args: Arguments, at: ast.AST) -> None:
+        if name == "requires_grad_":
+            self.alter(receiver, "requires_grad", at)
+        elif name.removesuffix("_") in facts.CHANGES_SHAPE:
+            self.alter(receiver, "shape", at)
+        elif name not in ("share_memory_", "detach_"):
+            self.alter(receiver, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)
+
+    def _first_element(self, e: ast.Subscript) -> None:
+        """Record ``loss.data[0]`` and its like."""
+        subject = first_element(e)
+        value = self.values.get(subject) if subject is not None else None
+        if subject is not None and value is not None:
+            self.trace.old.append(OldForm("first-element", self.place(e), subject, value))
 
     # comprehensions
 
@@ -593,6 +642,26 @@ class Expressions(Calls):
         for item in items[2:]:
             last = self.join(last, item)
         return [items[0], last]
+
+
+def first_element(e: ast.expr) -> ast.expr | None:
+    """The tensor of ``loss.data[0]`` and its like: how PyTorch before 0.4 took the one number of a tensor."""
+    if not (isinstance(e, ast.Subscript) and isinstance(e.slice, ast.Constant) and type(e.slice.value) is int):
+        return None
+    subject = e.value
+    while e.slice.value == 0:
+        if isinstance(subject, ast.Attribute) and subject.attr == "data":
+            subject = subject.value
+        elif (
+            isinstance(subject, ast.Call)
+            and isinstance(subject.func, ast.Attribute)
+            and subject.func.attr in facts.BEFORE_FIRST_ELEMENT
+            and not subject.args
+        ):
+            subject = subject.func.value
+        else:
+            break
+    return None if subject is e.value else subject
 
 
 Expressions.evaluators = {

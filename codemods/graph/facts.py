@@ -118,6 +118,88 @@ SAVES_NOTHING = _words(
 )
 """Operations whose backward needs no saved tensor (derivatives; "add, sum, cat, view, stack save nothing": ran)."""
 
+VIEWS = _words(
+    """
+    view view_as squeeze unsqueeze transpose permute t narrow select expand expand_as unflatten diagonal movedim
+    swapaxes unfold detach requires_grad_
+    """
+)
+"""Methods whose result shares the memory of the tensor (docs: Tensor Views)."""
+
+MAY_COPY = _words("reshape reshape_as contiguous flatten to cpu cuda float double half type type_as long int")
+"""Methods whose result is the tensor, a view of it or a copy, as it happens (docs: torch.Tensor)."""
+
+SAVES_OUTPUT = _words(
+    """
+    exp sigmoid tanh relu softmax log_softmax sqrt rsqrt reciprocal expm1 tan Sigmoid Tanh ReLU Softmax LogSoftmax
+    """
+)
+"""Operations and layers that save their output for the backward (derivatives; ran)."""
+
+SAVES_INPUT = _words(
+    """
+    Pow pow square log log1p log2 sin cos abs clamp prod var std norm logsumexp leaky_relu softplus elu gelu silu selu
+    mse_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits Linear Conv1d Conv2d Conv3d ConvTranspose1d
+    ConvTranspose2d ConvTranspose3d BatchNorm1d BatchNorm2d BatchNorm3d LayerNorm GroupNorm LeakyReLU Softplus ELU GELU
+    SiLU MSELoss SmoothL1Loss HuberLoss BCEWithLogitsLoss
+    """
+)
+"""Operations and layers that save their input for the backward (derivatives; ran)."""
+
+SAVES_BOTH = _words("Mult mul MatMult matmul mm bmm")
+"""Operations that save both inputs for the backward, where both are attached (derivatives; ran)."""
+
+CHANGES_SHAPE = _words(
+    "unsqueeze squeeze resize resize_as t transpose swapaxes swapdims set as_strided rename sparse_resize"
+)
+"""Methods that with a ``_`` behind them change the tensor object, not its memory (docs: torch.Tensor)."""
+
+BEFORE_FIRST_ELEMENT = _words("cpu cuda float double numpy tolist detach clone")
+"""What old scripts put between a loss and the ``[0]`` that takes its number."""
+
+RENAMED_CALLS = {
+    "torch.nn.utils.clip_grad_norm": "torch.nn.utils.clip_grad_norm_",
+    **{
+        f"torch.nn.init.{name}": f"torch.nn.init.{name}_"
+        for name in (
+            *("uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "xavier_normal", "kaiming_uniform"),
+            *("kaiming_normal", "orthogonal", "sparse"),
+        )
+    },
+    "torch.matrix_rank": "torch.linalg.matrix_rank",
+}
+"""Calls that have another name today and do the same (docs; ran: torch 2.13 warns, and refuses ``matrix_rank``)."""
+
+REMOVED_CALLS = {
+    "torch.symeig": "torch.linalg.eigh",
+    "torch.eig": "torch.linalg.eig",
+    "torch.lstsq": "torch.linalg.lstsq",
+    "torch.gels": "torch.linalg.lstsq",
+    "torch.solve": "torch.linalg.solve",
+    "torch.gesv": "torch.linalg.solve",
+    "torch.potrf": "torch.linalg.cholesky",
+    "torch.potri": "torch.cholesky_inverse",
+    "torch.potrs": "torch.cholesky_solve",
+    "torch.trtrs": "torch.linalg.solve_triangular",
+    "torch.btrifact": "torch.linalg.lu_factor",
+    "torch.btrisolve": "torch.linalg.lu_solve",
+    "torch.rfft": "torch.fft.rfft",
+    "torch.irfft": "torch.fft.irfft",
+    "torch.ifft": "torch.fft.ifft",
+}
+"""Calls that torch 2.13 refuses, and what took their place with other arguments or results (ran)."""
+
+SIZE_AVERAGE_AT = {
+    **dict.fromkeys(("CrossEntropyLoss", "NLLLoss", "BCELoss", "BCEWithLogitsLoss"), 1),
+    **dict.fromkeys(("MSELoss", "L1Loss", "SmoothL1Loss", "KLDivLoss", "SoftMarginLoss"), 0),
+    **dict.fromkeys(("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"), 3),
+    **dict.fromkeys(("mse_loss", "l1_loss", "smooth_l1_loss", "kl_div", "soft_margin_loss"), 2),
+}
+"""Where ``size_average`` stands among the positional arguments (docs)."""
+
+OLD_METHODS = _words("cuda to copy_ type next masked_fill masked_fill_ masked_select masked_scatter masked_scatter_")
+"""Methods of which some forms are refused today: ``async=``, ``iter(loader).next()``, masks of bytes (ran)."""
+
 DETACHING = _words("detach detach_ detach_copy")
 
 TRANSPARENT_MODULE_METHODS = _words(

@@ -394,6 +394,8 @@ class Machine(Expressions):
     def _do_AugAssign(self, s: ast.AugAssign) -> None:
         old = self.evaluate(s.target)
         added = self.evaluate(s.value)
+        if isinstance(s.target, (ast.Name, ast.Attribute)):
+            self.alter(old, "attached" if self.nodes_of(added) else "values", s)
         name = type(s.op).__name__
         value: Value
         listed = name == "Add" and isinstance(added, (Parameters, Sequence))
@@ -438,6 +440,7 @@ class Machine(Expressions):
             key = self.evaluate(target.slice)
             if isinstance(container, Tensor) and isinstance(target.value, ast.Name | ast.Attribute):
                 # an element written in place: the tensor now depends on the value as well
+                self.alter(container, "attached" if self.nodes_of(value) else "values", target)
                 if self.nodes_of(value) or container.node is not None:
                     changed = self.tensor_op(target, "setitem", [container, value], saves=False)
                     self.note_element(target, value_expr, value, changed)

@@ -87,9 +87,10 @@ class TorchModel(Core):
         if name == "data":
             if isinstance(tensor, Tensor):
                 self.use(tensor, "data", at)
-                return self.detached(
+                made = self.detached(
                     tensor, scalar=tensor.scalar or bool(tensor.node and tensor.node.scalar), index=tensor.index
                 )
+                return self.alias("data", tensor, made, at)
             return None
         if name == "grad":
             # nobody knows which tensor it is where it has no history: another name may have asked for gradients
@@ -116,7 +117,7 @@ class TorchModel(Core):
         scalar = isinstance(tensor, Tensor) and (tensor.scalar or bool(tensor.node and tensor.node.scalar))
         if name in facts.DETACHING:
             self.use(tensor, "detach", at)
-            return self.detached(tensor, scalar=scalar)
+            return self.alias("detach", tensor, self.detached(tensor, scalar=scalar), at)
         if name in facts.PLAIN_METHODS:
             self.use(tensor, f"method:{name}", at)
             return ARRAY if name in ("numpy", "tolist") else NUMBER
@@ -161,9 +162,15 @@ class TorchModel(Core):
         keeps = scalar and (base in facts.SAVES_NOTHING or not args.positional) and base not in ("expand", "repeat")
         keeps = keeps and base not in ("unsqueeze", "view", "reshape", "unbind")
         single = base in ("view", "reshape", "unsqueeze") and scalar
-        return self.tensor_op(
+        result = self.tensor_op(
             at, name, inputs, saves=base not in facts.SAVES_NOTHING, scalar=reduces or keeps or single
         )
+        if isinstance(tensor, Tensor) and tensor.aliases:
+            if base in facts.VIEWS:
+                return replace(result, aliases=tensor.aliases)
+            if base in facts.MAY_COPY:
+                return replace(result, aliases=tuple(alias.perhaps() for alias in tensor.aliases))
+        return result
 
     @staticmethod
     def _reduces(name: str, args: Arguments, *, start: int) -> bool:
@@ -305,6 +312,8 @@ class TorchModel(Core):
             if last.startswith("clip_grad"):
                 self.mark_owned("gradients-changed", at, args.get(0, "parameters"))
                 return NUMBER
+            if path.startswith("torch.nn.init.") and args.positional:
+                self.alter(args.positional[0], "values", at)
             if last in ("parameters_to_vector",):
                 return self.tensor_op(at, last, args.all())
             return args.all()[0] if args.all() else NONE
@@ -378,9 +387,11 @@ class TorchModel(Core):
         volatile = args.get(2, "volatile")
         if asks is not None and self.truth(asks) is not False:
             self.mark("requires_grad", at)
-            return Tensor(self.leaf(at, "input"))
+            return self.alias("variable", given if given is not None else NONE, Tensor(self.leaf(at, "input")), at)
         self.use(given, "detach", at)
-        made = self.detached(given if given is not None else NONE, scalar=isinstance(given, Tensor) and given.scalar)
+        given = given if given is not None else NONE
+        made = self.detached(given, scalar=isinstance(given, Tensor) and given.scalar)
+        made = self.alias("variable", given, made, at)
         if volatile is not None and self.truth(volatile) is True and isinstance(at, ast.Call):
             made = replace(made, shadow=(*made.shadow, self.place(at)))
         return made
@@ -395,6 +406,8 @@ class TorchModel(Core):
         """A function of ``torch.nn.functional``."""
         if name == "one_hot":
             return INDEX
+        if args.positional and self.truth(args.keywords.get("inplace", NONE)) is True:
+            self.alter(args.positional[0], "attached" if self.nodes_of(args.positional[0]) else "values", at)
         scalar = name in facts.SCALAR_FUNCTIONS and self._is_reduced(args)
         made = self.tensor_op(at, name, args.all(), scalar=scalar)
         if name == "multi_head_attention_forward" or self._returns_indices(args):
@@ -715,6 +728,9 @@ class TorchModel(Core):
         shadow = self.shadow_of(args.all())
         if made is not None:
             made.shadow = shadow
+            self.drawn(args.all(), made)
+            if name in facts.RECURRENT and args.positional and isinstance(args.positional[0], Tensor):
+                self.trace.unpacked.add(made)
         if name in facts.TUPLE_OUTPUT:
             second: Value
             if name in facts.PAIR_STATE:

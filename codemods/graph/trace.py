@@ -246,6 +246,54 @@ class Storing:
     born: int = 0
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Alias:
+    """A tensor without history that shares its memory with ``given``: ``form`` is variable, data or detach.
+
+    The node of ``place`` is the call, or for ``x.data`` the attribute. ``source`` is set where a tensor may share the
+    memory of that alias, or may be a copy.
+    """
+
+    form: str
+    place: Place
+    given: Value
+    grad: bool | None
+    source: Alias | None = None
+
+    @property
+    def origin(self) -> Alias:
+        """Itself, or the alias whose memory it may share."""
+        return self if self.source is None else self.source
+
+    def perhaps(self) -> Alias:
+        """The same of something that may be a copy."""
+        return Alias(self.form, self.place, self.given, self.grad, self.origin)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Alteration:
+    """A tensor that was changed in place; ``value`` is what it was before.
+
+    ``how``: ``values``, ``attached`` (values with a history came in), ``shape`` (the object itself changed, and not its
+    memory), ``requires_grad`` or ``volatile``.
+    """
+
+    how: str
+    place: Place
+    value: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OldForm:
+    """Something that is written in another way today: ``kind`` says what, ``subject`` is the expression that it is
+    about, and ``value`` what that was."""
+
+    kind: str
+    place: Place
+    subject: ast.expr
+    value: Value
+
+
 class Trace:
     """The record of one simulated run of one root: a script, or a function that nothing in the tree calls."""
 
@@ -267,5 +315,12 @@ class Trace:
         self.readings: list[Reading] = []
         self.plain: set[ast.AST] = set()
         """Names and attributes that at some time were read as something that is no tensor: a number, a text, None."""
+        self.aliases: list[Alias] = []
+        self.alterations: list[Alteration] = []
+        self.drawn: list[tuple[tuple[Alias, ...], Node]] = []
+        """Aliases that became part of a graph, with the node that may save them."""
+        self.old: list[OldForm] = []
+        self.unpacked: set[Node] = set()
+        """What recurrent modules made of tensors: of anything else they might make packed sequences."""
         self.complete = True
         self.notes: list[str] = []

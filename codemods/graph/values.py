@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from codemods.graph.program import ClassInfo, ParsedFile
-    from codemods.graph.trace import Owned, Place, Walk
+    from codemods.graph.trace import Alias, Owned, Place, Walk
 
 
 class Node:
@@ -174,6 +174,9 @@ class Tensor(Value):
     index: bool = False
     """Whether it holds integers or booleans, which never carry gradients."""
     shadow: Shadow = ()
+    aliases: tuple[Alias, ...] = ()
+    """By what it shares its memory with other tensors, outside of the graph: ``x.detach()``, ``x.data``,
+    ``Variable(x)``."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -36,6 +36,7 @@ class AttachedLossHistory(Rule):
 
     name = _kept.HISTORY
     promise = Promise.EXACT
+    since = "0.4"
     summary = "a list or meter of losses keeps the graph of every step"
     gate = (b".backward(", b"manual_backward(")
 

@@ -37,6 +37,7 @@ class AttachedLossTotal(Rule):
 
     name = _kept.TOTAL
     promise = Promise.EXACT
+    since = "0.4"
     summary = "a total that is only reported keeps the graph of every step"
     gate = (b".backward(", b"manual_backward(")
 

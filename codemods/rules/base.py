@@ -82,6 +82,8 @@ class Rule:
     promise: Promise
     summary: str
     opt_in: bool = False
+    since: str = ""
+    """The first PyTorch that understands what the rule writes; a finding may say otherwise."""
     gate: tuple[bytes, ...] = (b".backward(", b"manual_backward(", b"autograd.grad(", b"autograd.backward(")
     """A file without any of these words cannot concern the rule (unless it imports one that has them)."""
 

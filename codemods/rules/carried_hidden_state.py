@@ -450,6 +450,11 @@ def _helpers(rule: Rule, trace: Trace) -> Iterator[Observation]:
             yield from _helper(rule, frame.file, definition)
 
 
+def repackaging_helpers(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Span]:
+    """Where a function repackages hidden state by asking for a type that no tensor has: lines of this rule."""
+    return [observation.span for observation in _helper(RULE(), file, function)]
+
+
 def _helper(rule: Rule, file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Observation]:
     """``if type(h) == Variable: return Variable(h.data)`` in a function that calls itself on the parts of ``h``."""
     if not any(isinstance(n, ast.Call) and _called(n) == function.name for n in walk(function)):
@@ -482,13 +487,14 @@ def _asked_for_variable(file: ParsedFile, test: ast.expr) -> str | None:
             and _called(asked) == "type"
             and len(asked.args) == 1
             and isinstance(asked.args[0], ast.Name)
-            and _is_variable(file, kind)
+            and is_variable(file, kind)
         ):
             return asked.args[0].id
     return None
 
 
-def _is_variable(file: ParsedFile, node: ast.expr) -> bool:
+def is_variable(file: ParsedFile, node: ast.expr) -> bool:
+    """Whether an expression names ``torch.autograd.Variable``, by the imports of the file."""
     text = ast.unparse(node)
     if text in ("torch.autograd.Variable", "autograd.Variable", "torch.autograd.variable.Variable"):
         return True

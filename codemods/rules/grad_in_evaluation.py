@@ -89,6 +89,7 @@ class GradInEvaluation(Rule):
 
     name = "grad-in-evaluation"
     promise = Promise.EXACT
+    since = "0.4"
     summary = "evaluation runs with gradient recording on"
     gate = (b".backward(", b".eval()", b".train(False)", b"volatile=", b"volatile =", b"load_state_dict")
 

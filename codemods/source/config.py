@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -35,6 +36,17 @@ def _text(value: Any) -> object:
     if not isinstance(value, str) or not value.strip():
         raise TypeError
     return value
+
+
+def _version(value: Any) -> object:
+    if not is_version(_text(value)):
+        raise ValueError
+    return value
+
+
+def is_version(text: object) -> bool:
+    """Whether it names a release of PyTorch: 0.4, 1.13.1, 2.1.0+cu118, or the current one."""
+    return text == "current" or bool(re.fullmatch(r"\d+(\.\d+)*([.+a-z]\w*)*", str(text)))
 
 
 def _list(value: Any) -> object:
@@ -70,6 +82,8 @@ _KEYS: Mapping[str, _Kind] = {
     "hidden-state": _one_of("auto", "reinit", "detach"),
     "total-style": _one_of("auto", "float", "item", "detach"),
     "no-grad-style": _one_of("auto", "decorator", "with"),
+    "target-torch": _Kind('a version of PyTorch, as "0.4", or "current"', _version),
+    "python2": _FLAG,
     "format": _one_of("text", "json", "sarif", "github", "markdown", "html"),
     "output": _Kind("a path", _text),
     "color": _one_of("auto", "always", "never"),

@@ -63,17 +63,35 @@ _RESERVED = re.compile(r"\b(async|await)\b")
 def parse(text: str, path: str) -> ast.Module:
     """The syntax tree of ``text``, without the parser's warnings about the user's code.
 
-    Raises `Unparsable` with ``path``, line and reason for whatever Python itself cannot read.
+    ``async`` as the keyword of an argument is read as it stands, although Python 3.7 reserved it. Raises `Unparsable`
+    with ``path``, line and reason for whatever else Python itself cannot read.
     """
+    try:
+        return _parsed(text)
+    except _FAILURES as error:
+        line, reason = explain_syntax_error(text, error)
+    if "async" in text:
+        from codemods.source.reserved import restore, stand_in
+
+        readable, word = stand_in(text) or (text, "")
+        try:
+            tree = _parsed(readable)
+            restore(tree, word)
+            return tree
+        except _FAILURES as error:
+            line, reason = explain_syntax_error(readable.replace(word, "async") if word else text, error)
+    raise Unparsable(path, line, reason)
+
+
+_FAILURES = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+
+
+def _parsed(text: str) -> ast.Module:
     import ast
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        line, reason = explain_syntax_error(text, error)
-    raise Unparsable(path, line, reason)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
 
 
 def explain_syntax_error(text: str, error: Exception) -> tuple[int, str]:

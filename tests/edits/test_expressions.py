@@ -136,7 +136,7 @@ def test_contradictions_are_refused() -> None:
     before = "y = f(x, k=1)\n"
     call = expression(before, "f(x, k=1)")
     check_refused(before, "two edits replace", ReplaceExpression(call, "a"), ReplaceExpression(call, "b"))
-    check_refused(before, "lose an argument", ReplaceExpression(call, "a"), DropArgument(call, "k"))
+    check_refused(before, "lose or rename an argument", ReplaceExpression(call, "a"), DropArgument(call, "k"))
     inner = WrapExpression(expression(before, "x"), "", ".a")
     check_refused(before, "part of an expression that is to be replaced", inner, ReplaceExpression(call, "a"))
 

@@ -1,0 +1,332 @@
+"""What becomes of the forms that PyTorch had before 0.4: the changes of the rule ``legacy-variable``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from codemods.edits.model import Edit, KeepPart, RemoveStatement, RenameArgument, ReplaceExpression
+from codemods.findings import Promise, Span
+from codemods.graph import facts
+from codemods.graph.program import ParsedFile
+from codemods.rules.base import Decision, Site
+from codemods.rules.carried_hidden_state import repackaging_helpers
+
+_WITHOUT_DATA = frozenset(
+    (
+        *("item", "size", "dim", "ndimension", "numel", "nelement", "tolist", "type", "new", "new_zeros", "new_ones"),
+        *("new_empty", "new_full", "new_tensor", "shape", "dtype", "device", "ndim", "is_cuda", "get_device"),
+    )
+)
+"""What is the same with or without a history, so that nothing need stand for ``.data``."""
+
+_ITSELF = facts.VIEWS | facts.MAY_COPY | frozenset(("short", "byte", "bool"))
+"""Methods that may return the very object they are called on."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One old form and what is to become of it; ``same`` says that only the argument is left."""
+
+    file: ParsedFile
+    span: Span
+    statement: Span
+    line: int
+    old: str
+    message: str
+    remedy: str
+    edit: Edit
+    promise: Promise = Promise.EXACT
+    same: bool = False
+
+
+@dataclass
+class Line:
+    """The old forms in one line of a statement, which are mended together."""
+
+    changes: list[Change] = field(default_factory=list)
+
+    def edits(self, statement: Span) -> list[Edit]:
+        """The edits, or the removal of a statement that would then only assign names to themselves."""
+        file = self.changes[0].file
+        node = file.find(statement, ast.stmt)
+        calls = {c.span for c in self.changes if c.same}
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and len(calls) == len(self.changes):
+            targets, values = _parts(node.targets[0]), _parts(node.value)
+            if len(targets) == len(values) and all(
+                isinstance(v, ast.Call) and file.span(v) in calls and _given(v) == ast.unparse(t)
+                for t, v in zip(targets, values, strict=True)
+            ):
+                return [RemoveStatement(statement)]
+        return [change.edit for change in self.changes]
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    return list(node.elts) if isinstance(node, (ast.Tuple, ast.List)) else [node]
+
+
+def _given(call: ast.Call) -> str:
+    argument = _argument(call, 0, "data")
+    return ast.unparse(argument) if argument is not None else ""
+
+
+def without_unseen(site: Site) -> Site:
+    """A site by what runs showed; where none came through, by what its function says."""
+    ran = [o for o in site.observations if not o.facts["unreached"]]
+    if ran:
+        return Site(site.path, site.span, site.kind, tuple(ran))
+    return site
+
+
+def changes_at(
+    found: Iterable[Site], decision: Decision, make: Callable[[Site, ParsedFile], Change | None]
+) -> Iterator[Change]:
+    for site in found:
+        file = decision.files(site.path)
+        if file is None or _repackages(site, file):
+            continue
+        change = make(site, file)
+        if change is not None:
+            yield change
+
+
+def _repackages(site: Site, file: ParsedFile) -> bool:
+    """Whether it is a line of a broken helper for hidden state, which ``carried-hidden-state`` mends."""
+    node = file.find(site.span, ast.expr)
+    function = file.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef) if node is not None else None
+    return isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
+        within(site, file.path, helper) for helper in repackaging_helpers(file, function)
+    )
+
+
+def within(site: Site, path: str, outer: Span) -> bool:
+    start, end = (site.span.line, site.span.column), (site.span.end_line, site.span.end_column)
+    return site.path == path and (outer.line, outer.column) <= start and end <= (outer.end_line, outer.end_column)
+
+
+def _change(file: ParsedFile, node: ast.expr, message: str, remedy: str, edit: Edit, **more: object) -> Change | None:
+    statement = file.enclosing(node, ast.stmt)
+    if statement is None:
+        return None
+    span, whole = file.span(node), file.span(statement)
+    # the header of a loop or a branch is a line of its own
+    line = 0 if isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Call, ast.Tuple)) else span.line
+    old = ast.unparse(node)
+    short = old if len(old) <= 60 else f"{old[:57]}..."
+    return Change(file, span, whole, line, short, message, remedy, edit, **more)  # type: ignore[arg-type]
+
+
+def variable(site: Site, file: ParsedFile) -> Change | None:
+    call = file.find(site.span, ast.Call)
+    if not isinstance(call, ast.Call):
+        return None
+    histories = {o.facts["history"] for o in site.observations} - {"unseen"} or {"maybe"}
+    given = _argument(call, 0, "data")
+    known = {"data", "requires_grad", "volatile"}
+    if given is None or "unsure" in histories or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    if len(call.args) > 3 or any(k.arg not in known for k in call.keywords) or isinstance(given, ast.Constant):
+        return None
+    if _loses_comments(file, call, given):
+        return None
+    plain = histories == {"plain"}
+    fresh = _is_fresh(given)
+    asks = _argument(call, 1, "requires_grad")
+    wants = ""
+    if asks is not None and not (isinstance(asks, ast.Constant) and not asks.value):
+        literal = isinstance(asks, ast.Constant) and asks.value is True
+        wants = ".requires_grad_()" if literal else f".requires_grad_({ast.unparse(asks)})"
+    apart = bool(wants) or site.any("changed")
+    cuts = not plain or (apart and not fresh)
+    suffix = (".detach()" if cuts and not _is_data(given) else "") + wants
+    volatile = _argument(call, 2, "volatile") is not None
+    if wants:
+        message = "Variable(..., requires_grad=True) makes a new leaf, which a tensor does by itself since PyTorch 0.4"
+    elif not plain:
+        message = "Variable() hands its tensor on without its history, which today is called detach()"
+    else:
+        message = "Variable() has had no use since PyTorch 0.4: it hands its tensor on"
+    if volatile:
+        message += "; volatile= is ignored"
+    return _change(
+        file,
+        call,
+        message,
+        f"write `{_short(given)}{suffix}`",
+        KeepPart(site.span, file.span(given), suffix),
+        same=not suffix,
+    )
+
+
+def item(site: Site, file: ParsedFile) -> Change | None:
+    node = file.find(site.span, ast.Subscript)
+    if not site.faulty or not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
+        return None
+    outer = file.parent(node)
+    if isinstance(outer, (ast.Attribute, ast.Subscript, ast.AugAssign)) and getattr(outer, "target", node) is node:
+        # something is done with it that no number can do
+        return None
+    subject = site.facts["subject"]
+    inner = file.find(subject, ast.expr)
+    if not isinstance(inner, ast.expr) or _loses_comments(file, node, inner):
+        return None
+    middle = _text(file, Span(subject.end_line, subject.end_column, site.span.end_line, site.span.end_column))
+    return _change(
+        file,
+        node,
+        f"`{middle}` raises on a 0-dimensional tensor, which a loss is since PyTorch 0.4",
+        f"write `{_short(inner)}.item()`",
+        KeepPart(site.span, subject, ".item()"),
+    )
+
+
+def data(site: Site, file: ParsedFile) -> Change | None:
+    node = file.find(site.span, ast.Attribute)
+    if not site.faulty or not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+        return None
+    if _loses_comments(file, node, node.value) or _writes_data(file, node):
+        return None
+    outer = file.parent(node)
+    if isinstance(outer, ast.Attribute) and outer.attr in _WITHOUT_DATA and not _casts(file, outer):
+        message, suffix = f".data has no use in front of {outer.attr}", ""
+    else:
+        message, suffix = ".data hides from autograd what happens to the tensor; detach() reads the same", ".detach()"
+    return _change(
+        file,
+        node,
+        message,
+        f"write `{_short(node.value)}{suffix}`",
+        KeepPart(site.span, file.span(node.value), suffix),
+    )
+
+
+def _casts(file: ParsedFile, method: ast.Attribute) -> bool:
+    """Whether it is ``type(...)`` with an argument, which returns a tensor."""
+    call = file.parent(method)
+    return method.attr == "type" and isinstance(call, ast.Call) and bool(call.args or call.keywords)
+
+
+def _writes_data(file: ParsedFile, node: ast.expr) -> bool:
+    """Whether its statement writes through a ``.data``: there the two are kept alike."""
+    statement = file.enclosing(node, ast.stmt)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        function = statement.value.func
+        return isinstance(function, ast.Attribute) and function.attr.endswith("_") and _mentions_data(function.value)
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return any(target is not None and _mentions_data(target) for target in targets)
+
+
+def _mentions_data(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == "data" for n in ast.walk(node))
+
+
+def type_asked(site: Site, file: ParsedFile) -> Change | None:
+    node = file.find(site.span, ast.Compare)
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        return None
+    asked = next(
+        (
+            side.args[0]
+            for side in (node.left, node.comparators[0])
+            if isinstance(side, ast.Call)
+            and isinstance(side.func, ast.Name)
+            and side.func.id == "type"
+            and len(side.args) == 1
+        ),
+        None,
+    )
+    if asked is None:
+        return None
+    negation = {ast.Eq: "", ast.Is: "", ast.NotEq: "not ", ast.IsNot: "not "}.get(type(node.ops[0]))
+    if negation is None:
+        return None
+    code = f"{negation}isinstance({ast.unparse(asked)}, {{torch}}.Tensor)"
+    return _change(
+        file,
+        node,
+        "the type of a tensor is never Variable since PyTorch 0.4, so this comparison has one outcome only",
+        f"write `{code.format(torch='torch')}`",
+        ReplaceExpression(site.span, code),
+        promise=Promise.BEHAVIOUR,
+    )
+
+
+def volatile_set(site: Site, file: ParsedFile) -> Change | None:
+    statement = file.find(site.span, ast.Assign)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    if not isinstance(statement.value, (ast.Constant, ast.Name)):
+        return None
+    old = ast.unparse(statement)
+    message = "volatile is ignored since PyTorch 0.4"
+    return Change(file, site.span, site.span, site.span.line, old, message, f"drop `{old}`", RemoveStatement(site.span))
+
+
+def retain(site: Site, file: ParsedFile) -> Change | None:
+    call = file.find(site.span, ast.Call)
+    if not isinstance(call, ast.Call) or not any(k.arg == "retain_variables" for k in call.keywords):
+        return None
+    return _change(
+        file,
+        call,
+        "retain_variables= is refused since PyTorch 0.4",
+        "write `retain_graph=`",
+        RenameArgument(site.span, "retain_variables", "retain_graph"),
+    )
+
+
+# reading an expression
+
+
+def _argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
+    keyword = next((k.value for k in call.keywords if k.arg == name), None)
+    if keyword is not None:
+        return keyword
+    return call.args[index] if index < len(call.args) else None
+
+
+def _is_data(node: ast.expr) -> bool:
+    """Whether it is ``x.data``, an object without history that nobody else has."""
+    return isinstance(node, ast.Attribute) and node.attr == "data"
+
+
+def _is_fresh(node: ast.expr) -> bool:
+    """Whether an expression makes a tensor object that nothing else can hold."""
+    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)) or _is_data(node):
+        return True
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    name, receiver = node.func.attr, node.func.value
+    root = receiver
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if isinstance(root, ast.Name) and root.id == "torch":
+        return name in facts.FACTORIES or name not in ("as_tensor", "asarray")
+    if name in _ITSELF or (name.endswith("_") and not name.startswith("_")):
+        return _is_fresh(receiver)
+    return name in facts.FACTORIES | facts.REDUCTIONS | facts.WITHOUT_GRADIENT | frozenset(("clone", "repeat"))
+
+
+def _loses_comments(file: ParsedFile, node: ast.expr, kept: ast.expr) -> bool:
+    """Whether comments stand in an expression outside of the part that is kept."""
+    whole, part = file.span(node), file.span(kept)
+    if whole.line == whole.end_line:
+        return False
+    before = Span(whole.line, whole.column, part.line, part.column)
+    after = Span(part.end_line, part.end_column, whole.end_line, whole.end_column)
+    return "#" in _text(file, before) + _text(file, after)
+
+
+def _text(file: ParsedFile, span: Span) -> str:
+    lines = file.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")[span.line - 1 : span.end_line]
+    lines[-1] = lines[-1][: span.end_column]
+    lines[0] = lines[0][span.column :]
+    return "\n".join(lines)
+
+
+def _short(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    if not isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+        text = f"({text})"
+    return text if len(text) <= 40 else "..."

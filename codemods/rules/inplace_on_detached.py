@@ -1,0 +1,148 @@
+"""The rule ``inplace-on-detached``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.edits.model import Edit, KeepPart, WrapExpression
+from codemods.findings import Finding, Promise, TrailStep
+from codemods.graph import facts
+from codemods.graph.trace import Alias, Alteration, Trace, Walk
+from codemods.graph.values import Node, Tensor
+from codemods.rules.base import Decision, Observation, Rule, sites
+
+
+class InplaceOnDetached(Rule):
+    """A detached tensor that is changed in place while its original is still needed by a backward.
+
+    ``y = x.detach()`` copies nothing: ``y`` and ``x`` are one memory. An operation that saved ``x`` for its backward (a
+    layer its input, ``sigmoid`` its output) finds other numbers there after ``y.clamp_(min=0)`` or ``y[mask] = 0``, and
+    autograd refuses: ``one of the variables needed for gradient computation has been modified by an inplace
+    operation``. Through ``x.data`` it cannot notice, and the gradients are silently wrong.
+
+    The copy is made where the tensor is detached: ``x.detach().clone()``. It costs the memory of ``x`` once.
+
+    Fires only on proof: the operation that saved ``x``, the change after it, and the backward after that, all in one
+    run. Left alone: a change after the backward; ``x`` that is read again after the change, because writing through may
+    be the point (projections of parameters, clamped adversarial inputs); copies and what may be one (``.clone()``,
+    ``.cpu()``, ``.contiguous()``); operations that save nothing of ``x`` (sums, additions, a factor that is data);
+    whatever runs under ``no_grad``.
+
+    Promise: repair, because the original raises at the backward. Through ``.data`` the original runs, so there it is
+    ``behaviour``.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html
+    """
+
+    name = "inplace-on-detached"
+    promise = Promise.REPAIR
+    summary = "a detached tensor is changed in place while a backward still needs its original"
+    gate = (b".detach()", b".data", b"Variable(")
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.walks or not trace.alterations:
+            return
+        for change in trace.alterations:
+            if change.how not in ("values", "attached") or not isinstance(change.value, Tensor):
+                continue
+            for alias in change.value.aliases:
+                found = _damage(alias, change)
+                if found is not None:
+                    yield self._note(alias, change, *found)
+
+    def _note(self, alias: Alias, change: Alteration, saved: Node, walk: Walk) -> Observation:
+        trail = (
+            (saved.place.path, saved.place.line, "saves the tensor for its backward"),
+            (change.place.path, change.place.line, "changed in place here, in the memory that it shares"),
+            (walk.place.path, walk.place.line, "the backward that needs it as it was"),
+        )
+        return self.seen(alias.place.frame.file, alias.place.node, "alias", "fault", form=alias.form, trail=trail)
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        for site in sites(observations, "alias"):
+            file = decision.files(site.path)
+            node = file.find(site.span, ast.Call, ast.Attribute) if file is not None else None
+            if file is None or not isinstance(node, (ast.Call, ast.Attribute)):
+                continue
+            form = site.facts["form"]
+            edit: Edit
+            if isinstance(node, ast.Attribute):
+                edit = KeepPart(site.span, file.span(node.value), ".detach().clone()")
+                message = (
+                    "this is changed in place while a backward still needs the tensor whose memory it shares; "
+                    "through .data autograd does not notice, and the gradients are wrong"
+                )
+                remedy = f"write `{ast.unparse(node.value)}.detach().clone()`"
+            else:
+                edit = WrapExpression(site.span, "", ".clone()")
+                message = (
+                    "this is changed in place while a backward still needs the tensor whose memory it shares, "
+                    "so that backward raises"
+                )
+                remedy = f"write `{ast.unparse(node)}.clone()`"
+            yield Finding(
+                self.name,
+                site.path,
+                site.span,
+                Promise.BEHAVIOUR if form == "data" else Promise.REPAIR,
+                message,
+                remedy,
+                tuple(TrailStep(*step) for step in site.facts["trail"]),
+                ((site.path, edit),),
+            )
+
+
+def _damage(alias: Alias, change: Alteration) -> tuple[Node, Walk] | None:
+    """What saved the memory that ``change`` writes to, and the walk that needs it, if a run shows both."""
+    given = alias.given
+    at = change.place.clock
+    if alias.source is not None or not isinstance(given, Tensor) or given.node is None:
+        return None
+    original = given.node
+    if not original.certain or original.kind not in ("op", "module", "leaf") or _read_after(original, at):
+        return None
+    for node in _savers(original):
+        if node.birth > at or not node.certain:
+            continue
+        if any(walk.place.clock <= at for walk in node.walks):
+            continue
+        walk = next((w for w in node.walks if w.place.clock > at), None)
+        if walk is not None and _in_one_turn(change, walk):
+            return node, walk
+    return None
+
+
+def _savers(original: Node) -> Iterator[Node]:
+    """The nodes that keep the very memory of a tensor for their backward."""
+    if original.kind != "leaf" and _label(original) in facts.SAVES_OUTPUT:
+        yield original
+    for child in original.children:
+        label = _label(child)
+        if (label in facts.SAVES_INPUT and child.parents[0] is original) or (
+            label in facts.SAVES_BOTH and child.kind == "op" and len(child.parents) == 2
+        ):
+            yield child
+
+
+def _label(node: Node) -> str:
+    return node.label if node.kind in ("op", "module") else ""
+
+
+def _read_after(original: Node, at: int) -> bool:
+    """Whether the tensor itself is read after the change: the author may want to find the change there."""
+    if any(child.birth > at for child in original.children):
+        return True
+    return any(place.clock > at and not kind.startswith("detached:") for kind, place in original.uses)
+
+
+def _in_one_turn(change: Alteration, walk: Walk) -> bool:
+    """Whether the backward comes in the same turn of all loops around both."""
+    return all(
+        turn == later
+        for (loop, turn), (other, later) in zip(change.place.turns(), walk.place.turns(), strict=False)
+        if loop is other
+    )
+
+
+RULE = InplaceOnDetached

@@ -1,0 +1,330 @@
+"""The rule ``legacy-call``."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from codemods.edits.model import (
+    DropArgument,
+    Edit,
+    InsertStatements,
+    KeepPart,
+    RemoveStatement,
+    RenameArgument,
+    ReplaceExpression,
+    WrapExpression,
+)
+from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.graph import facts
+from codemods.graph.program import ParsedFile
+from codemods.graph.trace import OldForm, Trace
+from codemods.graph.values import Join, Library, Tensor, Unknown, Value
+from codemods.rules.base import Decision, Observation, Rule, Site, sites
+
+_MASKED = frozenset(m for m in facts.OLD_METHODS if m.startswith("masked"))
+
+_SIX = {
+    "inf": "from torch import inf",
+    "nan": "from torch import nan",
+    "string_classes": "string_classes = (str, bytes)",
+    "int_classes": "int_classes = int",
+    "container_abcs": "import collections.abc as container_abcs",
+}
+"""What ``torch._six`` held until 2.0, and where that is (its source in PyTorch 1.13)."""
+
+
+class LegacyCall(Rule):
+    """Calls that old PyTorch knew and today's refuses or warns about.
+
+    They stop a script that is otherwise sound, often before its first step, and have nothing to do with what it
+    computes:
+
+    * ``x.cuda(async=True)`` is no Python any more: ``async`` is a reserved word since 3.7. It becomes
+      ``non_blocking=True``, in files that are read in spite of it.
+    * ``x.cuda(device_id=0)`` -> ``device=0``.
+    * ``iter(loader).next()``, refused since the iterator of a ``DataLoader`` has ``__next__`` only -> ``next(...)``.
+    * ``x.masked_fill(mask.byte(), v)`` and its relatives, which take boolean masks only -> ``mask.bool()``.
+    * ``verbose=`` of learning-rate schedulers, which is gone, is dropped.
+    * ``torch.matrix_rank`` -> ``torch.linalg.matrix_rank``; ``from torch._six import inf`` and the like -> where these
+      are today.
+    * ``clip_grad_norm`` -> ``clip_grad_norm_``, ``init.xavier_uniform`` -> ``init.xavier_uniform_`` and the like, and
+      ``size_average=False``, ``reduce=False`` -> ``reduction="sum"``, ``"none"``: these still run, with a warning each.
+    * Calls whose successor takes other arguments or returns something else (``torch.symeig``, ``torch.solve``,
+      ``torch.rfft``, ...) are named, with the successor, and not changed.
+
+    Left alone: what runs today under its old name without a warning (``F.sigmoid``, ``F.tanh``); functions and classes
+    of the tree that have arguments of these names; ``size_average=flag``; iterators that are not made by ``iter()``.
+
+    Why it hurts: it ends in a SyntaxError, AttributeError, TypeError or RuntimeError.
+
+    Promise: exact: what the old form did where it ran.
+
+    Sources: https://pytorch.org/blog/pytorch-0_4_0-migration-guide/ and the release notes of PyTorch; each form was
+    tried on torch 2.13.
+    """
+
+    name = "legacy-call"
+    promise = Promise.EXACT
+    summary = "calls of old PyTorch that today's refuses or warns about"
+    gate = (
+        b"async=",
+        b"async =",
+        b"device_id",
+        b".next()",
+        b".byte()",
+        b"verbose=",
+        b"torch._six",
+        b"size_average",
+        b"reduce=",
+        b"Loss(False",
+        b"Loss(True",
+        b"Loss(None",
+        *(f"{path.rpartition('.')[2]}(".encode() for path in (*facts.RENAMED_CALLS, *facts.REMOVED_CALLS)),
+    )
+
+    # reading a run
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        for old in trace.old:
+            kind = old.kind.partition(":")[0]
+            if kind in ("call", "loss", "verbose") and isinstance(old.value, Library):
+                yield self._note(old, kind, path=old.value.path)
+            elif kind == "method":
+                yield from self._method(old)
+        done: set[int] = set()
+        for frame in trace.frames:
+            if id(frame.file) not in done:
+                done.add(id(frame.file))
+                yield from self._imports(frame.file)
+                yield from self._reserved(frame.file)
+
+    def _reserved(self, file: ParsedFile) -> Iterator[Observation]:
+        """Every ``async=``, wherever it stands: one that is left would keep the whole file from running."""
+        if "async" not in file.text:
+            return
+        for node in ast.walk(file.tree):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in facts.OLD_METHODS
+                and any(k.arg == "async" for k in node.keywords)
+            ):
+                yield self.seen(file, node, "keyword", "fault", argument="async", today="non_blocking")
+
+    def _note(self, old: OldForm, kind: str, verdict: str = "fault", **more: str) -> Observation:
+        return self.seen(old.place.frame.file, old.place.node, kind, verdict, **more)
+
+    def _method(self, old: OldForm) -> Iterator[Observation]:
+        call, method = old.place.node, old.kind.partition(":")[2]
+        assert isinstance(call, ast.Call)
+        names = {k.arg for k in call.keywords}
+        if method == "next":
+            if not call.args and not names:
+                yield self._note(old, "next", "fault" if _is_iterator(old.value) else "unsure")
+        elif method in _MASKED:
+            if call.args and _is_byte(call.args[0]):
+                yield self._note(old, "mask", "fault" if _is_tensor(old.value) else "unsure")
+        elif "device_id" in names and method == "cuda":
+            yield self._note(old, "keyword", argument="device_id", today="device")
+
+    def _imports(self, file: ParsedFile) -> Iterator[Observation]:
+        if "torch._six" not in file.text:
+            return
+        for node in file.tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module == "torch._six" and not node.level:
+                yield self.seen(file, node, "six", "fault")
+
+    # deciding
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        lines: dict[tuple[str, Span, str, Promise], list[_Change]] = defaultdict(list)
+        kinds = {"call": _call, "loss": _loss, "verbose": _verbose, "keyword": _keyword, "next": _next, "mask": _mask}
+        for kind, make in {**kinds, "six": _six}.items():
+            for site in sites(observations, kind):
+                file = decision.files(site.path)
+                change = make(site, file) if file is not None and site.faulty else None
+                if file is None or change is None:
+                    continue
+                node = file.find(site.span, ast.expr, ast.stmt)
+                statement = node if isinstance(node, ast.stmt) else file.enclosing(node, ast.stmt) if node else None
+                header = Span(site.span.line, 0, site.span.line, 0)
+                simple = statement is not None and not hasattr(statement, "body")
+                key = file.span(statement) if simple and statement is not None else header
+                promise = Promise.EXACT if change.edits else Promise.ADVICE
+                lines[(site.path, key, change.since, promise)].append(change)
+        for (path, _, since, promise), changes in sorted(lines.items(), key=lambda item: item[0][:2]):
+            span = min(change.span for change in changes)
+            yield Finding(
+                self.name,
+                path,
+                span,
+                promise,
+                "; ".join(dict.fromkeys(change.message for change in changes)),
+                "; ".join(dict.fromkeys(change.remedy for change in changes)),
+                tuple(TrailStep(path, change.span.line, "written for an older PyTorch") for change in changes[:3]),
+                tuple((path, edit) for change in changes for edit in change.edits),
+                since=since,
+                yields=True,
+            )
+
+
+@dataclass(frozen=True)
+class _Change:
+    """One old form, and what is to become of it; without edits it is only named."""
+
+    span: Span
+    message: str
+    remedy: str
+    edits: tuple[Edit, ...]
+    since: str = ""
+
+
+def _is_iterator(value: Value) -> bool:
+    """Whether a value was made by ``iter()`` of something that is no object of the tree."""
+    if isinstance(value, Join):
+        return all(_is_iterator(option) for option in value.options)
+    return isinstance(value, Unknown) and value.origin == "iter"
+
+
+def _is_tensor(value: Value) -> bool:
+    if isinstance(value, Join):
+        return any(_is_tensor(option) for option in value.options)
+    return isinstance(value, Tensor) or (isinstance(value, Unknown) and value.node is not None)
+
+
+def _is_byte(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "byte"
+        and not (node.args or node.keywords)
+    )
+
+
+# what becomes of it
+
+
+def _call(site: Site, file: ParsedFile) -> _Change | None:
+    call = file.find(site.span, ast.Call)
+    if not isinstance(call, ast.Call):
+        return None
+    path = site.facts["path"]
+    today = facts.RENAMED_CALLS.get(path)
+    if today is None:
+        successor = facts.REMOVED_CALLS[path]
+        message = f"{path} is gone; {successor} took its place, with other arguments or results"
+        return _Change(site.span, message, f"see {successor}", ())
+    refused = path == "torch.matrix_rank"
+    name = path.rpartition(".")[2]
+    message = f"{name} is {'gone' if refused else 'deprecated'} in favour of {today}"
+    if isinstance(call.func, ast.Attribute) and today == f"{path}_":
+        owner = ast.unparse(call.func.value)
+        edit: Edit = KeepPart(file.span(call.func), file.span(call.func.value), f".{name}_")
+        return _Change(site.span, message, f"write `{owner}.{name}_`", (edit,), "0.4")
+    code = f"{{torch}}{today.removeprefix('torch')}"
+    since = "1.8" if refused else "0.4"
+    return _Change(site.span, message, f"write `{today}`", (ReplaceExpression(file.span(call.func), code),), since)
+
+
+def _loss(site: Site, file: ParsedFile) -> _Change | None:
+    call = file.find(site.span, ast.Call)
+    if not isinstance(call, ast.Call) or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    given = {k.arg: k.value for k in call.keywords}
+    if None in given or "reduction" in given:
+        return None
+    average: str | int | None = "size_average" if "size_average" in given else None
+    at = facts.SIZE_AVERAGE_AT.get(site.facts["path"].rpartition(".")[2])
+    if average is None and at is not None and len(call.args) == at + 1:
+        average = at
+    reduce = "reduce" if "reduce" in given else None
+    if average is None and reduce is None:
+        return None
+    values: list[ast.expr | None] = [
+        call.args[average] if isinstance(average, int) else given.get(average),
+        given.get(reduce),
+    ]
+    if any(v is not None and not (isinstance(v, ast.Constant) and v.value in (True, False, None)) for v in values):
+        return None
+    averages, reduces = (v.value if isinstance(v, ast.Constant) else None for v in values)
+    # as torch.nn._reduction.legacy_get_string has it
+    word = "none" if reduces is False else "sum" if averages is False else "mean"
+    named: str | int = average if average is not None else "reduce"
+    target = values[0] if average is not None else values[1]
+    assert target is not None
+    edits: list[Edit] = [
+        RenameArgument(site.span, named, "reduction"),
+        ReplaceExpression(file.span(target), f"{_quote(file)}{word}{_quote(file)}"),
+    ]
+    if average is not None and reduce is not None:
+        edits.append(DropArgument(site.span, reduce))
+    message = "size_average= and reduce= are deprecated in favour of reduction="
+    return _Change(site.span, message, f'write `reduction="{word}"`', tuple(edits), "0.4.1")
+
+
+def _quote(file: ParsedFile) -> str:
+    return '"' if file.text.count('"') >= file.text.count("'") else "'"
+
+
+def _verbose(site: Site, file: ParsedFile) -> _Change | None:
+    return _Change(
+        site.span, "schedulers have no verbose= any more", "drop `verbose=`", (DropArgument(site.span, "verbose"),)
+    )
+
+
+def _keyword(site: Site, file: ParsedFile) -> _Change | None:
+    argument, today = site.facts["argument"], site.facts["today"]
+    why = "a reserved word since Python 3.7" if argument == "async" else "refused today"
+    return _Change(
+        site.span,
+        f"{argument}= is {why}; PyTorch calls it {today}=",
+        f"write `{today}=`",
+        (RenameArgument(site.span, argument, today),),
+        "0.4",
+    )
+
+
+def _next(site: Site, file: ParsedFile) -> _Change | None:
+    call = file.find(site.span, ast.Call)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    iterator = file.span(call.func.value)
+    return _Change(
+        site.span,
+        "iterators have no next() in Python 3, and that of a DataLoader has none any more either",
+        f"write `next({ast.unparse(call.func.value)})`",
+        (KeepPart(site.span, iterator), WrapExpression(iterator, "next(", ")")),
+    )
+
+
+def _mask(site: Site, file: ParsedFile) -> _Change | None:
+    call = file.find(site.span, ast.Call)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    mask = call.args[0]
+    if not isinstance(mask, ast.Call) or not isinstance(mask.func, ast.Attribute):
+        return None
+    return _Change(
+        site.span,
+        f"{call.func.attr} takes boolean masks only",
+        f"write `{ast.unparse(mask.func.value)}.bool()`",
+        (KeepPart(file.span(mask), file.span(mask.func.value), ".bool()"),),
+        "1.2",
+    )
+
+
+def _six(site: Site, file: ParsedFile) -> _Change | None:
+    statement = file.find(site.span, ast.ImportFrom)
+    if not isinstance(statement, ast.ImportFrom):
+        return None
+    if any(alias.name not in _SIX or alias.asname not in (None, alias.name) for alias in statement.names):
+        return _Change(site.span, "torch._six is gone", "take these names from where they are", ())
+    code = "\n".join(_SIX[alias.name] for alias in statement.names)
+    edits = (InsertStatements(site.span, "after", code), RemoveStatement(site.span))
+    return _Change(site.span, "torch._six is gone", f"write `{'; '.join(code.splitlines())}`", edits)
+
+
+RULE = LegacyCall

@@ -1,0 +1,202 @@
+"""The rule ``legacy-variable``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.graph.expressions import first_element
+from codemods.graph.trace import Trace
+from codemods.graph.values import Tensor
+from codemods.rules import _old_forms as forms
+from codemods.rules._aliases import Changes, history_of, old_forms, one_element, reduced, walked
+from codemods.rules.base import Decision, Observation, Rule, sites
+from codemods.rules.surplus_retain_graph import SurplusRetainGraph
+
+_SURPLUS = SurplusRetainGraph.name
+
+
+class LegacyVariable(Rule):
+    """Forms from before PyTorch 0.4, when a ``Variable`` with a history was wrapped around each tensor.
+
+    Tensors have histories of their own today. What is left of the old forms is refused (``loss.data[0]`` on a loss,
+    ``retain_variables=``), ignored (``volatile=``), or does something that its name does not say: ``Variable(x)`` makes
+    another tensor over the same memory, without the history of ``x``.
+
+    What each becomes is what it does today, or, where it raises today, what it did where it ran:
+
+    * ``Variable(x)`` -> ``x``; ``x.detach()`` where ``x`` has a history or that cannot be ruled out, or where one of
+      the two objects is changed afterwards (``unsqueeze_``, ``requires_grad = True``) and the other is used.
+      ``Variable(x, requires_grad=True)`` -> a new leaf, ``x.detach().requires_grad_()``. A statement that would then
+      assign a name to itself goes.
+    * ``volatile=`` is dropped, also where it is no literal. A literal ``volatile=True`` on evaluation is mended
+      together with it by ``grad-in-evaluation``, which goes first.
+    * ``loss.data[0]``, also through ``.cpu()`` and ``.numpy()`` -> ``loss.item()``, where one element is proven: a
+      reduced loss, something that ``backward()`` was called on. A vector's first element stays an index.
+    * ``x.data`` that is only read -> ``x.detach()``. It stays where it is written through, where ``x`` may be something
+      else (a packed sequence, a data frame), and where it enters a graph while ``x`` changes in place before the
+      backward: a parameter that an optimizer steps. There ``detach()`` would raise, because it shares the counter by
+      which autograd notices such changes.
+    * ``retain_variables=`` -> ``retain_graph=``, where ``surplus-retain-graph`` does not drop it.
+    * ``type(x) == Variable``, which no tensor is any more -> ``isinstance(x, torch.Tensor)``; that changes what runs
+      today, so it is ``behaviour``. The helper that repackages hidden state belongs to ``carried-hidden-state``.
+      ``isinstance(x, Variable)`` still holds for every tensor and stays.
+
+    Why it hurts: ``Variable(x)`` costs a call (some microseconds) and cuts a graph without saying so; ``loss.data[0]``
+    and ``retain_variables=`` end the run with IndexError and TypeError.
+
+    Imports that nothing uses any more go with the last use. Left alone: ``Variable`` of other libraries and of the
+    tree, calls with ``*args``, ``Variable()`` and ``Variable(None)``, numpy arrays (``Variable`` refuses them).
+
+    Promise: exact.
+
+    Source: https://pytorch.org/blog/pytorch-0_4_0-migration-guide/
+    """
+
+    name = "legacy-variable"
+    promise = Promise.EXACT
+    since = "0.4"
+    summary = "forms of PyTorch before 0.4 that are refused, ignored or misleading today"
+    gate = (
+        b"Variable",
+        b"volatile",
+        b"retain_variables",
+        b".data[",
+        b".data)",
+        b".data,",
+        b".data]",
+        b".data *",
+        b".data +",
+        b".data -",
+        b".data /",
+        b".data.abs",
+        b".data.clone",
+        b".data.cpu",
+        b".data.cuda",
+        b".data.eq",
+        b".data.float",
+        b".data.item",
+        b".data.long",
+        b".data.max",
+        b".data.mean",
+        b".data.min",
+        b".data.new",
+        b".data.norm",
+        b".data.numpy",
+        b".data.size",
+        b".data.squeeze",
+        b".data.sum",
+        b".data.tolist",
+        b".data.topk",
+        b".data.type",
+        b".data.view",
+    )
+
+    # reading a run
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not (trace.aliases or trace.old or trace.walks or trace.alterations):
+            return
+        changes = Changes(trace)
+        for alias in trace.aliases:
+            file, node = alias.place.frame.file, alias.place.node
+            if alias.form == "variable" and isinstance(node, ast.Call):
+                history = history_of(alias.given)
+                yield self.seen(file, node, "variable", "fault", history=history, changed=changes.objects(alias))
+            elif alias.form == "data" and isinstance(node, ast.Attribute):
+                yield self.seen(file, node, "data", "needed" if changes.tied(alias) else "fault")
+        for old in trace.old:
+            file, node = old.place.frame.file, old.place.node
+            if old.kind == "first-element":
+                proven = one_element(old.value) or reduced(old.subject)
+                subject = file.span(old.subject)
+                verdict = "fault" if proven else "unsure"
+                yield self.seen(file, node, "item", verdict, subject=subject, unreached=False)
+            elif old.kind == "type-is-variable":
+                yield self.seen(file, node, "type", "fault")
+        for change in trace.alterations:
+            statement = change.place.statement
+            if change.how == "volatile" and isinstance(change.value, Tensor) and isinstance(statement, ast.Assign):
+                yield self.seen(change.place.frame.file, statement, "volatile", "fault")
+        yield from self._retained(trace)
+        yield from self._unreached(trace)
+
+    def _unreached(self, trace: Trace) -> Iterator[Observation]:
+        """What stands in branches that this run did not take: a constant decides them, or another device."""
+        seen = {id(alias.place.node) for alias in trace.aliases} | {id(old.place.node) for old in trace.old}
+        done: set[int] = set()
+        for frame in trace.frames:
+            code = frame.definition or frame.file.tree
+            if id(code) in done or isinstance(code, ast.Lambda):
+                continue
+            done.add(id(code))
+            for node in old_forms(frame.file, code):
+                if id(node) in seen:
+                    continue
+                if isinstance(node, ast.Call):
+                    yield self.seen(frame.file, node, "variable", "fault", history="unseen", changed=False)
+                elif (subject := first_element(node)) is not None:
+                    proven = reduced(subject) or walked(subject, code)
+                    span = frame.file.span(subject)
+                    verdict = "fault" if proven else "unsure"
+                    yield self.seen(frame.file, node, "item", verdict, subject=span, unreached=True)
+
+    def _retained(self, trace: Trace) -> Iterator[Observation]:
+        walks = [w for w in trace.walks if w.retain_argument == "retain_variables" and w.call is not None]
+        if not walks:
+            return
+        surplus = {(o.path, o.span): o.verdict for o in SurplusRetainGraph().observe(trace)}
+        for walk in walks:
+            assert walk.call is not None
+            file = walk.place.frame.file
+            dropped = surplus.get((file.path, file.span(walk.call))) == "fault"
+            yield self.seen(file, walk.call, "retain", "fault", dropped=dropped)
+
+    # deciding
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        lines: dict[tuple[str, Span, int, Promise], forms.Line] = {}
+        for change in self._changes(observations, decision):
+            key = (change.file.path, change.statement, change.line, change.promise)
+            lines.setdefault(key, forms.Line()).changes.append(change)
+        for (path, statement, _, promise), line in sorted(lines.items(), key=lambda item: item[0][:3]):
+            yield self._finding(path, statement, promise, line)
+
+    def _changes(self, observations: list[Observation], decision: Decision) -> Iterator[forms.Change]:
+        items = [forms.without_unseen(s) for s in sites(observations, "item")]
+        numbers = [(s.path, s.span) for s in items]
+        yield from forms.changes_at(items, decision, forms.item)
+        yield from forms.changes_at(sites(observations, "variable"), decision, forms.variable)
+        data = [s for s in sites(observations, "data") if not any(forms.within(s, *number) for number in numbers)]
+        yield from forms.changes_at(data, decision, forms.data)
+        yield from forms.changes_at(sites(observations, "type"), decision, forms.type_asked)
+        yield from forms.changes_at(sites(observations, "volatile"), decision, forms.volatile_set)
+        owned = _SURPLUS not in decision.options.ignore and _SURPLUS in (decision.options.select or (_SURPLUS,))
+        retained = [
+            s for s in sites(observations, "retain") if not (owned and all(o.facts["dropped"] for o in s.observations))
+        ]
+        yield from forms.changes_at(retained, decision, forms.retain)
+
+    def _finding(self, path: str, statement: Span, promise: Promise, line: forms.Line) -> Finding:
+        edits = line.edits(statement)
+        messages = list(dict.fromkeys(change.message for change in line.changes))
+        remedies = list(dict.fromkeys(change.remedy for change in line.changes))
+        span = min(change.span for change in line.changes)
+        trail = tuple(
+            TrailStep(path, c.span.line, f"written for PyTorch before 0.4: {c.old}") for c in line.changes[:3]
+        )
+        return Finding(
+            self.name,
+            path,
+            span,
+            promise,
+            "; ".join(messages),
+            "; ".join(remedies),
+            tuple(dict.fromkeys(trail)),
+            tuple((path, edit) for edit in edits),
+            yields=True,
+        )
+
+
+RULE = LegacyVariable

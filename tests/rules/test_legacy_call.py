@@ -1,0 +1,155 @@
+"""legacy-call: calls that today's PyTorch refuses or warns about."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+import torch
+
+from codemods.check import check, older
+from codemods.findings import Promise
+from codemods.graph import facts
+from codemods.options import Options
+from codemods.source.files import read_source
+from tests.rules.tools import MAIN, found, mended
+
+RULE = "legacy-call"
+
+HEAD = """
+"x"
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader([])
+print(net)
+x = torch.rand(3, 4)
+mask = x > 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = x.cuda(async=True)", "x = x.cuda(non_blocking=True)"),
+        ("x = x.cuda(0, async = True)", "x = x.cuda(0, non_blocking = True)"),
+        ("def f(y):\n    return y.cuda(async=True)", "def f(y):\n    return y.cuda(non_blocking=True)"),
+        ("if False:\n    x.copy_(x, async=True)", "if False:\n    x.copy_(x, non_blocking=True)"),
+        ("x = x.cuda(device_id=0)", "x = x.cuda(device=0)"),
+        ("nn.utils.clip_grad_norm(net.parameters(), 1)", "nn.utils.clip_grad_norm_(net.parameters(), 1)"),
+        ("torch.nn.init.xavier_uniform(net.weight)", "torch.nn.init.xavier_uniform_(net.weight)"),
+        ("nn.init.constant(net.bias, val=0)", "nn.init.constant_(net.bias, val=0)"),
+        ("c = nn.MSELoss(size_average=False)", 'c = nn.MSELoss(reduction="sum")'),
+        ("c = nn.MSELoss(False)", 'c = nn.MSELoss(reduction="sum")'),
+        ("c = nn.CrossEntropyLoss(None, False)", 'c = nn.CrossEntropyLoss(None, reduction="sum")'),
+        ("c = nn.NLLLoss(ignore_index=0, size_average=True)", 'c = nn.NLLLoss(ignore_index=0, reduction="mean")'),
+        ("c = nn.BCELoss(reduce=False)", 'c = nn.BCELoss(reduction="none")'),
+        ("c = nn.BCELoss(size_average=False, reduce=True)", 'c = nn.BCELoss(reduction="sum")'),
+        ("c = nn.BCELoss(size_average=True, reduce=False)", 'c = nn.BCELoss(reduction="none")'),
+        ("c = F.mse_loss(net(x), x[:, :1], size_average=False)", 'c = F.mse_loss(net(x), x[:, :1], reduction="sum")'),
+        ("batch = iter(loader).next()", "batch = next(iter(loader))"),
+        ("it = iter(loader)\nx, y = it.next()", "it = iter(loader)\nx, y = next(it)"),
+        ("y = x.masked_fill(mask.byte(), 0)", "y = x.masked_fill(mask.bool(), 0)"),
+        ("x.masked_fill_((x > 1).byte(), 0)", "x.masked_fill_((x > 1).bool(), 0)"),
+        ("y = x.masked_select(mask.byte())", "y = x.masked_select(mask.bool())"),
+        (
+            "s = torch.optim.lr_scheduler.StepLR(optimizer, 1, verbose=True)",
+            "s = torch.optim.lr_scheduler.StepLR(optimizer, 1)",
+        ),
+        ("r = torch.matrix_rank(x)", "r = torch.linalg.matrix_rank(x)"),
+    ],
+)
+def test_becomes(tmp_path: Path, before: str, after: str) -> None:
+    findings = found(tmp_path, RULE, HEAD, before)
+    assert [f.promise for f in findings] == [Promise.EXACT]
+    assert mended(tmp_path, findings).strip().endswith(after)
+
+
+def test_imported_names(tmp_path: Path) -> None:
+    code = "from torch.nn.utils import clip_grad_norm\nclip_grad_norm(net.parameters(), 1)\n"
+    text = mended(tmp_path, found(tmp_path, RULE, HEAD, code))
+    assert "torch.nn.utils.clip_grad_norm_(net.parameters(), 1)" in text
+    assert "import clip_grad_norm" not in text
+    code = "from torch._six import container_abcs, inf\nprint(inf, container_abcs.Mapping)\n"
+    text = mended(tmp_path, found(tmp_path, RULE, code, "import torch"))
+    assert text.startswith("import collections.abc as container_abcs\nfrom torch import inf\n")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "p = F.sigmoid(F.tanh(x))",
+        "class Loss:\n    def __init__(self, size_average=True):\n        pass\nc = Loss(size_average=False)",
+        "def total(x, size_average=True):\n    return x\nc = total(x, size_average=False)",
+        "import sys\nflag = len(sys.argv) > 1\nc = nn.MSELoss(size_average=flag)",
+        "c = nn.MSELoss(reduction='sum')",
+        "class It:\n    def next(self):\n        return 1\nIt().next()",
+        "def f(source):\n    return source.next()",
+        "y = mask.byte().sum()",
+        "y = x.masked_fill(mask, 0)",
+        "class Step:\n    def __init__(self, verbose=False):\n        pass\nStep(verbose=True)",
+        "from pool import run\nrun(x, verbose=True)",
+        "def clip_grad_norm(p, n):\n    return n\nclip_grad_norm(net.parameters(), 1)",
+        "nn.utils.clip_grad_norm_(net.parameters(), 1)",
+    ],
+)
+def test_stays(tmp_path: Path, code: str) -> None:
+    assert not found(tmp_path, RULE, HEAD, code)
+
+
+@pytest.mark.parametrize("name", sorted(facts.REMOVED_CALLS))
+def test_removed_calls_are_named_with_their_successor(tmp_path: Path, name: str) -> None:
+    (finding,) = found(tmp_path, RULE, "import torch\na = torch.rand(3, 3)\n", f"print({name}(a))\n")
+    assert finding.promise is Promise.ADVICE
+    assert facts.REMOVED_CALLS[name] in finding.message
+
+
+@pytest.mark.parametrize("name", sorted(facts.REMOVED_CALLS))
+def test_they_are_removed(name: str) -> None:
+    """The facts, by the installed torch."""
+    call = getattr(torch, name.removeprefix("torch."), None)
+    if call is not None:
+        square = torch.eye(2)
+        given = (square, square) if name in ("torch.solve", "torch.lstsq") else (square,)
+        with pytest.raises(RuntimeError, match="removed"):
+            call(*given)
+    head, _, last = facts.REMOVED_CALLS[name].rpartition(".")
+    assert hasattr(importlib.import_module(head), last)
+
+
+@pytest.mark.parametrize("name", sorted(facts.RENAMED_CALLS))
+def test_new_names_are_there(name: str) -> None:
+    head, _, last = facts.RENAMED_CALLS[name].rpartition(".")
+    assert hasattr(importlib.import_module(head), last)
+
+
+def test_older_torch_keeps_what_it_understands(tmp_path: Path) -> None:
+    code = "nn.utils.clip_grad_norm(net.parameters(), 1)\nb = iter(loader).next()\nc = nn.MSELoss(False)\n"
+    found(tmp_path, RULE, HEAD, code)
+    targets = [read_source(tmp_path / MAIN, MAIN)]
+
+    def fixable(version: str) -> list[bool]:
+        result = check(targets, options=Options(select=(RULE,), target_torch=version), jobs=1)
+        return [reported.fixable for reported in result.findings]
+
+    assert fixable("current") == [True, True, True]
+    assert fixable("2.1.0+cu118") == [True, True, True]
+    assert fixable("0.4.0") == [True, True, False]
+    assert fixable("0.3.1.post2") == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("version", "other", "expected"),
+    [
+        ("0.3.1", "0.4", True),
+        ("0.4", "0.4", False),
+        ("0.4.0", "0.4", False),
+        ("1.10", "1.9", False),
+        ("2", "1.8", False),
+    ],
+)
+def test_older(version: str, other: str, expected: bool) -> None:
+    assert older(version, other) is expected

@@ -1,0 +1,319 @@
+"""legacy-variable: what the forms of PyTorch before 0.4 become, and what only looks like one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.findings import Promise
+from codemods.options import Options
+from tests.rules.tools import MAIN, analysed, found, lines, mended
+
+RULE = "legacy-variable"
+
+HEAD = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.autograd import Variable
+net = nn.Linear(4, 1)
+criterion = nn.MSELoss()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader([])
+print(net)
+"""
+
+
+def _becomes(folder: Path, code: str, head: str = HEAD, **files: str) -> str:
+    """What a program made of ``head`` and ``code`` is after the edits, from ``code`` on."""
+    findings = found(folder, RULE, head, code, **files)
+    text = mended(folder, findings)
+    kept = len([line for line in head.strip().splitlines() if "import Variable" not in line])
+    body = [line for line in text.splitlines() if line.strip() and "import Variable" not in line]
+    return "\n".join(body[kept:])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = Variable(torch.zeros(3))", "x = torch.zeros(3)"),
+        ("x = Variable(torch.zeros(3), requires_grad=False)", "x = torch.zeros(3)"),
+        ("x = Variable(torch.zeros(3), volatile=True)", "x = torch.zeros(3)"),
+        ("x = Variable(torch.zeros(3), False, True)", "x = torch.zeros(3)"),
+        ("x = Variable(data=torch.zeros(3))", "x = torch.zeros(3)"),
+        ("x = torch.autograd.Variable(torch.zeros(3))", "x = torch.zeros(3)"),
+        ("x = Variable(torch.zeros(3), requires_grad=True)", "x = torch.zeros(3).requires_grad_()"),
+        ("x = Variable(torch.zeros(3), True)", "x = torch.zeros(3).requires_grad_()"),
+        ("x = Variable(torch.rand(3) * 2, requires_grad=True)", "x = (torch.rand(3) * 2).requires_grad_()"),
+        ("x = Variable(torch.rand(3) + 1).sum()", "x = (torch.rand(3) + 1).sum()"),
+        ("x = Variable(net(torch.rand(4)))", "x = net(torch.rand(4)).detach()"),
+        ("x = Variable(net.weight)", "x = net.weight.detach()"),
+        ("x = Variable(net.weight.data)", "x = net.weight.detach()"),
+        ("x = Variable(net(torch.rand(4)), requires_grad=True)", "x = net(torch.rand(4)).detach().requires_grad_()"),
+        ("x = Variable(torch.rand(3).type(torch.DoubleTensor), True)", None),
+        ("for x, y in loader:\n    out = net(Variable(x))", "for x, y in loader:\n    out = net(x)"),
+        ("for x, y in loader:\n    x, y = Variable(x), Variable(y)\n    net(x)", "for x, y in loader:\n    net(x)"),
+        (
+            "for x, y in loader:\n    x, y = Variable(x.cuda()), Variable(y)\n    net(x)",
+            "for x, y in loader:\n    x, y = x.cuda(), y\n    net(x)",
+        ),
+        (
+            "for x, y in loader:\n    x = Variable(x, requires_grad=True)",
+            "for x, y in loader:\n    x = x.detach().requires_grad_()",
+        ),
+        ("x = torch.zeros(3)\nv = Variable(x)\nv.unsqueeze_(0)", "x = torch.zeros(3)\nv = x.detach()\nv.unsqueeze_(0)"),
+        (
+            "x = torch.zeros(3)\nv = Variable(x)\nv.requires_grad = True",
+            "x = torch.zeros(3)\nv = x.detach()\nv.requires_grad = True",
+        ),
+        (
+            "x = torch.zeros(3)\nv = Variable(x)\nv[0] = net(torch.rand(4))",
+            "x = torch.zeros(3)\nv = x.detach()\nv[0] = net(torch.rand(4))",
+        ),
+        ("x = torch.zeros(3)\nv = Variable(x)\nv.add_(1)", "x = torch.zeros(3)\nv = x\nv.add_(1)"),
+        ("x = torch.zeros(3)\nv = Variable(x)\nx.resize_(5)", "x = torch.zeros(3)\nv = x.detach()\nx.resize_(5)"),
+    ],
+)
+def test_variable(tmp_path: Path, before: str, after: str | None) -> None:
+    made = _becomes(tmp_path, before)
+    if after is None:
+        # type() may hand on the tensor itself, which is fresh all the same
+        after = "x = torch.rand(3).type(torch.DoubleTensor).requires_grad_()"
+    assert made == after
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = Variable()",
+        "x = Variable(None)",
+        "x = Variable(*[torch.zeros(3)])",
+        "import numpy as np\nx = Variable(np.zeros(3))",
+        "x = torch.zeros(3)\nassert isinstance(x, Variable)",
+        "make = lambda *a, **k: Variable(*a, **k)\nx = make(torch.zeros(3))",
+    ],
+)
+def test_variable_that_stays(tmp_path: Path, code: str) -> None:
+    assert not found(tmp_path, RULE, HEAD, code)
+
+
+def test_variable_of_the_tree_or_of_another_library(tmp_path: Path) -> None:
+    own = "class Variable:\n    def __init__(self, data):\n        self.data = data\n"
+    code = "import torch\nfrom graph import Variable\nx = Variable(torch.zeros(3))\nprint(x.data[0], x.data)\n"
+    assert not found(tmp_path, RULE, code, graph=own)
+    assert not found(tmp_path, RULE, "import torch\nfrom chainer import Variable\nprint(Variable(torch.zeros(3)))\n")
+
+
+def test_argument_of_unknown_callers_is_detached(tmp_path: Path) -> None:
+    made = _becomes(tmp_path, "def step(x):\n    return net(Variable(x))\n")
+    assert made == "def step(x):\n    return net(x.detach())"
+
+
+def test_helper_is_judged_by_all_its_callers(tmp_path: Path) -> None:
+    helper = "def to_var(x, volatile=False):\n    return Variable(x, volatile=volatile)\n"
+    plain = _becomes(tmp_path, helper + "out = net(to_var(torch.rand(4)))")
+    assert "return x\n" in plain
+    attached = _becomes(tmp_path, helper + "a = to_var(torch.rand(4))\nb = to_var(net(a))")
+    assert "return x.detach()\n" in attached
+
+
+def test_branch_that_no_run_takes_is_detached(tmp_path: Path) -> None:
+    code = "def step(x, wrap=False):\n    if wrap:\n        x = Variable(x)\n    return net(x)\nstep(torch.rand(4))\n"
+    assert "        x = x.detach()" in _becomes(tmp_path, code)
+
+
+def test_several_lines_and_comments(tmp_path: Path) -> None:
+    assert (
+        _becomes(tmp_path, "x = Variable(torch.rand(3) +\n             1)") == "x = (torch.rand(3) +\n             1)"
+    )
+    assert not found(
+        tmp_path, RULE, HEAD, "x = Variable(torch.rand(3),  # the noise\n             requires_grad=False)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("loss.data[0]", "loss.item()"),
+        ("loss.data.cpu()[0]", "loss.item()"),
+        ("loss.cpu().data.numpy()[0]", "loss.item()"),
+        ("loss.data.cpu().numpy()[0]", "loss.item()"),
+        ("loss.detach().numpy()[0]", "loss.item()"),
+        ("-loss.data[0] / 2", "-loss.item() / 2"),
+        ("(loss * 2).data[0]", "(loss * 2).item()"),
+        ("criterion(out, y).data[0]", "criterion(out, y).item()"),
+        ("F.mse_loss(out, y, reduction='sum').data[0]", "F.mse_loss(out, y, reduction='sum').item()"),
+        ("(out > 0).sum().data[0]", "(out > 0).sum().item()"),
+        ("(out == y).float().mean().data[0]", "(out == y).float().mean().item()"),
+    ],
+)
+def test_number_of_a_loss(tmp_path: Path, before: str, after: str) -> None:
+    code = "y = torch.rand(5, 1)\nout = net(torch.rand(5, 4))\nloss = criterion(out, y)\nloss.backward()\nprint({})"
+    assert _becomes(tmp_path, code.format(before)) == code.format(after)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "out.data[0]",
+        "out.data.numpy()[0]",
+        "out.sum(1).data[0]",
+        "F.mse_loss(out, y, reduction='none').data[0]",
+        "loss.data[1]",
+        "sizes[0]",
+        "history.data[0]",
+    ],
+)
+def test_first_element_that_stays(tmp_path: Path, expression: str) -> None:
+    code = f"""
+    class History:
+        data = [1.0]
+    history = History()
+    sizes = [3, 4]
+    y = torch.rand(5, 1)
+    out = net(torch.rand(5, 4))
+    loss = criterion(out, y)
+    loss.backward()
+    print({expression})
+    """
+    assert not [f for f in found(tmp_path, RULE, HEAD, code) if ".item()" in f.remedy]
+
+
+def test_loss_is_proven_by_its_backward(tmp_path: Path) -> None:
+    code = "def step(model, x):\n    loss = model(x)\n    loss.backward()\n    return loss.data[0]\n"
+    assert "return loss.item()" in _becomes(tmp_path, code)
+    unproven = "def step(model, x):\n    return model(x).data[0]\n"
+    assert not found(tmp_path, RULE, HEAD, unproven)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("out.data.max(1)[1]", "out.detach().max(1)[1]"),
+        ("torch.max(out.data, 1)", "torch.max(out.detach(), 1)"),
+        ("out.data.cpu().numpy()", "out.detach().cpu().numpy()"),
+        ("out.data.size(0)", "out.size(0)"),
+        ("loss.data.item()", "loss.item()"),
+        ("out.data.type()", "out.type()"),
+        ("out.data.type(torch.DoubleTensor)", "out.detach().type(torch.DoubleTensor)"),
+        ("1 + 0.9 * out.data", "1 + 0.9 * out.detach()"),
+        ("net(out.data.expand(5, 4))", "net(out.detach().expand(5, 4))"),
+    ],
+)
+def test_data_that_is_read(tmp_path: Path, before: str, after: str) -> None:
+    code = "out = net(torch.rand(5, 4))\nloss = out.mean()\nprint({})"
+    assert _becomes(tmp_path, code.format(before)) == code.format(after)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "net.weight.data.normal_(0, 1)",
+        "net.weight.data[0] = 0",
+        "net.weight.data = torch.zeros(1, 4)",
+        "net.weight.data *= 2",
+        "net.weight.data = net.weight.data * 2",
+        "w = net.weight.data\nw.clamp_(-1, 1)",
+        "w = net.weight.data.view(-1)\nw[0] = 1",
+        "def clip(w):\n    w.clamp_(-1, 1)\nclip(net.weight.data)",
+        "for p in net.parameters():\n    p.data.add_(p.grad.data)",
+        "packed = nn.utils.rnn.pack_padded_sequence(torch.rand(2, 3, 4), [3, 2], batch_first=True)\nprint(packed.data)",
+        "rnn = nn.LSTM(4, 4)\n"
+        "packed = nn.utils.rnn.pack_sequence([torch.rand(3, 4)])\nout, _ = rnn(packed)\nprint(net(out.data))",
+        "other = nn.Linear(4, 1)\ntie = (other.weight * net.weight.data).sum()\noptimizer.step()\ntie.backward()",
+        "import pandas as pd\nframe = pd.read_csv('x')\nprint(frame.data, frame.data[0])",
+        "def show(batch):\n    print(batch.data)",
+    ],
+)
+def test_data_that_stays(tmp_path: Path, code: str) -> None:
+    assert not found(tmp_path, RULE, HEAD, code)
+
+
+def test_volatile_attribute(tmp_path: Path) -> None:
+    code = "x = torch.rand(4)\nx.volatile = True\nout = net(x)"
+    assert _becomes(tmp_path, code) == "x = torch.rand(4)\nout = net(x)"
+
+
+def test_retain_variables(tmp_path: Path) -> None:
+    code = """
+    for x in loader:
+        h = net(x)
+        a, b = h.pow(2).mean(), h.exp().mean()
+        a.backward({0}=True)
+        b.backward({1}=True)
+        optimizer.step()
+    """
+    alone = _becomes(tmp_path, code.format("retain_variables", "retain_variables"))
+    assert alone.count("retain_graph=True") == 2
+    both = Options(select=(RULE, "surplus-retain-graph"))
+    findings = analysed(tmp_path, both, HEAD, code.format("retain_variables", "retain_variables"))
+    assert [f.rule for f in findings] == [RULE, "surplus-retain-graph"]
+    assert not found(tmp_path, RULE, HEAD, code.format("retain_graph", "retain_graph"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("type(x) == Variable", "isinstance(x, torch.Tensor)"),
+        ("type(x) is Variable", "isinstance(x, torch.Tensor)"),
+        ("Variable == type(x)", "isinstance(x, torch.Tensor)"),
+        ("type(x) != Variable", "not isinstance(x, torch.Tensor)"),
+    ],
+)
+def test_type_is_variable(tmp_path: Path, before: str, after: str) -> None:
+    code = "x = torch.rand(4)\nif {}:\n    net(x)"
+    findings = found(tmp_path, RULE, HEAD, code.format(before))
+    assert [f.promise for f in findings] == [Promise.BEHAVIOUR]
+    assert after in mended(tmp_path, findings)
+
+
+def test_repackaging_helper_belongs_to_another_rule(tmp_path: Path) -> None:
+    code = """
+    def repackage(h):
+        if type(h) == Variable:
+            return Variable(h.data)
+        return tuple(repackage(v) for v in h)
+    print(repackage((torch.zeros(2), torch.zeros(2))))
+    """
+    assert not found(tmp_path, RULE, HEAD, code)
+
+
+def test_one_finding_a_line(tmp_path: Path) -> None:
+    code = "for x, y in loader:\n    loss = criterion(net(Variable(x)), Variable(y)).data[0]\n"
+    findings = found(tmp_path, RULE, HEAD, code)
+    assert [promise for _, promise in lines(findings)] == ["exact"]
+    assert "loss = criterion(net(x), y).item()" in mended(tmp_path, findings)
+
+
+def test_import_goes_with_the_last_use(tmp_path: Path) -> None:
+    findings = found(tmp_path, RULE, HEAD, "x = Variable(torch.zeros(3))\n")
+    assert "Variable" not in mended(tmp_path, findings)
+    findings = found(tmp_path, RULE, HEAD, "x = Variable(torch.zeros(3))\nprint(isinstance(x, Variable))\n")
+    assert "import Variable" in mended(tmp_path, findings)
+
+
+def test_other_rules_see_through_it_before_and_after(tmp_path: Path) -> None:
+    """volatile=True is the evidence of another rule, which goes first."""
+    code = """
+    for x, y in loader:
+        loss = criterion(net(Variable(x)), Variable(y))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    total = 0
+    for x, y in loader:
+        out = net(Variable(x, volatile=True))
+        total += criterion(out, Variable(y, volatile=True)).data[0]
+    print(total)
+    """
+    from codemods.apply import apply
+    from codemods.source.files import read_source
+
+    analysed(tmp_path, Options(), HEAD, code)
+    result = apply([read_source(tmp_path / MAIN, MAIN)], options=Options(), jobs=1)
+    text = (tmp_path / MAIN).read_text()
+    assert not result.failures
+    assert "with torch.no_grad():" in text
+    assert "Variable" not in text
+    assert "total += criterion(out, y).item()" in text
