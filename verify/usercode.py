@@ -37,6 +37,9 @@ class UserCode(Tree):
             self._foreign = [os.path.realpath(folder) + os.sep for folder in folders]
 
     def _relative(self, filename: str) -> str | None:
+        if filename.startswith("<string>") and not self._anywhere:
+            # What `python -c` runs, which starts workers as often as it is the user's.
+            return None
         if _TYPED.match(filename) or _CELL.search(filename):
             return _cell(filename)
         if not self._anywhere or not filename or filename.startswith("<"):
