@@ -6,7 +6,15 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from codemods.edits.model import AddDecorator, AddHelper, Edit, InsertStatements, MoveStatement, WrapBlock
+from codemods.edits.model import (
+    AddDecorator,
+    AddHelper,
+    Edit,
+    InsertStatements,
+    MoveStatement,
+    RemoveStatement,
+    WrapBlock,
+)
 from codemods.findings import Span
 from codemods.source.syntax import parse
 from codemods.tracking import LineMap
@@ -69,11 +77,26 @@ def _lines(edit: Edit, text: str, path: str) -> tuple[Iterable[int], Iterable[in
         case MoveStatement(target=span, anchor=anchor, where=where):
             lines, near = _place(text, anchor, where, path)
             return (*range(span.line, span.end_line + 1), *lines), near
+        case RemoveStatement(target=span):
+            return (*range(span.line, span.end_line + 1), *_followers(text, span, path)), ()
         case AddHelper():
             return (), ()
         case _:
             span = getattr(edit, "target", None) or edit.call  # type: ignore[union-attr]
             return range(span.line, span.end_line + 1), ()
+
+
+def _followers(text: str, span: Span, path: str) -> Iterable[int]:
+    """Return the first lines of the statements around the one at ``span`` in its suite: of those behind it, which run
+    only after it, or if there are none of those before it. Of what is removed no line is left to be watched."""
+    for node in ast.walk(parse(text, path)):
+        for name in ("body", "orelse", "finalbody"):
+            suite = getattr(node, name, None)
+            lines = [statement.lineno for statement in suite] if isinstance(suite, list) else []
+            if span.line in lines:
+                place = len(lines) - 1 - lines[::-1].index(span.line)
+                return lines[place + 1 :] or lines[:place]
+    return ()
 
 
 def _place(text: str, anchor: Span, where: str, path: str) -> tuple[Iterable[int], Iterable[int]]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from textwrap import dedent
 
 from codemods.edits import apply_edits
-from codemods.edits.model import AddDecorator, DropArgument, Edit, InsertStatements, MoveStatement, WrapBlock
+from codemods.edits.model import (
+    AddDecorator,
+    DropArgument,
+    Edit,
+    InsertStatements,
+    MoveStatement,
+    RemoveStatement,
+    WrapBlock,
+)
 from codemods.findings import Span
 from codemods.touched import Touched, touched_by
 
@@ -88,3 +96,18 @@ def test_a_moved_statement() -> None:
 def test_a_file_without_change_is_watched_as_it_is() -> None:
     touched = Touched(frozenset({("a.py", 3)}), frozenset({("a.py", 5)}))
     assert touched.after({}, {}) == {("a.py", 3), ("a.py", 5)}
+
+
+def test_of_a_removed_statement_the_statements_behind_it_are_watched() -> None:
+    text = "def f(x):\n    y = 1\n    x = x\n    y = y\n    if y:\n        return x\n    return y\n"
+    edit = RemoveStatement(Span(3, 4, 3, 9))
+    touched = touched_by({"a.py": [edit]}, {"a.py": text})
+    assert touched.before() == {("a.py", line) for line in (3, 4, 5, 7)}
+    after = text.replace("    x = x\n    y = y\n", "")
+    assert touched.after({"a.py": text}, {"a.py": after}) == {("a.py", 3), ("a.py", 5)}
+
+
+def test_of_the_last_statement_of_a_suite_those_before_it_are_watched() -> None:
+    text = "def f(x):\n    y = 1\n    x = x\n"
+    touched = touched_by({"a.py": [RemoveStatement(Span(3, 4, 3, 9))]}, {"a.py": text})
+    assert touched.before() == {("a.py", 2), ("a.py", 3)}
