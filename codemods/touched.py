@@ -47,8 +47,10 @@ class Touched:
             lines = LineMap(old[path], new[path])
             for number in range(1, len(lines.new) + 1):
                 origins = lines.origins(number)
+                # What is added may share a line with its neighbour.
+                added = not origins or all(lines.old[origin - 1] != lines.new[number - 1] for origin in origins)
                 if any((path, origin) in self.changed for origin in origins) or (
-                    not origins and (path, lines.origin(number)) in self.beside
+                    added and (path, lines.origin(number)) in self.beside
                 ):
                     watched.add((path, number))
         return frozenset(watched)

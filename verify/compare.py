@@ -7,8 +7,9 @@ losses); parameters after every optimizer step. What is compared are bytes first
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from verify.records import Backward, Loss, Record, Step
@@ -34,9 +35,10 @@ class _Parting:
         self.first = self.first or where
 
 
-def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True) -> Comparison:
+def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True, before_failure: bool = False) -> Comparison:
     """Compare ``one`` with ``other``, process by process, as far as both came.
 
+    ``before_failure`` leaves out the turn in which ``one`` failed: what was begun there may come in another order now.
     ``whole`` also counts it as a difference that one of them made fewer steps although nothing stopped it.
     ``tolerance`` is relative to the largest magnitude beside it.
     """
@@ -45,7 +47,12 @@ def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True) -> Co
     for record in one.records:
         partner = theirs.get(record.process)
         if partner is not None:
-            _compare(record, partner, seen, whole)
+            mine = _complete(record) if before_failure else record
+            if before_failure and _reordered(mine, partner):
+                seen.backwards += len(mine.backwards)
+                seen.losses = seen.losses or 0.0
+            else:
+                _compare(mine, partner, seen, whole)
         elif record.backwards and whole:
             seen.note(f"process {record.process} did not train in the other run")
             seen.relative = math.inf
@@ -56,6 +63,30 @@ def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True) -> Co
     return Comparison(
         difference, seen.first, seen.losses, seen.parameters, seen.steps, seen.backwards, seen.random_moved
     )
+
+
+def _complete(record: Record) -> Record:
+    """Return ``record`` up to the last time that the backward which failed had not, and the steps that followed it."""
+    failed = next((backward for backward in record.backwards if backward.error is not None), None)
+    if failed is None:
+        return record
+    fine = [b for b in record.backwards if b.index < failed.index and b.site == failed.site]
+    if not fine:
+        return replace(record, backwards=[], steps=[])
+    kept = record.backwards[: record.backwards.index(fine[-1]) + 1]
+    following = record.backwards[len(kept)]
+    return replace(record, backwards=kept, steps=record.steps[: following.steps_before])
+
+
+def _reordered(one: Record, other: Record) -> bool:
+    """Whether all losses of ``one`` came up in ``other`` too, in another order: blocks were swapped within a turn.
+
+    Steps then stand elsewhere as well, so that parameters after the same number of them mean nothing.
+    """
+    mine = [loss.digest for backward in one.backwards for loss in backward.losses]
+    # The turn in which it failed may already have put the later losses first.
+    theirs = [loss.digest for backward in other.backwards[: 2 * len(mine) + 1] for loss in backward.losses]
+    return mine != theirs[: len(mine)] and not Counter(mine) - Counter(theirs)
 
 
 def _compare(one: Record, other: Record, seen: _Parting, whole: bool) -> None:

@@ -31,7 +31,8 @@ def check(promise: Promise, before: Run, after: Run, *, deterministic: bool | No
     made, only about errors and growth.
     """
     old, new = symptoms(before), symptoms(after)
-    comparison = compare(before, after, tolerance=tolerance, whole=promise in (Promise.EXACT, Promise.EQUIVALENT))
+    whole = promise in (Promise.EXACT, Promise.EQUIVALENT)
+    comparison = compare(before, after, tolerance=tolerance, whole=whole, before_failure=promise is Promise.REPAIR)
     worse = _worse(old, new, before, after)
     if worse:
         return Check(False, worse, comparison)

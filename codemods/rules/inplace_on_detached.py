@@ -38,7 +38,7 @@ class InplaceOnDetached(Rule):
     name = "inplace-on-detached"
     promise = Promise.REPAIR
     summary = "a detached tensor is changed in place while a backward still needs its original"
-    gate = (b".detach()", b".data", b"Variable(")
+    gate = (b".backward(", b"autograd.backward(", b"autograd.grad(")
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
         if not trace.walks or not trace.alterations:

@@ -107,3 +107,19 @@ def test_a_process_that_is_missing_is_a_difference() -> None:
 def test_nothing_to_compare_is_no_difference_and_no_proof() -> None:
     found = compare(run(record([], error=OTHER)), run(record([], error=OTHER)), tolerance=0)
     assert (found.steps, found.backwards, found.losses, found.parameters) == (0, 0, None, None)
+
+
+def test_the_turn_that_failed_is_left_out() -> None:
+    one = run(record(LOSSES[:2], error=FREED))
+    other = run(record([1.0, 7.0, 0.3]))
+    assert compare(one, other, tolerance=0).difference is Difference.DIFFERENT
+    whole = compare(run(record(LOSSES[:1], error=FREED)), run(record([1.0, 7.0])), tolerance=0, before_failure=True)
+    assert (whole.difference, whole.backwards) == (Difference.IDENTICAL, 1)
+
+
+def test_swapped_blocks_are_the_same_losses_in_another_order() -> None:
+    one = run(record([1.0, 2.0, 3.0], error=FREED))
+    swapped = run(record([2.0, 1.0, 4.0, 3.0, 5.0]))
+    assert compare(one, swapped, tolerance=0, before_failure=True).difference is Difference.IDENTICAL
+    other = run(record([2.0, 1.5, 4.0, 3.0, 5.0]))
+    assert compare(one, other, tolerance=0, before_failure=True).difference is Difference.DIFFERENT
