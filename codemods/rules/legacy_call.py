@@ -36,6 +36,16 @@ _SIX = {
 """What ``torch._six`` held until 2.0, and where that is (its source in PyTorch 1.13)."""
 
 
+#: Names of calls that other libraries, and torch itself elsewhere, have as well; with their module they are torch's.
+_COMMON = frozenset({"uniform", "normal", "constant", "eye", "dirac", "orthogonal", "sparse", "eig", "solve"})
+
+
+def _words(path: str) -> tuple[bytes, ...]:
+    """What stands in a text that calls the function of torch at ``path``."""
+    module, _, name = path.rpartition(".")
+    return (f"{module.rpartition('.')[2]}.{name}(".encode() if name in _COMMON else f"{name}(".encode(),)
+
+
 class LegacyCall(Rule):
     """Calls that old PyTorch knew and today's refuses or warns about.
 
@@ -72,17 +82,19 @@ class LegacyCall(Rule):
     gate = (
         b"async=",
         b"async =",
-        b"device_id",
+        b"device_id=",
+        b"device_id =",
         b".next()",
         b".byte()",
         b"verbose=",
         b"torch._six",
         b"size_average",
-        b"reduce=",
+        b"reduce=True",
+        b"reduce=False",
         b"Loss(False",
         b"Loss(True",
         b"Loss(None",
-        *(f"{path.rpartition('.')[2]}(".encode() for path in (*facts.RENAMED_CALLS, *facts.REMOVED_CALLS)),
+        *(word for path in (*facts.RENAMED_CALLS, *facts.REMOVED_CALLS) for word in _words(path)),
     )
 
     # reading a run
