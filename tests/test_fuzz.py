@@ -118,7 +118,8 @@ def test_neighbours_together(number: int) -> None:
 
 def check_result(result: ApplyResult, folder: Path) -> None:
     """Check what every ``apply`` promises, whatever it was given: no broken edit, text that parses, an exact diff."""
-    assert not result.failures
+    # What Python reads and libcst does not (dedents after odd mixtures of tabs) is refused by name, not broken.
+    assert [failure for failure in result.failures if "libcst cannot parse it" not in failure.reason] == []
     for source, new in result.rewrites:
         ast.parse(new)
         assert new != source.text

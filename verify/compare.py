@@ -47,7 +47,7 @@ def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True, befor
     for record in one.records:
         partner = theirs.get(record.process)
         if partner is not None:
-            mine = _complete(record) if before_failure else record
+            mine = _complete(record, stepping=bool(partner.steps)) if before_failure else record
             if before_failure and _reordered(mine, partner):
                 seen.backwards += len(mine.backwards)
                 seen.losses = seen.losses or 0.0
@@ -65,12 +65,22 @@ def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True, befor
     )
 
 
-def _complete(record: Record) -> Record:
-    """Return ``record`` up to the last time that the backward which failed had not, and the steps that followed it."""
+def _complete(record: Record, *, stepping: bool) -> Record:
+    """Return ``record`` up to the last time that the backward which failed had not, and the steps that followed it.
+
+    Where optimizers step (``stepping``), that was before the last step: an earlier call since then belongs to the turn
+    that failed.
+    """
     failed = next((backward for backward in record.backwards if backward.error is not None), None)
     if failed is None:
         return record
-    fine = [b for b in record.backwards if b.index < failed.index and b.site == failed.site]
+    fine = [
+        backward
+        for backward in record.backwards
+        if backward.index < failed.index
+        and backward.site == failed.site
+        and (not stepping or backward.steps_before < failed.steps_before)
+    ]
     if not fine:
         return replace(record, backwards=[], steps=[])
     kept = record.backwards[: record.backwards.index(fine[-1]) + 1]
