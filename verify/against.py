@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -70,7 +71,7 @@ class HandRewriter:
         except SourceError as error:
             raise VerifyError(f"{error.skipped.path}: {error.skipped.reason}") from None
         self._sources[old.path], self._below[old.path] = old, place
-        before, after = old.text.splitlines(keepends=True), new.text.splitlines(keepends=True)
+        before, after = _lines(old.text), _lines(new.text)
         matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
         hunks = [
             _hunk(old.path, start, end, after[first:last], promise)
@@ -100,7 +101,7 @@ class HandRewriter:
         new: dict[str, str] = {}
         for path, hunks in self._hunks.items():
             source = self._sources[path]
-            lines = source.text.splitlines(keepends=True)
+            lines = _lines(source.text)
             chosen = [hunk for hunk in hunks if hunk.group.key in wanted]
             groups.extend(hunk.group for hunk in chosen)
             for hunk in reversed(chosen):
@@ -111,6 +112,11 @@ class HandRewriter:
                 files[self._below[path]] = source.encode(text)
         diff = b"".join(unified(path, self._sources[path].encode(old[path]), files[self._below[path]]) for path in new)
         return Version(files, tuple(groups), diff, old, new)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that Python counts: a form feed ends none, whatever :meth:`str.splitlines` thinks."""
+    return list(io.StringIO(text, newline=""))
 
 
 def _hunk(path: str, start: int, end: int, new: list[str], promise: Promise) -> _Hunk:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from verify.records import Backward, Loss, Record, Step
@@ -28,7 +28,6 @@ class _Parting:
     random_moved: bool = False
     steps: int = 0
     backwards: int = 0
-    partings: list[str] = field(default_factory=list)
 
     def note(self, where: str) -> None:
         self.same_bits = False
@@ -58,6 +57,9 @@ def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True, befor
             seen.relative = math.inf
     if seen.same_bits:
         difference = Difference.IDENTICAL
+    elif seen.losses is None and seen.parameters is None:
+        # Other bytes, and no number that would say how far apart they are: nothing shows that it is rounding.
+        difference = Difference.DIFFERENT
     else:
         difference = Difference.CLOSE if seen.relative <= tolerance else Difference.DIFFERENT
     return Comparison(
@@ -164,7 +166,7 @@ def _compare_backward(mine: Backward, theirs: Backward, seen: _Parting) -> None:
 def _compare_loss(left: Loss, right: Loss, seen: _Parting, where: str) -> None:
     if left.digest == right.digest and left.numel == right.numel and _same(left.value, right.value):
         if left.value is not None:
-            seen.losses = max(seen.losses or 0.0, 0.0)
+            seen.losses = seen.losses or 0.0
         return
     if left.value is None or right.value is None:
         seen.note(f"{where}: other values in a tensor of {left.numel} elements")
@@ -183,7 +185,7 @@ def _compare_step(mine: Step, theirs: Step, seen: _Parting, index: int) -> None:
         seen.relative = math.inf
         return
     if mine.digest == theirs.digest:
-        seen.parameters = max(seen.parameters or 0.0, 0.0)
+        seen.parameters = seen.parameters or 0.0
         return
     gaps = [_gap(left, right) for left, right in zip(mine.sample, theirs.sample, strict=False)]
     gap = math.nan if any(math.isnan(g) for g in gaps) else max(gaps, default=0.0)

@@ -70,6 +70,8 @@ def _repair(
     if not old.faulty:
         if old.other is not None and new.error is None and new.other is None and _progress(after) > _progress(before):
             gone = f"the original stops today ({_told(before)}), the rewritten program runs; {new.growth}"
+            if deterministic and comparison.difference is Difference.DIFFERENT:
+                return Check(False, f"{gone}, but before that the programs differ: {comparison.first}", comparison)
             return Check(not new.leak, gone, comparison)
         if old.other is not None:
             return Check(None, f"the original stops for another reason: {_told(before)}", comparison)
@@ -128,14 +130,16 @@ def _same(
     tolerance: float,
 ) -> Check:
     saved = _saved(old, new)
-    if old.other is not None and new.error is None and new.other is None:
+    stops = old.other is not None and new.error is None and new.other is None
+    compared = bool(comparison.backwards or comparison.steps)
+    if stops and (not compared or (deterministic and comparison.difference is Difference.IDENTICAL)):
         # Old forms that today's torch refuses: equal to what they computed is all that can be asked of the rewrite.
-        same = f"; {_figures(comparison)} up to there" if comparison.backwards else ""
+        same = f"; {_figures(comparison)} up to there" if compared else ""
         return Check(True, f"the original stops today ({_told(before)}), the rewritten program runs{same}", comparison)
     if not deterministic:
         return Check(None, f"not deterministic here: the original, run twice, differs{saved}", comparison)
     if comparison.difference is Difference.IDENTICAL:
-        if not comparison.backwards and not comparison.steps:
+        if not compared:
             if saved and not (new.error or new.other):
                 return Check(True, f"no backward in this run, so no numbers to compare{saved}", comparison)
             return Check(None, "no backward and no step in this run: nothing to compare", comparison)

@@ -82,6 +82,13 @@ def test_line_ends_and_encoding_stay(tree: Path) -> None:
     assert rewriter(tree, tree.parent / "new.txt").all().files == {"train.py": b"\xef\xbb\xbfa = 1\r\nb = 3\r\n"}
 
 
+def test_lines_are_those_that_python_counts(tree: Path) -> None:
+    (tree / "train.py").write_bytes(b"a = 1\n\x0cb = 2\nc = 3\n")
+    (tree.parent / "new.txt").write_bytes(b"a = 1\n\x0cb = 2\nc = 4\n")
+    (group,) = rewriter(tree, tree.parent / "new.txt").all().groups
+    assert group.touched.before() == {("train.py", 3)}
+
+
 def test_a_file_without_a_script_to_replace(tree: Path) -> None:
     (tree.parent / "new.txt").write_text(NEW)
     with pytest.raises(VerifyError, match="no script"):

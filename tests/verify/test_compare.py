@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from tests.verify.builders import FREED, OTHER, record, run
 from verify.compare import compare
+from verify.records import Loss
 from verify.results import Difference
 
 LOSSES = [1.0, 0.5, 0.25, 0.125]
@@ -107,6 +109,14 @@ def test_a_process_that_is_missing_is_a_difference() -> None:
 def test_nothing_to_compare_is_no_difference_and_no_proof() -> None:
     found = compare(run(record([], error=OTHER)), run(record([], error=OTHER)), tolerance=0)
     assert (found.steps, found.backwards, found.losses, found.parameters) == (0, 0, None, None)
+
+
+def test_other_bytes_of_a_tensor_are_not_taken_for_rounding() -> None:
+    one, other = record([1.0]), record([1.0])
+    for made, digest in ((one, "a"), (other, "b")):
+        made.steps.clear()
+        made.backwards[0] = replace(made.backwards[0], losses=(Loss(None, digest, 8),))
+    assert compare(run(one), run(other), tolerance=1).difference is Difference.DIFFERENT
 
 
 def test_the_turn_that_failed_is_left_out() -> None:

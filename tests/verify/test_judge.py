@@ -163,6 +163,15 @@ class TestBehaviour:
         assert judged(Promise.BEHAVIOUR, run(record([])), run(record([]))).held is None
 
 
+@pytest.mark.parametrize("promise", [Promise.EXACT, Promise.EQUIVALENT, Promise.REPAIR])
+def test_an_original_that_stops_late_excuses_no_other_numbers_before(promise: Promise) -> None:
+    before = run(record(LOSSES[:4], error=OTHER))
+    result = judged(promise, before, run(record(OTHERWISE)))
+    assert result.held is False
+    assert "call 3 of the backward at train.py:8" in result.why
+    assert judged(promise, before, FINE).held is True
+
+
 def test_old_forms_that_stop_today() -> None:
     before = run(record([], error=Trouble("IndexError", "invalid index of a 0-dim tensor", "other")))
     result = judged(Promise.EXACT, before, FINE)
