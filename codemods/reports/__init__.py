@@ -18,6 +18,7 @@ from codemods.findings import Finding, Skipped
 if TYPE_CHECKING:
     from codemods.apply import ApplyResult, Dropped, Failure
     from codemods.check import CheckResult, Reported
+    from codemods.review import Evidence, Review
 
 
 class Detail(enum.IntEnum):
@@ -33,7 +34,8 @@ class Report:
     """What there is to say after a command, for any format.
 
     ``findings`` are those that stand; ``fixed``, ``failures``, ``unwritten``, ``dropped`` and ``changed`` (paths) are
-    of ``apply`` alone.
+    of ``apply`` alone, and so are ``review``, what was changed piece by piece, ``diff``, all of it for programs, and
+    ``evidence``, where ``verify`` was asked.
     """
 
     files: int
@@ -47,6 +49,9 @@ class Report:
     applied: bool = False
     dry_run: bool = False
     dropped: tuple[Dropped, ...] = ()
+    review: Review | None = None
+    diff: bytes = b""
+    evidence: Evidence | None = None
 
     @classmethod
     def of_check(cls, result: CheckResult) -> Report:
@@ -54,8 +59,10 @@ class Report:
         return cls(result.files, result.findings, result.skipped, result.notes)
 
     @classmethod
-    def of_apply(cls, result: ApplyResult) -> Report:
-        """Return what ``apply`` has to say."""
+    def of_apply(cls, result: ApplyResult, evidence: Evidence | None = None) -> Report:
+        """Return what ``apply`` has to say, with what ``verify`` saw where it was asked."""
+        from codemods.review import review
+
         return cls(
             files=result.files,
             findings=result.remaining,
@@ -68,6 +75,9 @@ class Report:
             applied=True,
             dry_run=result.dry_run,
             dropped=result.dropped,
+            review=review(result, evidence.proofs if evidence else None),
+            diff=result.diff(),
+            evidence=evidence,
         )
 
     @property
