@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from codemods.cli import _options as o
 from fixtures import Case, cases
@@ -54,11 +56,30 @@ def test_noop(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert original["outcome"] == "ok", original["output"]
 
 
-def verified(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What ``verify`` says of the case; its status must agree with its verdicts."""
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", PAIRS, ids=str)
+def test_pair_on_the_gpu(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Any) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    report = verified(case, tmp_path, monkeypatch, device="cuda")
+    entry = report["entries"][0]
+    original, rewritten = entry["original"], entry["rewritten"]
+    record_property("fixture", row(case, report))
+
+    assert original["figures"]["device"] != "cpu"
+    FAULTS[case.about["fault"]["kind"]](case.about["fault"], original, rewritten)
+    assert rewritten["outcome"] == "ok", rewritten["output"]
+    assert not rewritten["figures"]["leak"]
+    assert [(r["verdict"], r["why"]) for r in report["rewrites"] if r["verdict"] != "kept"] == []
+
+
+def verified(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch, *, device: str | None = None) -> dict[str, Any]:
+    """What ``verify`` says of the case, trained on ``device``; its status must agree with its verdicts."""
     write(case, folder, monkeypatch)
     steps = case.about.get("steps", STEPS)
     settings = Settings(steps=steps)
+    if device is not None:
+        settings = replace(settings, device=device, environment={"FIXTURES_DEVICE": device})
     result = verify(
         [script_command(case.entry, case.about.get("args", []), settings.python)],
         options=o.settle_choices(".", **_options(case)).options,

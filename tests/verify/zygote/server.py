@@ -17,6 +17,8 @@ import torch
 import torch._dynamo
 import torch.optim  # noqa: F401
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+
 
 def become(request: dict) -> str:  # type: ignore[type-arg]
     """Turn this process into the one that ``request`` asks for; returns the script to run."""
@@ -30,6 +32,8 @@ def become(request: dict) -> str:  # type: ignore[type-arg]
     _, script, *arguments = request["argv"]
     boot = request["environment"]["PYTHONPATH"].split(os.pathsep)[0]
     sys.argv = [script, *arguments]
+    if device := os.environ.pop("FIXTURES_DEVICE", ""):
+        runpy.run_path(os.path.join(HERE, "placement.py"))["place"](device)
     sys.path[:] = [os.path.dirname(os.path.abspath(script)), *(path for path in sys.path[1:] if path != os.getcwd())]
     runpy.run_path(os.path.join(boot, "sitecustomize.py"))
     return script
