@@ -7,6 +7,7 @@ judged in stages (:mod:`verify.stages`), so a check here always knows one promis
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from codemods.findings import Promise
@@ -24,15 +25,30 @@ class Check:
     comparison: Comparison
 
 
-def check(promise: Promise, before: Run, after: Run, *, deterministic: bool | None, tolerance: float) -> Check:
+def check(
+    promise: Promise,
+    before: Run,
+    after: Run,
+    *,
+    deterministic: bool | None,
+    tolerance: float,
+    touched: Collection[tuple[str, int]] = (),
+) -> Check:
     """Hold ``after`` to ``promise``, compared with ``before``.
 
     ``deterministic``: whether the original run twice computed the same; unless it did, no claim about equal numbers is
-    made, only about errors and growth.
+    made, only about errors and growth. ``touched`` are the lines of ``after``, by path below the root, that the
+    rewrites concern: an error there is theirs.
     """
     old, new = symptoms(before), symptoms(after)
     whole = promise in (Promise.EXACT, Promise.EQUIVALENT)
     comparison = compare(before, after, tolerance=tolerance, whole=whole, before_failure=promise is Promise.REPAIR)
+    at = after.record.error_site
+    if new.other is not None and new.other != old.other and at is not None and (at.path, at.line) in touched:
+        return Check(False, f"a rewritten line raises {_told(after)}", comparison)
+    if _goes_on(old, new, before, after) and comparison.difference is not Difference.DIFFERENT:
+        past = f"it stops today ({_told(before)}); rewritten it gets past that, and stops elsewhere: {_told(after)}"
+        return Check(None, past, comparison)
     worse = _worse(old, new, before, after)
     if worse:
         return Check(False, worse, comparison)
@@ -41,6 +57,15 @@ def check(promise: Promise, before: Run, after: Run, *, deterministic: bool | No
     if promise is Promise.BEHAVIOUR:
         return _behaviour(new, after, comparison)
     return _same(promise, old, new, before, comparison, deterministic, tolerance)
+
+
+def _goes_on(old: Symptoms, new: Symptoms, before: Run, after: Run) -> bool:
+    """Whether ``after`` meets another error in another place of the program, where ``before`` stopped for a reason
+    that is not the graph: which of the two comes first in the program nothing tells."""
+    if old.other is None or new.other is None or new.other == old.other or _progress(after) < _progress(before):
+        return False
+    one, other = before.record.error_site, after.record.error_site
+    return one is not None and other is not None and (one.path, one.line) != (other.path, other.line)
 
 
 def _worse(old: Symptoms, new: Symptoms, before: Run, after: Run) -> str:

@@ -27,11 +27,16 @@ Execute = Callable[[Groups], "Tried"]
 
 @dataclass(frozen=True)
 class Tried:
-    """A run of the tree with some rewrites. ``reached`` are those whose lines ran, ``made`` those that were made."""
+    """A run of the tree with some rewrites.
+
+    ``reached`` are those whose lines ran, ``made`` those that were made, ``touched`` the lines of all, by path below
+    the root.
+    """
 
     run: Run
     reached: frozenset[frozenset[tuple[str, str, int]]]
     made: frozenset[frozenset[tuple[str, str, int]]]
+    touched: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass
@@ -90,7 +95,7 @@ class Stages:
     def _stage(self, promise: Promise, groups: Groups, base: Groups, before: Run) -> Groups:
         tried = self._tried((*base, *groups))
         idle = tuple(group for group in groups if not self._ran(group, tried, promise))
-        result = self._check(promise, before, tried.run)
+        result = self._check(promise, before, tried)
         if result.held is not False:
             for group in groups:
                 self._tell(group, idle, tried, result)
@@ -100,7 +105,7 @@ class Stages:
         if rest:
             # The rest has held already, at the latest as what was left of the search.
             remaining = self._tried((*base, *rest))
-            verdict = self._check(promise, before, remaining.run)
+            verdict = self._check(promise, before, remaining)
             others = "other rewrite holds" if len(rest) == 1 else f"{len(rest)} other rewrites hold"
             without = f"without it the {others}: {verdict.why}" if verdict.held else ""
             idle = tuple(group for group in rest if not self._ran(group, remaining, promise))
@@ -149,7 +154,7 @@ class Stages:
             if self._left <= 0:
                 broken.update(dict.fromkeys(candidates, "not told apart from those that break: too many runs"))
                 return ()
-            result = self._check(promise, before, self._tried((*context, *candidates)).run)
+            result = self._check(promise, before, self._tried((*context, *candidates)))
             if result.held is not False:
                 return candidates
             if len(candidates) == 1:
@@ -162,8 +167,15 @@ class Stages:
         solve(groups, base)
         return broken
 
-    def _check(self, promise: Promise, before: Run, after: Run) -> Check:
-        return check(promise, before, after, deterministic=self._deterministic, tolerance=self._tolerance)
+    def _check(self, promise: Promise, before: Run, after: Tried) -> Check:
+        return check(
+            promise,
+            before,
+            after.run,
+            deterministic=self._deterministic,
+            tolerance=self._tolerance,
+            touched=after.touched,
+        )
 
     def _tried(self, groups: Groups) -> Tried:
         key = frozenset(groups)

@@ -125,8 +125,10 @@ def _entry(
         made = version if len(some) == len(groups) else rewriter.some(group.key for group in some)
         tell(f"rewritten ({len(some)} of {len(groups)} rewrites): {command.text}")
         watched = made.watch(some)
-        run = runner.run("rewritten", command, files=made.files, watch=_below(rewriter, watched.values()), replay=seeds)
-        return Tried(run, _reached(rewriter, watched, run), made.made)
+        lines = _below(rewriter, watched.values())
+        run = runner.run("rewritten", command, files=made.files, watch=lines, replay=seeds)
+        touched = frozenset(line for group in lines for line in group)
+        return Tried(run, _reached(rewriter, watched, run), made.made, touched)
 
     stages = Stages(
         execute,

@@ -7,7 +7,7 @@ import pytest
 from codemods.findings import Promise
 from tests.verify.builders import FREED, OTHER, record, run
 from verify.judge import Check, check
-from verify.records import Trouble
+from verify.records import Site, Trouble
 from verify.results import Outcome, Run
 
 LOSSES = [1.0, 0.5, 0.25, 0.2, 0.15, 0.1, 0.05, 0.04, 0.03]
@@ -177,3 +177,38 @@ def test_old_forms_that_stop_today() -> None:
     result = judged(Promise.EXACT, before, FINE)
     assert result.held is True
     assert "stops today" in result.why
+
+
+def stopped(message: str, line: int, steps: int = 2) -> Run:
+    """A run that an error which is not the graph's ends at ``line``."""
+    made = record([0.5, 0.25][:steps], error=Trouble("ValueError", message, "other"))
+    made.error_site = Site("train.py", line, "main")
+    return run(made)
+
+
+@pytest.mark.parametrize("promise", [Promise.EXACT, Promise.EQUIVALENT, Promise.REPAIR])
+def test_who_gets_past_one_error_of_the_program_to_meet_another_is_not_judged(promise: Promise) -> None:
+    result = judged(promise, stopped("no next", 12), stopped("no data", 30))
+    assert result.held is None
+    assert "gets past that, and stops elsewhere: ValueError: no data at train.py:30" in result.why
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(stopped("no data", 30, steps=1), id="earlier"),
+        pytest.param(stopped("no such name", 12), id="in the same line"),
+        pytest.param(stopped("no such name", 40), id="in a line of the rewrite"),
+    ],
+)
+def test_another_error_of_the_rewrite_is_broken(after: Run) -> None:
+    before = stopped("no next", 12)
+    result = check(
+        Promise.EXACT,
+        before,
+        after,
+        deterministic=True,
+        tolerance=1e-3,
+        touched={("train.py", line) for line in (12, 40)},
+    )
+    assert result.held is False
