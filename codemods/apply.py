@@ -127,6 +127,8 @@ class ApplyResult:
     translations: tuple[Rewrite, ...] = ()
     sources: tuple[SourceFile, ...] = ()
     """The files looked at, as they were read."""
+    postponed: tuple[Finding, ...] = ()
+    """What a limit on the size of this run left for the next; see :func:`codemods.portions.apply_some`."""
 
     def diff(self) -> bytes:
         """Return what was changed as ``git apply`` and ``patch -p1`` take it, in the encodings of the files."""
