@@ -356,7 +356,7 @@ def _reproduce(report: Report) -> list[str]:
 def _comment(report: Report) -> list[str]:
     if not report.findings:
         out = [f"**No findings** in {_count(report.files, 'file')}."]
-        return [*out, *([""] + _left(report) if report.skipped else [])]
+        return [*out, *(["", *_left(report)] if report.skipped else [])]
     findings = [reported.finding for reported in report.findings]
     files = _count(len({finding.path for finding in findings}), "file")
     fixable = f"`codemod apply` would change {report.fixable:,} of them" if report.fixable else "all of them are advice"
