@@ -6,7 +6,7 @@ import os
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -70,11 +70,11 @@ def commit_result(
 ) -> tuple[Commit, ...]:
     """Write the rewrites of ``result``, which was a dry run, as commits; return them in their order.
 
-    ``style`` is one of :data:`STYLES`. ``repository`` is a folder of the repository, by default that of the first file
-    that changes. With ``options``, those of ``apply``, the analysis runs again after each commit; without, it is
-    believed. ``proofs`` are what ``verify`` said. ``author`` (``Name <mail>``) is by default the user; the committer
-    always is. Without ``hooks``, pre-commit and commit-msg hooks are skipped. ``allow_dirty`` permits uncommitted
-    changes in other files, staged or not; they stay as they are.
+    ``style`` is one of :data:`STYLES`. ``repository`` is a folder of the repository, by default that of all files that
+    change. With ``options``, those of ``apply``, the analysis runs again after each commit; without, it is believed.
+    ``proofs`` are what ``verify`` said. ``author`` (``Name <mail>``) is by default the user; the committer always is.
+    Without ``hooks``, pre-commit and commit-msg hooks are skipped. ``allow_dirty`` permits uncommitted changes in other
+    files, staged or not; they stay as they are.
 
     Raises :class:`CommitError`, after which branch, index and files are as before.
     """
@@ -83,7 +83,7 @@ def commit_result(
     if not result.rewrites:
         return ()
     sources = {rewrite.source.path: rewrite.source for rewrite in result.rewrites}
-    folder = repository or next(iter(sources.values())).absolute.parent
+    folder = repository or common_folder(source.absolute for source in sources.values())
     git = Repository(folder)
     git.require_ready()
     names = git.require_tracked([source.absolute for source in sources.values()])
@@ -92,6 +92,18 @@ def commit_result(
     parts = partition(result, style, merge=git.merged, looking=looking if style != "one" else None, proofs=proofs)
     messages = [_message(part, wording or Wording()) for part in parts]
     return _committed(git, parts, messages, sources, names, author=author, hooks=hooks)
+
+
+def require_committable(folder: Path, *, allow_dirty: bool) -> None:
+    """Raise :class:`CommitError` where :func:`commit_result` would do so whatever it was to commit: to ask first."""
+    git = Repository(folder)
+    git.require_ready()
+    git.require_clean((), allow_dirty=allow_dirty)
+
+
+def common_folder(files: Iterable[Path]) -> Path:
+    """Return the folder below which all ``files`` lie."""
+    return Path(os.path.commonpath([os.path.realpath(file.parent) for file in files]))
 
 
 def written(result: ApplyResult) -> ApplyResult:

@@ -140,7 +140,7 @@ class _Work:
 
     def _rule_of(self, number: int) -> str:
         changes = self._found.changes
-        return changes[number].rule if number < len(changes) else "python-2"
+        return changes[number].rule if number < len(changes) else "python2"
 
     def _paths_of(self, number: int) -> list[str]:
         if number >= len(self._found.changes):
@@ -199,7 +199,10 @@ class _Work:
                     return self._nearest(path, group, others)
                 encode = self._sources[path].encode
                 final, then = encode(self._final[path]), encode(self._text(path, before))
-                if merge(final, encode(now), then) != encode(without):
+                undone = merge(final, encode(now), then)
+                # Without its translation a file is Python 2, whatever else was changed in it; only a conflict counts.
+                translation = any(number >= len(self._found.changes) for number in own)
+                if undone is None or (not translation and undone != encode(without)):
                     return self._nearest(path, group, others)
                 self._merged.add(known)
         return None

@@ -116,7 +116,7 @@ class Repository:
                 return f"in the submodule {folder}"
             if folder != Path(".") and (self.top / folder / ".git").exists():
                 return f"in another repository, {folder}"
-        ignored = self._ask("check-ignore", "--quiet", "--", name, check=False) is not None
+        ignored = self._run(["check-ignore", "--quiet", "-z", "--stdin"], input=f"{name}\0").returncode == 0
         return "ignored" if ignored else "untracked"
 
     def _git_path(self, name: str) -> Path:
@@ -134,7 +134,8 @@ class Repository:
 
         Raises :class:`CommitError` with what git or a hook said.
         """
-        command = ["commit", "--quiet", "--cleanup=whitespace", "--only", f"--message={message}"]
+        # Names are names, not patterns.
+        command = ["--literal-pathspecs", "commit", "--quiet", "--cleanup=whitespace", "--only", f"--message={message}"]
         command += [f"--author={author}"] if author else []
         command += [] if hooks else ["--no-verify"]
         command += ["--pathspec-from-file=-", "--pathspec-file-nul"]
@@ -197,8 +198,8 @@ class Repository:
         return "" if not said or "not a git repository" in said.lower() else f": {_tail(self._last)}"
 
     def _run(self, words: Sequence[str], input: str = "") -> subprocess.CompletedProcess[str]:
-        # Names are names, not patterns; and who only asks takes no lock from others.
-        command = ["git", "--literal-pathspecs", "--no-optional-locks", *words]
+        # Who only asks takes no lock from others.
+        command = ["git", "--no-optional-locks", *words]
         try:
             return subprocess.run(
                 command,

@@ -50,9 +50,7 @@ def command(
     ] = None,
     commit: Annotated[
         str | None,
-        typer.Option(
-            "--commit", metavar="|".join(STYLES), help="Make git commits, each revertible alone."
-        ),
+        typer.Option("--commit", metavar="|".join(STYLES), help="Make git commits, each revertible alone."),
     ] = None,
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="With --commit: in spite of uncommitted changes in other files.")
@@ -127,6 +125,8 @@ def command(
     )
     proven = FINE
     evidence = None
+    if commit is not None:
+        _require_committable(job, allow_dirty=allow_dirty)
     if verify:
         if job.stdin is not None:
             raise UserError("--verify runs a tree of files; it cannot be combined with -")
@@ -161,6 +161,18 @@ def command(
         return TROUBLE if result.unwritten else proven
     emit(job.render(report, colour=job.colour(to_stderr=True)), None, stream=sys.stderr)
     return FOUND if job.exit_code and dry_run and result.rewrites else proven
+
+
+def _require_committable(job: o.Job, *, allow_dirty: bool) -> None:
+    from codemods.commits import CommitError, common_folder, require_committable
+
+    if not job.targets.sources:
+        return
+    try:
+        folder = common_folder(source.absolute for source in job.targets.sources)
+        require_committable(folder, allow_dirty=allow_dirty)
+    except CommitError as error:
+        raise UserError(str(error)) from None
 
 
 def _committed(
