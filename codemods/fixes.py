@@ -31,7 +31,7 @@ def planned(targets: Sequence[SourceFile], **given: Any) -> Review:
 
 def fixes(found: Review) -> list[Fix]:
     """Return the fixes of ``found``, each change in one of them, in the order of their first changes."""
-    shared = [hunk.changes for hunk in found.hunks if not _is_import(hunk)]
+    shared = [hunk.changes for hunk in found.hunks if not is_import(hunk)]
     groups = united(len(found.changes), shared)
     made = []
     for group in groups:
@@ -61,7 +61,7 @@ def united(count: int, sets: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def _is_import(hunk: Hunk) -> bool:
+def is_import(hunk: Hunk) -> bool:
     """Whether nothing but import statements change, and names are only added or only taken away."""
     before, after = _bound(hunk.removed), _bound(hunk.added)
     return before is not None and after is not None and (before <= after or after <= before)
@@ -69,7 +69,7 @@ def _is_import(hunk: Hunk) -> bool:
 
 def _serves_others(hunk: Hunk, members: set[int]) -> bool:
     """Whether ``hunk`` takes imports away that others than ``members`` make needless too."""
-    if members.issuperset(hunk.changes) or not _is_import(hunk):
+    if members.issuperset(hunk.changes) or not is_import(hunk):
         return False
     before, after = _bound(hunk.removed) or set(), _bound(hunk.added) or set()
     return not before <= after

@@ -8,6 +8,7 @@ from typing import Any
 
 from codemods.apply import ApplyResult, Wanted, apply
 from codemods.findings import Finding
+from codemods.fixes import is_import
 from codemods.review import Change, Review, review
 from codemods.source.files import SourceFile
 
@@ -22,10 +23,10 @@ def apply_some(
 ) -> ApplyResult:
     """Call :func:`codemods.apply.apply` for no more than ``max_hunks`` hunks, those of the strongest promises first.
 
-    A change is made as a whole or left as a whole; one that does not fit lets smaller ones behind it go first, and
-    changes that share a hunk count it once. What was left is the result's ``postponed``, at its lines in the files as
-    they were read; it is among ``remaining`` too. With None for ``max_hunks`` there is no limit. ``given`` are the
-    other arguments of ``apply``.
+    A change is made as a whole or left as a whole; one that does not fit lets smaller ones behind it go first. Changes
+    that share a hunk count it once, and an import that comes or goes with them is not counted. What was left is the
+    result's ``postponed``, at its lines in the files as they were read; it is among ``remaining`` too. With None for
+    ``max_hunks`` there is no limit. ``given`` are the other arguments of ``apply``.
     """
     if max_hunks is None:
         return apply(targets, dry_run=dry_run, wanted=wanted, **given)
@@ -42,7 +43,7 @@ def apply_some(
     result = apply(targets, dry_run=dry_run, wanted=fits, **given)
     made = {finding.key for finding in result.fixed}
     postponed = tuple(finding for change in left for finding in change.findings if finding.key not in made)
-    smallest = min(len(found.hunks_of(change)) for change in left)
+    smallest = min(sum(not is_import(hunk) for hunk in found.hunks_of(change)) for change in left)
     notes = () if chosen else (f"no change has as few as {max_hunks} hunks; the smallest that is left has {smallest}",)
     return replace(result, postponed=postponed, notes=(*result.notes, *notes))
 
@@ -55,7 +56,7 @@ def _portion(found: Review, limit: int) -> tuple[list[Change], list[Change]]:
     # Sorting is stable: within a promise the order of path and line stays.
     for change in sorted(found.changes, key=lambda change: change.promise.rank):
         index = found.changes.index(change)
-        hunks = {place for place, hunk in enumerate(found.hunks) if index in hunk.changes}
+        hunks = {place for place, hunk in enumerate(found.hunks) if index in hunk.changes and not is_import(hunk)}
         if len(taken | hunks) <= limit:
             taken |= hunks
             chosen.append(change)

@@ -120,7 +120,7 @@ class _Log:
             {
                 **self._place(path, line),
                 "id": number,
-                "message": {"text": f"makes sense only together with {rule} here"},
+                "message": {"text": f"made together with {rule} here, or not at all"},
             }
             for number, (rule, path, line) in enumerate(finding.partners, 1)
         ]
