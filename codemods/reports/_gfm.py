@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from codemods.diffs import printable
 
 # Words that are words in any Markdown; whatever else a sentence holds is shown as code.
-_PLAIN = re.compile(r"[A-Za-z0-9,.;:'\"()/+=%!?–-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9,.;:'\"()/+=%!?–→×…µ-]+")
 _HAZARD = re.compile(
     r"://|\bwww\.|\bGH-\d|:[a-z0-9+-]+:|\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|\.py\b|[a-z]=|[a-z]\.[a-z]|\w\(", re.IGNORECASE
 )

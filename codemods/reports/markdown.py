@@ -119,9 +119,8 @@ def _size(lines: Iterable[str]) -> int:
 
 
 def _summary(report: Report) -> list[str]:
-    verb = "would change" if report.dry_run else "changes"
     places, files = _count(len(report.fixed), "place"), _count(len(report.changed), "file")
-    out = [f"**This {verb} {places} in {files}**, found and rewritten by codemod {__version__}.", ""]
+    out = [f"**{places} in {files}**, found and rewritten by codemod {__version__}.", ""]
     promises = Counter(finding.promise for finding in report.fixed)
     for promise in Promise:
         if promises[promise]:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import codemods.commits
 import codemods.explain
 from codemods.rules import UnknownRule
 from tests.cli.conftest import Codemod
+from tests.fakes import Analyser
 from tests.repositories import alone, git, repository, snapshot
 
 FILES = {"a.py": b"a = WRONG\n\n\nb = WRONG\n", "b.py": b"c = RISKY\n\n\nd = WRONG\n"}
@@ -24,6 +26,7 @@ def tree(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     alone(monkeypatch)
     # The fakes' rules have no documentation.
     monkeypatch.setattr(codemods.explain, "rule", _unknown)
+    monkeypatch.setitem(codemods.commits.commit_result.__kwdefaults__, "analyse", Analyser())
     return repository(folder, FILES)
 
 
@@ -36,7 +39,7 @@ def test_by_default_a_dry_run_prints_the_diff_and_nothing_else(codemod: Codemod,
 @pytest.mark.parametrize(
     ("form", "start"),
     [
-        ("markdown", "**This would change 3 places"),
+        ("markdown", "**3 places in 2 files**"),
         ("sarif", '{\n "$schema"'),
         ("json", "{"),
         ("github", "::warning file=b.py,line=1"),
@@ -89,7 +92,7 @@ def test_commit(codemod: Codemod, tree: Path, style: str, subjects: int) -> None
 
 def test_commit_in_another_form(codemod: Codemod, tree: Path) -> None:
     ran = codemod("apply", ".", "--commit", "one", "--format", "markdown", "--quiet")
-    assert ran.out.startswith(b"**This changes 3 places in 2 files**")
+    assert ran.out.startswith(b"**3 places in 2 files**")
     assert ran.err == ""
 
 
@@ -139,7 +142,7 @@ def test_commit_outside_of_a_repository(codemod: Codemod, folder: Path, monkeypa
 
 def test_max_hunks(codemod: Codemod, tree: Path) -> None:
     told = codemod("apply", ".", "--max-hunks", "2", "--format", "markdown").out.decode()
-    assert "This changes 2 places" in told
+    assert told.startswith("**2 places in 1 file**")
     assert "For the next run" in told
     assert "1 × `wrong`" in told
     assert (tree / "b.py").read_bytes() == FILES["b.py"]

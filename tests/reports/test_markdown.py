@@ -161,7 +161,7 @@ def test_the_summary_comes_first() -> None:
         )
     )
     head = told[: told.index("###")]
-    assert head.startswith("**This changes 3 places in 2 files**")
+    assert head.startswith("**3 places in 2 files**")
     assert len(head.split()) < 130, "ten seconds"
     assert "2 × **exact**" in head
     assert "weakest promise here is **repair**" in head
@@ -295,7 +295,7 @@ def test_real_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = read_targets(["."]).sources
     told = markdown(Report.of_apply(apply(sources, options=Options(), dry_run=True)))
     found = require_harmless(told)
-    assert told.startswith("**This would change 8 places in 2 files**")
+    assert told.startswith("**8 places in 2 files**")
     diffs = "".join(token.content for token in found if token.type == "fence")
     assert diffs.count("\n-from torch.autograd import Variable\n") == 2, "each hunk once"
     assert diffs.count("\n+    loss.backward()\n") == 2
