@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -44,6 +45,17 @@ def explain(name: str, *, fixtures: Path = _FIXTURES) -> Explanation:
     if before is None:
         before, after = _example(fixtures / name.replace("-", "_"))
     return _told(name, before, after)
+
+
+def reason(told: Explanation) -> list[str]:
+    """Return what is wrong and why, in paragraphs without line ends: the first two of the documentation."""
+    return [" ".join(part.split()) for part in told.documentation.split("\n\n")[:2]]
+
+
+def source_of_fact(told: Explanation) -> str:
+    """Return the address of the page that the documentation names as its source, empty where it names none."""
+    found = re.search(r"^Sources?: (https://\S+)", told.documentation, re.MULTILINE)
+    return found[1].rstrip(".,;") if found else ""
 
 
 def catalogue() -> list[Explanation]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -96,6 +96,15 @@ class Review:
         """Return the hunks that ``change`` alone or together with others makes."""
         index = self.changes.index(change)
         return tuple(hunk for hunk in self.hunks if index in hunk.changes)
+
+
+def patched(text: str, hunks: Iterable[Hunk]) -> str:
+    """Return ``text``, in whose lines ``hunks`` of one file count, with these made; their order does not matter."""
+    lines = _lines(text)
+    for hunk in sorted(hunks, key=lambda hunk: hunk.old_start, reverse=True):
+        start = hunk.old_start - 1
+        lines[start : start + len(hunk.removed)] = hunk.added
+    return "".join(lines)
 
 
 def review(result: ApplyResult, proofs: Mapping[Key, Proof] | None = None) -> Review:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codemods.apply import ApplyResult, Dropped, apply
+from codemods.apply import ApplyResult, Dropped
 from codemods.findings import Finding
 from codemods.options import Options
+from codemods.portions import apply_some
 from codemods.source.files import SourceFile
 from verify.results import Verdict, Verification
 from verify.settings import Command, Settings
@@ -23,13 +24,15 @@ def apply_verified(
     settings: Settings,
     tree: Path | None = None,
     dry_run: bool = False,
+    max_hunks: int | None = None,
     jobs: int | None = None,
     tell: Telling = lambda _: None,
 ) -> tuple[ApplyResult, Verification]:
     """Verify the rewrites of ``targets`` by ``commands`` and make those that were kept, unless ``dry_run``.
 
     The result names the others as ``dropped``, each with its verdict. Where nothing could be judged, nothing is
-    written. Raises :class:`verify.errors.VerifyError` for what the user has to put right.
+    written. Of what was kept no more than ``max_hunks`` hunks are made, the rest is ``postponed``. Raises
+    :class:`verify.errors.VerifyError` for what the user has to put right.
     """
     verified = verify(commands, options=options, settings=settings, tree=tree, targets=targets, jobs=jobs, tell=tell)
     kept = frozenset(key for group in verified.kept() for key in group)
@@ -37,7 +40,7 @@ def apply_verified(
     def wanted(findings: tuple[Finding, ...]) -> bool:
         return all(finding.key in kept for finding in findings)
 
-    result = apply(targets, options=options, dry_run=dry_run, jobs=jobs, wanted=wanted)
+    result = apply_some(targets, max_hunks=max_hunks, options=options, dry_run=dry_run, jobs=jobs, wanted=wanted)
     dropped = tuple(
         Dropped(finding.rule, finding.path, finding.span.line, rewrite.verdict.value, rewrite.why)
         for rewrite in verified.verification.rewrites

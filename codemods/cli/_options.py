@@ -90,6 +90,7 @@ class Job:
     detail: Detail
     color: str
     exit_code: bool
+    max_hunks: int | None
     stdin: bytes | None
 
     def render(self, report: Report, *, colour: bool) -> str | bytes:
@@ -147,6 +148,8 @@ def settle(
         detail=choices.detail,
         color=chosen["color"],
         exit_code=bool(chosen.get("exit_code")),
+        # 0 in a configuration file takes a limit away that one further up might set.
+        max_hunks=chosen.get("max_hunks") or None,
         stdin=stdin,
     )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+
 from codemods.cli import _options as o
 from codemods.cli._terminal import FINE, FOUND, emit
 
@@ -32,7 +35,8 @@ def command(
     Exit status: 0 without findings, 1 with findings, 2 for bad usage or an error of ours.
     """
     from codemods.check import check
-    from codemods.reports import Report
+    from codemods.fixes import planned as plan
+    from codemods.reports import Report, shows_edits
 
     job = o.settle(
         paths,
@@ -63,5 +67,9 @@ def command(
             skipped=job.targets.skipped,
             progress=progress,
         )
-    emit(job.render(Report.of_check(result), colour=job.colour()), job.output)
+    planned = None
+    if shows_edits(job.format) and any(reported.fixable for reported in result.findings):
+        planned = plan(job.targets.sources, options=job.options, jobs=job.jobs)
+    report = replace(Report.of_check(result, planned), command=("codemod", *sys.argv[1:]))
+    emit(job.render(report, colour=job.colour()), job.output)
     return FOUND if result.findings else FINE

@@ -69,11 +69,11 @@ def command(
     config: o.Config = None,
     jobs: o.Jobs = None,
     format: Annotated[
-        str | None, typer.Option("--format", metavar="text|json|html", help="The form of the report.")
+        str | None, typer.Option("--format", metavar="text|json|html|markdown", help="The form of the report.")
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the report there; .html, .json or text."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write the report there; .html, .json, .md or text."),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw graph nodes, memory and loss: .png or .svg.")
@@ -188,9 +188,10 @@ def _by_hand(
 
 
 def _form(format: str | None, output: Path | None) -> str:
-    known = ("text", "json", "html")
+    known = ("text", "json", "html", "markdown")
     if format is None:
         suffix = output.suffix.lstrip(".").lower() if output is not None else ""
+        suffix = "markdown" if suffix == "md" else suffix
         return suffix if suffix in known else "text"
     if format not in known:
         raise UserError(f"--format {format}: must be one of {', '.join(known)}")

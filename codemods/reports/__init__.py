@@ -10,15 +10,17 @@ import enum
 import importlib
 import pkgutil
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
-from codemods.findings import Finding, Skipped
+from codemods.findings import Finding, Place, Skipped
 
 if TYPE_CHECKING:
     from codemods.apply import ApplyResult, Dropped, Failure
     from codemods.check import CheckResult, Reported
     from codemods.review import Evidence, Review
+    from codemods.source.files import SourceFile
 
 
 class Detail(enum.IntEnum):
@@ -52,11 +54,22 @@ class Report:
     review: Review | None = None
     diff: bytes = b""
     evidence: Evidence | None = None
+    sources: Mapping[str, SourceFile] = field(default_factory=dict, repr=False)
+    """The files by path, as they were read."""
+    rewritten: Mapping[str, SourceFile] = field(default_factory=dict, repr=False)
+    """The files that ``apply`` wrote, as they are now: at their lines the ``findings`` stand."""
+    translated: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The texts of files that were translated from Python 2 first: in their lines the hunks of ``review`` count."""
+    postponed: tuple[Finding, ...] = ()
+    """What ``--max-hunks`` left for the next run."""
+    command: tuple[str, ...] = ()
+    """The words of the command line, for who wants to do it again; empty where there was none."""
 
     @classmethod
-    def of_check(cls, result: CheckResult) -> Report:
-        """Return what ``check`` has to say."""
-        return cls(result.files, result.findings, result.skipped, result.notes)
+    def of_check(cls, result: CheckResult, planned: Review | None = None) -> Report:
+        """Return what ``check`` has to say; ``planned`` is what ``apply`` would do, for formats that show it."""
+        sources = {source.path: source for source in result.sources}
+        return cls(result.files, result.findings, result.skipped, result.notes, review=planned, sources=sources)
 
     @classmethod
     def of_apply(cls, result: ApplyResult, evidence: Evidence | None = None) -> Report:
@@ -78,7 +91,28 @@ class Report:
             review=review(result, evidence.proofs if evidence else None),
             diff=result.diff(),
             evidence=evidence,
+            sources={source.path: source for source in result.sources},
+            rewritten={}
+            if result.dry_run
+            else {one.source.path: one.source.rewritten(one.new) for one in result.rewrites},
+            translated={one.source.path: one.new for one in result.translations},
+            postponed=result.postponed,
         )
+
+    def place(self, path: str, line: int, *, now: bool = False) -> Place:
+        """Return where ``line`` of the file ``path`` is for people: in a notebook the cell and the line in it.
+
+        Lines of ``fixed``, ``failures`` and ``dropped`` are those of the files as they were read. Those of ``findings``
+        are those of the files as they are ``now``, which is something else only where ``apply`` wrote them.
+        """
+        source = (self.rewritten.get(path) if now else None) or self.sources.get(path)
+        return Place(None, line) if source is None else source.place(line)
+
+    def base(self, path: str) -> str:
+        """Return the text of the file ``path`` in which the hunks of ``review`` count their lines."""
+        if path in self.translated:
+            return self.translated[path]
+        return self.sources[path].text if path in self.sources else ""
 
     @property
     def by_rule(self) -> dict[str, int]:
@@ -105,6 +139,15 @@ class Renderer(Protocol):
 def formats() -> tuple[str, ...]:
     """Return the names of all formats, in alphabetical order, without importing any."""
     return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")))
+
+
+def shows_edits(name: str) -> bool:
+    """Tell whether the format ``name`` shows for each finding of ``check`` what ``apply`` would make of it.
+
+    A format says so by ``EDITS = True`` in its module. Raises :class:`KeyError` if there is no such format.
+    """
+    renderer(name)
+    return bool(getattr(importlib.import_module(f"{__name__}.{name}"), "EDITS", False))
 
 
 def renderer(name: str) -> Renderer:

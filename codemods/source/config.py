@@ -89,6 +89,7 @@ _KEYS: Mapping[str, _Kind] = {
     "color": _one_of("auto", "always", "never"),
     "no-cache": _FLAG,
     "exit-code": _FLAG,
+    "max-hunks": _Kind("a whole number that is not negative", _number),
     "quiet": _FLAG,
     "verbose": _FLAG,
 }

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 from verify.results import Verification
 
 #: What ``render`` can be asked for, the default first.
-FORMATS = ("text", "json", "html")
+FORMATS = ("text", "json", "html", "markdown")
 
 
 class Renderer(Protocol):

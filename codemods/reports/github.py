@@ -1,0 +1,84 @@
+"""Annotations: lines that a GitHub runner takes for commands and shows beside the code of a pull request.
+
+Their form and escaping: https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions and
+``command.ts`` of actions/toolkit. A step shows ten errors, ten warnings and ten notices; its log has all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.findings import Finding, Promise
+from codemods.reports import Detail, Report
+from codemods.reports._repository import from_root, root
+
+# The log shows a step's commands in this order; of each kind the first ten become annotations.
+_KINDS = {
+    Promise.REPAIR: "error",
+    Promise.BEHAVIOUR: "warning",
+    Promise.EQUIVALENT: "warning",
+    Promise.EXACT: "warning",
+    Promise.ADVICE: "notice",
+}
+_SHOWN = 10
+
+
+def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
+    """Return a command a finding, what matters most first; without the notices on skipped files if quiet."""
+    return "".join(f"{line}\n" for line in _lines(report, detail))
+
+
+def _lines(report: Report, detail: Detail) -> Iterator[str]:
+    found = [reported.finding for reported in report.findings]
+    if report.applied and report.dry_run:
+        found += report.fixed
+    order = list(_KINDS)
+    found.sort(key=lambda finding: (order.index(finding.promise), finding.path, finding.span, finding.rule))
+    for finding in found:
+        yield _annotation(report, finding)
+    for entry in report.unwritten:
+        yield _command("error", f"not saved: {entry.reason}", "codemod", entry.path, entry.line)
+    for failure in report.failures:
+        told = f"{failure.rule}: our edit was taken back: {failure.reason}"
+        yield _command("warning", told, "codemod", failure.path, failure.line)
+    for dropped in report.dropped:
+        told = f"{dropped.rule}: not made, {dropped.verdict}: {dropped.why}"
+        yield _command("notice", told, "codemod", dropped.path, dropped.line)
+    if detail >= Detail.NORMAL:
+        for entry in report.skipped:
+            yield _command("notice", f"skipped: {entry.reason}", "codemod", entry.path, entry.line)
+        kinds = [_KINDS[finding.promise] for finding in found]
+        if any(kinds.count(kind) > _SHOWN for kind in set(kinds)):
+            # Not a command: it stands in the log, where the rest can be found.
+            yield f"codemod: {len(found)} findings; only {_SHOWN} errors, warnings and notices each become annotations"
+
+
+def _annotation(report: Report, finding: Finding) -> str:
+    line, column, end_line, end_column = finding.span
+    told = finding.message + (f"\nRemedy: {finding.remedy}" if finding.remedy else "")
+    title = f"{finding.rule} ({finding.promise.value})"
+    place = report.place(finding.path, line, now=True)
+    if place.cell is not None:
+        return _command(
+            _KINDS[finding.promise], f"Cell {place.cell}, line {place.line}: {told}", title, finding.path, 0
+        )
+    # Columns may only be given where the first and the last line are one.
+    columns = {"col": column + 1, "endColumn": end_column + 1} if line == end_line else {}
+    return _command(_KINDS[finding.promise], told, title, finding.path, line, endLine=end_line, **columns)
+
+
+def _command(kind: str, message: str, title: str, path: str, line: int, **more: int) -> str:
+    named = {"file": from_root(path, root()) or path}
+    if line:
+        named |= {"line": str(line), **{name: str(value) for name, value in more.items()}}
+    named["title"] = title
+    properties = ",".join(f"{name}={_property(value)}" for name, value in named.items())
+    return f"::{kind} {properties}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

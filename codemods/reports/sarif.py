@@ -1,0 +1,353 @@
+"""SARIF 2.1.0, for code-scanning sites and editors, with fixes that make the edit.
+
+The standard: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html; what GitHub expects and how much of it
+it takes: https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from codemods import __version__
+from codemods.check import Reported
+from codemods.explain import PROMISES, Explanation, explain, source_of_fact
+from codemods.findings import Finding, Promise, Skipped, TrailStep
+from codemods.fixes import Fix, fixes
+from codemods.reports import Detail, Report
+from codemods.reports._repository import from_root, root
+from codemods.review import Hunk
+from codemods.rules import UnknownRule
+
+#: ``check`` has to find out what ``apply`` would do, for the fixes.
+EDITS = True
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+#: GitHub refuses more results in one run.
+MAX_RESULTS = 25_000
+_HOME = "https://pypi.org/project/torch-codemod/"
+_BASE = "%SRCROOT%"
+# What raises or grows without bound is an error. What only costs memory and time is none, and advice may be wrong.
+_LEVELS = {
+    Promise.EXACT: "warning",
+    Promise.EQUIVALENT: "warning",
+    Promise.REPAIR: "error",
+    Promise.BEHAVIOUR: "warning",
+    Promise.ADVICE: "note",
+}
+_LINE_END = re.compile(r"\r\n?|\n")
+_MESSAGE = 1_000  # characters; GitHub takes 1,024 for the texts of a rule
+
+
+def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
+    """Return the report as SARIF; ``detail`` and ``colour`` change nothing.
+
+    After a dry run, and from ``check``, what can be mended is a result with a fix. After files were written only what
+    still stands is a result.
+    """
+    log = _Log(report)
+    return json.dumps(log.content(), indent=1, ensure_ascii=False) + "\n"
+
+
+class _Log:
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._root = root()
+        self._texts: dict[str, _Text] = {}
+        self._seen: Counter[tuple[str, str]] = Counter()
+        dry = report.dry_run or not report.applied
+        self._fixes = _fixes_by_finding(report) if dry else {}
+        ours = [Reported(finding, None) for finding in report.fixed] if report.applied and dry else []
+        found = [*ours, *report.findings]
+        # Those that matter most are the ones to keep where a site takes no more.
+        found.sort(key=lambda one: ["error", "warning", "note"].index(_LEVELS[one.finding.promise]))
+        self._left_out = max(0, len(found) - MAX_RESULTS)
+        kept = found[:MAX_RESULTS]
+        self._found = sorted(kept, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))
+        self._rules = sorted({one.finding.rule for one in self._found})
+
+    def content(self) -> dict[str, Any]:
+        """Return the log: one run of one tool."""
+        driver = {
+            "name": "codemod",
+            "version": __version__,
+            "semanticVersion": __version__,
+            "informationUri": _HOME,
+            "rules": [_rule(name) for name in self._rules],
+        }
+        invocation: dict[str, Any] = {
+            "executionSuccessful": not self._report.unwritten,
+            "workingDirectory": {"uri": _folder_uri(Path.cwd())},
+            "toolExecutionNotifications": list(self._notifications()),
+        }
+        if self._report.command:
+            invocation["arguments"] = list(self._report.command[1:])
+        run = {
+            "tool": {"driver": driver},
+            "invocations": [invocation],
+            "originalUriBaseIds": {_BASE: {"uri": _folder_uri(self._root)}},
+            "columnKind": "utf16CodeUnits",
+            "artifacts": [self._artifact(path) for path in dict.fromkeys(one.finding.path for one in self._found)],
+            "results": [self._result(one) for one in self._found],
+        }
+        return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # results
+
+    def _result(self, reported: Reported) -> dict[str, Any]:
+        finding = reported.finding
+        sentence = finding.message[:1].upper() + finding.message[1:]
+        told = f"{sentence}. Remedy: {finding.remedy}." if finding.remedy else f"{sentence}."
+        result: dict[str, Any] = {
+            "ruleId": finding.rule,
+            "ruleIndex": self._rules.index(finding.rule),
+            "level": _LEVELS[finding.promise],
+            "message": {"text": self._named(finding.path, finding.span.line, told)},
+            "locations": [self._location(finding)],
+            "partialFingerprints": self._fingerprints(finding),
+            "properties": {"promise": finding.promise.value, "fixable": reported.fixable},
+        }
+        if finding.trail:
+            result["codeFlows"] = [{"threadFlows": [{"locations": [self._step(step) for step in finding.trail]}]}]
+        related = [
+            {
+                **self._place(path, line),
+                "id": number,
+                "message": {"text": f"made together with {rule} here, or not at all"},
+            }
+            for number, (rule, path, line) in enumerate(finding.partners, 1)
+        ]
+        if related:
+            result["relatedLocations"] = related
+        if reported.obstacle:
+            result["properties"]["obstacle"] = reported.obstacle
+        fix = self._fixes.get(_identity(finding))
+        if fix is not None and (made := self._fix(finding, fix)):
+            result["fixes"] = [made]
+        return result
+
+    def _named(self, path: str, line: int, told: str) -> str:
+        """Return the sentence, with the cell where ``path`` is a notebook: a line of its file would say nothing."""
+        place = self._report.place(path, line, now=True)
+        return told if place.cell is None else f"Cell {place.cell}, line {place.line}: {told}"
+
+    def _location(self, finding: Finding) -> dict[str, Any]:
+        if self._is_notebook(finding.path):
+            return {"physicalLocation": {"artifactLocation": self._artifact_location(finding.path)}}
+        line, column, end_line, end_column = finding.span
+        text = self._text(finding.path)
+        start_line, start_column = text.place(line, column)
+        last_line, last_column = text.place(end_line, end_column)
+        region = {
+            "startLine": start_line,
+            "startColumn": start_column,
+            "endLine": last_line,
+            "endColumn": last_column,
+        }
+        return {"physicalLocation": {"artifactLocation": self._artifact_location(finding.path), "region": region}}
+
+    def _step(self, step: TrailStep) -> dict[str, Any]:
+        note = self._named(step.path, step.line, step.note)
+        return {"location": {**self._place(step.path, step.line), "message": {"text": note}}}
+
+    def _place(self, path: str, line: int) -> dict[str, Any]:
+        physical: dict[str, Any] = {"artifactLocation": self._artifact_location(path)}
+        if line and not self._is_notebook(path):
+            physical["region"] = {"startLine": self._text(path).place(line, 0)[0]}
+        return {"physicalLocation": physical}
+
+    def _fingerprints(self, finding: Finding) -> dict[str, str]:
+        """Return what tells the finding from others while lines above it come and go: its rule and its statement."""
+        lines = self._text(finding.path).python_lines[finding.span.line - 1 : finding.span.end_line]
+        words = " ".join(" ".join(lines).split())
+        digest = hashlib.sha256(f"{finding.rule}\0{words}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        # Of equal statements in one file only their order tells them apart.
+        self._seen[finding.path, digest] += 1
+        return {"primaryLocationLineHash": f"{digest}:{self._seen[finding.path, digest]}"}
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # fixes
+
+    def _fix(self, finding: Finding, fix: Fix) -> dict[str, Any] | None:
+        if any(self._is_notebook(hunk.path) or hunk.path in self._report.translated for hunk in fix.hunks):
+            return None
+        by_path: dict[str, list[Hunk]] = {}
+        for hunk in fix.hunks:
+            by_path.setdefault(hunk.path, []).append(hunk)
+        others = sum(len(change.findings) for change in fix.changes) - 1
+        text = finding.remedy or f"apply {finding.rule}"
+        if others:
+            text += f" (together with {others} other finding{'s' if others > 1 else ''})"
+        changes = [
+            {
+                "artifactLocation": self._artifact_location(path),
+                "replacements": [_replacement(hunk, self._text(path)) for hunk in own],
+            }
+            for path, own in by_path.items()
+        ]
+        return {"description": {"text": text}, "artifactChanges": changes}
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # files
+
+    def _artifact(self, path: str) -> dict[str, Any]:
+        artifact: dict[str, Any] = {"location": self._artifact_location(path), "sourceLanguage": "python"}
+        if path in self._report.sources:
+            artifact["encoding"] = self._report.sources[path].encoding
+        return artifact
+
+    def _artifact_location(self, path: str) -> dict[str, Any]:
+        inside = from_root(path, self._root)
+        if inside is None:
+            return {"uri": "file://" + _quoted(str(Path(path).absolute()))}
+        return {"uri": _quoted(inside), "uriBaseId": _BASE}
+
+    def _is_notebook(self, path: str) -> bool:
+        return path.endswith(".ipynb") or self._report.place(path, 1, now=True).cell is not None
+
+    def _text(self, path: str) -> _Text:
+        if path not in self._texts:
+            source = self._report.rewritten.get(path) or self._report.sources.get(path)
+            self._texts[path] = _Text(source.text if source is not None else "")
+        return self._texts[path]
+
+    def _notifications(self) -> Iterable[dict[str, Any]]:
+        report = self._report
+        for entry in report.skipped:
+            yield self._notification("warning", f"skipped: {entry.reason}", entry)
+        for failure in report.failures:
+            place = Skipped(failure.path, failure.line, failure.reason)
+            yield self._notification("warning", f"{failure.rule}: our edit was taken back: {failure.reason}", place)
+        for dropped in report.dropped:
+            place = Skipped(dropped.path, dropped.line, dropped.why)
+            yield self._notification("note", f"{dropped.rule}: not made, {dropped.verdict}: {dropped.why}", place)
+        for entry in report.unwritten:
+            yield self._notification("error", f"not saved: {entry.reason}", entry)
+        for note in report.notes:
+            yield {"level": "note", "message": {"text": note}}
+        if self._left_out:
+            told = f"{self._left_out:,} more results are left out: sites take no more than {MAX_RESULTS:,} in one run"
+            yield {"level": "warning", "message": {"text": told}}
+
+    def _notification(self, level: str, text: str, entry: Skipped) -> dict[str, Any]:
+        return {"level": level, "message": {"text": text}, "locations": [self._place(entry.path, entry.line)]}
+
+
+class _Text:
+    """A text as SARIF counts in it: lines end at CR LF or LF, columns are UTF-16 code units, both from 1.
+
+    Python ends lines at a lone CR too, and counts columns in characters.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.python_lines = _LINE_END.split(text)
+        self.lines = text.split("\n")
+        self._plain = len(self.python_lines) == len(self.lines)
+        self._starts: list[int] = []
+        if not self._plain:
+            self._text = text
+            self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+
+    def place(self, line: int, column: int) -> tuple[int, int]:
+        """Return line and column for SARIF of a line and column of ours."""
+        if not self._plain and 0 < line <= len(self._starts):
+            before = self._text[: self._starts[line - 1] + column]
+            return before.count("\n") + 1, _units(before.rpartition("\n")[2]) + 1
+        shown = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        return line, _units(shown[:column]) + 1
+
+
+def _units(text: str) -> int:
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def _replacement(hunk: Hunk, text: _Text) -> dict[str, Any]:
+    """Return the hunk as a region of whole lines and what comes in its place."""
+    start, end = hunk.old_start, hunk.old_start + len(hunk.removed)
+    region = {"startLine": start, "startColumn": 1, "endLine": end, "endColumn": 1}
+    last = len(text.lines)
+    if end > last:
+        # There is no line to begin behind a last one without a line end: the region stops at its end.
+        region |= {"endLine": last, "endColumn": _units(text.lines[-1]) + 1}
+    if start > last:
+        region |= {"startLine": region["endLine"], "startColumn": region["endColumn"]}
+    return {"deletedRegion": region, "insertedContent": {"text": "".join(hunk.added)}}
+
+
+def _fixes_by_finding(report: Report) -> dict[object, Fix]:
+    if report.review is None:
+        return {}
+    return {
+        _identity(finding): fix for fix in fixes(report.review) for change in fix.changes for finding in change.findings
+    }
+
+
+def _identity(finding: Finding) -> object:
+    return finding.rule, finding.path, finding.span
+
+
+def _quoted(path: str) -> str:
+    return quote(path.encode("utf-8", "surrogateescape"), safe="/-._~")
+
+
+def _folder_uri(folder: Path) -> str:
+    return "file://" + _quoted(folder.as_posix().rstrip("/")) + "/"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# rules
+
+
+def _rule(name: str) -> dict[str, Any]:
+    try:
+        told = explain(name)
+    except UnknownRule:
+        short = {"text": name}
+        return {"id": name, "shortDescription": short, "fullDescription": short, "help": short}
+    return _described(told)
+
+
+def _described(told: Explanation) -> dict[str, Any]:
+    promise = f"Promise: {told.promise.value}. The rewritten program {PROMISES[told.promise]}."
+    level = _LEVELS[told.promise]
+    paragraphs = told.documentation.split("\n\n")
+    described: dict[str, Any] = {
+        "id": told.name,
+        "name": "".join(part.capitalize() for part in told.name.split("-")),
+        "shortDescription": {"text": _sentence(told.summary)},
+        "fullDescription": {"text": _plain(" ".join(paragraphs[:1]))[:_MESSAGE]},
+        "help": {
+            "text": f"{_plain(told.documentation)}\n\n{promise}",
+            "markdown": f"{_markdown(paragraphs)}\n\n**{promise.split('. ', 1)[0]}.** {promise.split('. ', 1)[1]}",
+        },
+        "defaultConfiguration": {"level": level},
+        "properties": {
+            "promise": told.promise.value,
+            "tags": ["pytorch", "autograd", told.promise.value],
+            "precision": "high",
+            "problem.severity": "recommendation" if level == "note" else level,
+        },
+    }
+    if source := source_of_fact(told):
+        described["helpUri"] = source
+    return described
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _plain(text: str) -> str:
+    return text.replace("``", "`")
+
+
+def _markdown(paragraphs: Sequence[str]) -> str:
+    # Docstrings are reStructuredText; what they use of it is Markdown too, addresses but for their brackets.
+    return re.sub(r"(?<![(<])(https?://[^\s,]+)", r"<\1>", "\n\n".join(paragraphs))

@@ -1,0 +1,92 @@
+"""A verification in GitHub's Markdown: the verdicts, a table a command, what limits them; for a pull request."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from codemods.reports._gfm import cell, code, code_cell, details, fenced, inline, table
+from verify.reports import remarks, reproduce
+from verify.reports.table import Mood
+from verify.reports.table import table as table_of
+from verify.results import Entry, Rewrite, Verdict, Verification
+
+_MARKS = {Verdict.KEPT: "✅", Verdict.BROKEN: "❌", Verdict.NOT_REACHED: "➖", Verdict.NOT_JUDGED: "❔"}
+_MOODS = {Mood.GOOD: "**{}**", Mood.BAD: "**{}**", Mood.PLAIN: "{}", Mood.FAINT: "{}"}
+#: More rewrites than this are folded.
+_OPEN = 12
+_DIFF = 20_000  # characters of it that a page shows
+
+
+def render(verification: Verification, *, colour: bool = False) -> str:
+    """Return the report as Markdown; ``colour`` changes nothing."""
+    out = section(verification).rstrip("\n").split("\n")
+    if verification.diff and len(verification.diff) <= _DIFF:
+        out += ["", *details("The diff that was verified", fenced(verification.diff, "diff"))]
+    return "\n".join(out) + "\n"
+
+
+def section(verification: Verification, *, plot: str = "") -> str:
+    """Return all but the diff, without a heading, for a page that has these; ``plot`` is where the picture lies."""
+    headline = remarks.headline(verification)
+    out = [f"**{headline[:1].upper()}{headline[1:]}.**"]
+    if counts := remarks.tally_text(verification):
+        out[0] += f" {counts}."
+    if verification.reason:
+        out += ["", inline(verification.reason)]
+    out += ["", *(f"- {inline(advice)}" for advice in verification.advice)] if verification.advice else []
+    if verification.rewrites:
+        out += ["", *_rewrites(verification)]
+    for entry in verification.entries:
+        out += ["", *_entry(entry)]
+    if plot:
+        out += ["", f"![Graph nodes, memory and loss over the steps, before and after](<{quote(plot)}>)"]
+    for title, texts in (("Limits", remarks.limits(verification)), ("Notes", remarks.notes(verification))):
+        if texts:
+            out += ["", f"{title}:", "", *(f"- {inline(text)}" for text in texts)]
+    if line := reproduce.command_line(verification):
+        out += ["", *details("How this was run", fenced(line, "sh"))]
+    return "\n".join(out) + "\n"
+
+
+def _rewrites(verification: Verification) -> list[str]:
+    rows = [_row(rewrite, verification.judged) for rewrite in verification.rewrites]
+    lines = table(["verdict", "rule", "place", "promise", "what was seen"], rows)
+    if len(rows) <= _OPEN:
+        return lines
+    return details(f"{len(rows):,} rewrites, each with its verdict", lines)
+
+
+def _row(rewrite: Rewrite, judged: bool) -> list[str]:
+    finding = rewrite.finding
+    return [
+        f"{_MARKS[rewrite.verdict]} {rewrite.verdict.value}",
+        code_cell(finding.rule),
+        code_cell(f"{finding.path}:{finding.span.line}"),
+        finding.promise.value,
+        cell(inline(remarks.reason_text(rewrite, judged=judged))),
+    ]
+
+
+def _entry(entry: Entry) -> list[str]:
+    out = [f"{code(remarks.command_text(entry.command))}"]
+    if about := remarks.setting(entry):
+        out[0] += f" ({inline(about)})"
+    content = table_of(entry)
+    rows = []
+    for row in content.rows:
+        cells = []
+        for each in row.cells:
+            # A cell of several lines stays one: the breaks are ours.
+            told = "<br>".join(cell(inline(line)) for line in each.text.split("\n"))
+            cells.append(_MOODS[each.mood].format(told) if told and "<br>" not in told else told)
+        rows.append([row.label, *cells])
+    out += ["", *table(["", *content.columns], rows)]
+    if left_out := remarks.basis(entry):
+        out += ["", f"{inline(left_out)}."]
+    for breakdown in remarks.breakdowns(entry):
+        words = f"{breakdown.run}: {breakdown.summary}"
+        if breakdown.expected or not breakdown.details:
+            out += ["", inline(words)]
+        else:
+            out += ["", inline(words), "", *details("What it said", fenced(breakdown.details))]
+    return out
