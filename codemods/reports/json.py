@@ -16,7 +16,9 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the report as JSON; ``detail`` and ``colour`` change nothing."""
     content: dict[str, Any] = {
         "version": VERSION,
-        "findings": [finding_object(reported.finding, reported.fixable) for reported in report.findings],
+        "findings": [
+            placed_object(report, reported.finding, reported.fixable, now=True) for reported in report.findings
+        ],
         "skipped": _places(report.skipped),
         "summary": {
             "files": report.files,
@@ -28,11 +30,11 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
         "notes": list(report.notes),
     }
     if report.applied:
-        content["fixed"] = [finding_object(finding, True) for finding in report.fixed]
+        content["fixed"] = [placed_object(report, finding, True) for finding in report.fixed]
         content["changed"] = list(report.changed)
-        content["failures"] = [failure._asdict() for failure in report.failures]
+        content["failures"] = [_placed(report, failure._asdict()) for failure in report.failures]
         content["unwritten"] = _places(report.unwritten)
-        content["dropped"] = [dropped._asdict() for dropped in report.dropped]
+        content["dropped"] = [_placed(report, dropped._asdict()) for dropped in report.dropped]
         content["summary"] |= {
             "fixed": len(report.fixed),
             "fixed_by_rule": report.fixed_by_rule,
@@ -63,4 +65,22 @@ def finding_object(finding: Finding, fixable: bool) -> dict[str, Any]:
 
 
 def _places(entries: Iterable[Skipped]) -> list[dict[str, Any]]:
-    return [entry._asdict() for entry in entries]
+    return [{key: value for key, value in entry._asdict().items() if value is not None} for entry in entries]
+
+
+def placed_object(report: Report, finding: Finding, fixable: bool, *, now: bool = False) -> dict[str, Any]:
+    """Return a finding as :func:`finding_object` does, in a notebook with ``cell`` and the lines in that cell."""
+    shown = _placed(report, finding_object(finding, fixable), now=now)
+    for key in ("trail", "partners"):
+        shown[key] = [_placed(report, step, now=now) for step in shown[key]]
+    return shown
+
+
+def _placed(report: Report, entry: dict[str, Any], *, now: bool = False) -> dict[str, Any]:
+    place = report.place(entry["path"], entry["line"], now=now)
+    if place.cell is None:
+        return entry
+    moved = {**entry, "line": place.line, "cell": place.cell}
+    if "end_line" in entry:
+        moved["end_line"] = report.place(entry["path"], entry["end_line"], now=now).line
+    return moved
