@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from codemods.findings import Finding, Skipped
+from codemods.findings import Finding, Place, Skipped
 from codemods.reports import Detail, Report
 
 VERSION = 1
@@ -16,9 +16,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the report as JSON; ``detail`` and ``colour`` change nothing."""
     content: dict[str, Any] = {
         "version": VERSION,
-        "findings": [
-            placed_object(report, reported.finding, reported.fixable, now=True) for reported in report.findings
-        ],
+        "findings": [placed_object(_Now(report), reported.finding, reported.fixable) for reported in report.findings],
         "skipped": _places(report.skipped),
         "summary": {
             "files": report.files,
@@ -68,19 +66,36 @@ def _places(entries: Iterable[Skipped]) -> list[dict[str, Any]]:
     return [{key: value for key, value in entry._asdict().items() if value is not None} for entry in entries]
 
 
-def placed_object(report: Report, finding: Finding, fixable: bool, *, now: bool = False) -> dict[str, Any]:
+class Placing(Protocol):
+    """What knows where lines are for people: a report, or what ``verify`` found."""
+
+    def place(self, path: str, line: int) -> Place:
+        """Where ``line`` of the file ``path`` is."""
+        ...
+
+
+def placed_object(places: Placing, finding: Finding, fixable: bool) -> dict[str, Any]:
     """Return a finding as :func:`finding_object` does, in a notebook with ``cell`` and the lines in that cell."""
-    shown = _placed(report, finding_object(finding, fixable), now=now)
+    shown = _placed(places, finding_object(finding, fixable))
     for key in ("trail", "partners"):
-        shown[key] = [_placed(report, step, now=now) for step in shown[key]]
+        shown[key] = [_placed(places, step) for step in shown[key]]
     return shown
 
 
-def _placed(report: Report, entry: dict[str, Any], *, now: bool = False) -> dict[str, Any]:
-    place = report.place(entry["path"], entry["line"], now=now)
+def _placed(places: Placing, entry: dict[str, Any]) -> dict[str, Any]:
+    place = places.place(entry["path"], entry["line"])
     if place.cell is None:
         return entry
     moved = {**entry, "line": place.line, "cell": place.cell}
     if "end_line" in entry:
-        moved["end_line"] = report.place(entry["path"], entry["end_line"], now=now).line
+        moved["end_line"] = places.place(entry["path"], entry["end_line"]).line
     return moved
+
+
+class _Now(NamedTuple):
+    """The places in the files as they are now."""
+
+    report: Report
+
+    def place(self, path: str, line: int) -> Place:
+        return self.report.place(path, line, now=True)

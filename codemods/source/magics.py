@@ -7,6 +7,7 @@ https://ipython.readthedocs.io/en/stable/interactive/reference.html.
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Generator, Iterator
 from typing import NamedTuple
@@ -15,7 +16,17 @@ PREFIX = "_ipython"
 """What the names of stand-ins begin with."""
 
 RUN_IN_PLACE = frozenset({"time", "timeit", "capture", "prun", "memit"})
-"""The cell magics that run the rest of the cell as Python of the notebook."""
+"""The cell magics of IPython, and one other, that run the rest of the cell as Python of the notebook."""
+
+_NOT_IN_PLACE = frozenset(
+    {
+        *("bash", "cmd", "cpp", "cython", "debug", "file", "html", "javascript", "js", "julia", "latex", "markdown"),
+        *("octave", "perl", "pypy", "python", "python2", "python3", "r", "ruby", "script", "sh", "shell", "sql", "svg"),
+        *("sx", "system", "writefile"),
+    }
+)
+_TAKES_CODE = frozenset({"lprun", "memit", "mprun", "prun", "snakeviz", "time", "timeit"})
+_NAME = re.compile(r"(?<![\w.'\"-])[^\W\d]\w*")
 
 _STAND_IN = re.compile(PREFIX + r"_+\d+_\d+_")
 _TOKEN = re.compile(
@@ -96,7 +107,7 @@ def program(cell: str, stem: str) -> Program | None:
             continue
         stand_in = f"{stem}{len(magics)}_"
         magics.append(Magic(line, name, text, stand_in))
-        pieces.append(f"{stand_in}({''.join(_LINE_END.findall(text))})")
+        pieces.append(f"{stand_in}({_arguments(name, text)}{''.join(_LINE_END.findall(text))})")
     pieces.append(cell[at:])
     first = _BLANK.match(cell)
     assert first is not None
@@ -108,13 +119,26 @@ def original(text: str, known: Program) -> str | None:
     """The cell that ``text`` is the Python of, given what it was before an edit; None where a magic is not whole."""
     for magic in known.magics:
         if magic.stand_in:
-            parts = re.split(re.escape(magic.stand_in) + r"\(\s*\)", text)
+            parts = re.split(re.escape(magic.stand_in) + r"\([\w,\s]*\)", text)
             if len(parts) != 2:
                 return None
             text = magic.text.join(parts)
     if any(not magic.stand_in for magic in known.magics):
         text = _SEEN_LINE.sub(lambda match: match[1] + _TIMED, text)
     return text
+
+
+def in_place(cell: Program) -> bool:
+    """Whether what is said to be the Python of a cell surely is: no magic that we do not know got the cell."""
+    return all(magic.name in RUN_IN_PLACE for magic in cell.magics if magic.text.startswith("%%"))
+
+
+def _arguments(name: str, text: str) -> str:
+    """The names that code in a magic reads: whoever looks at the program has to know that something is done there."""
+    if name not in _TAKES_CODE:
+        return ""
+    names = dict.fromkeys(_NAME.findall(text.lstrip("%").removeprefix(name)))
+    return ", ".join(word for word in names if not keyword.iskeyword(word))
 
 
 def _magics(cell: str) -> Iterator[tuple[int, int, str | None]]:
@@ -127,7 +151,7 @@ def _magics(cell: str) -> Iterator[tuple[int, int, str | None]]:
         if top is None:
             break
         name = top["name"]
-        yield top.start(), top.end(), name if name in RUN_IN_PLACE else None
+        yield top.start(), top.end(), None if name.lower() in _NOT_IN_PLACE else name
         at = top.end()
         following = _LINE_END.match(cell, at)
         if following is None:

@@ -306,6 +306,8 @@ def _read_cell(path: str, raw: _Raw, stem: str) -> tuple[magics.Program | None, 
     try:
         parse(f"{program.header}\n{program.text}\n", path)
     except Unparsable as error:
+        if not magics.in_place(program):
+            return None, None
         return None, Skipped(path, max(error.line - 1, 0), error.reason, raw.number)
     return program, None
 
