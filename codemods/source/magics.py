@@ -38,7 +38,7 @@ _TOKEN = re.compile(
     |(?P<open>[(\[{])
     |(?P<close>[)\]}])
     |(?P<assign>(?<![=!<>:+\-*/%&|^@~])=[ \t]*(?=!|%[^\W\d]))
-    |(?P<help>\?\??[ \t]*(?=\#|[\r\n]|\Z))
+    |(?P<help>\?\??(?=[\r\n]|\Z))
     |[^\s\#"'\\()\[\]{}=?]+|[ \t\f]+|.""",
     re.VERBOSE | re.DOTALL,
 )
@@ -194,7 +194,7 @@ def _statement(cell: str, at: int) -> Generator[tuple[int, int, str | None], Non
             yield at, end, _name(cell[at:end])
             return _behind(cell, end)
         elif kind == "help" and not depth:
-            end = token.start() + len(token[0].rstrip())
+            end = token.end()
             yield start, end, "?"
             return _behind(cell, _end_of_line(cell, end))
         elif kind == "end" and not depth:

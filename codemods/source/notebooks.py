@@ -379,4 +379,4 @@ def _cut(values: list[str], old: str, new: str) -> list[str]:
     while tail < len(values) - head and values[-1 - tail] and left.endswith(values[-1 - tail]):
         left = left[: -len(values[-1 - tail])]
         tail += 1
-    return [*values[:head], *_LINE.findall(left), *values[len(values) - tail :]]
+    return [*values[:head], *([left] if left else []), *values[len(values) - tail :]]
