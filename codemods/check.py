@@ -161,7 +161,8 @@ def placed(finding: Finding, sources: Mapping[str, SourceFile]) -> Finding:
         source = sources.get(path)
         if source is None or source.notebook is None:
             return words
-        return _LINE_MENTIONED.sub(lambda match: _line_of_cell(source.place(int(match[1]))), words)
+        words = _LINE_MENTIONED.sub(lambda match: _line_of_cell(source.place(int(match[1]))), words)
+        return source.notebook.spelled(words)
 
     if all(
         sources[path].notebook is None for path in {finding.path, *(s.path for s in finding.trail)} & sources.keys()

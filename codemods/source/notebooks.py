@@ -92,6 +92,18 @@ class Notebook:
         before, after = self.sources(old), self.sources(new)
         return [(number, before[number], after[number]) for number in before if before[number] != after[number]]
 
+    def spelled(self, words: str) -> str:
+        """A sentence about the program with the magics themselves where it names what stands for them."""
+        if self.stem not in words:
+            return words
+        for cell in self.cells:
+            for magic in cell.program.magics if cell.program is not None else ():
+                if magic.stand_in:
+                    first = magic.text.partition("\n")[0].strip()
+                    shown = first.replace("\\", r"\\")
+                    words = re.sub(rf"{magic.stand_in}(?:\([\w,\s]*\))?", shown, words)
+        return words
+
     def encode(self, text: str, data: bytes) -> bytes:
         """The bytes of the file once its program is ``text``; ``data`` are those that were read.
 
