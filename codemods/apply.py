@@ -15,7 +15,19 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from codemods.analysis import Analysis, analyse
-from codemods.check import Analyser, Group, Progress, Reported, group_findings, judge, translations, visible
+from codemods.check import (
+    Analyser,
+    Group,
+    Progress,
+    Reported,
+    broken_cells,
+    counted,
+    group_findings,
+    judge,
+    placed,
+    translations,
+    visible,
+)
 from codemods.diffs import coloured, unified
 from codemods.edits.model import (
     AddDecorator,
@@ -137,8 +149,8 @@ class ApplyResult:
         )
 
     def coloured_diff(self) -> str:
-        """Return what was changed for a terminal."""
-        return "".join(coloured(source.path, old, new) for source, old, new in self._stages())
+        """Return what was changed for a terminal: of notebooks the Python of each cell, not the JSON of the file."""
+        return "".join(coloured(*shown) for source, old, new in self._stages() for shown in source.shown(old, new))
 
     def _stages(self) -> Iterator[tuple[SourceFile, str, str]]:
         """Each change with the text before and after it: translations come first, each as a change of its own."""
@@ -233,6 +245,10 @@ class _Work:
             self.targets, options=self.options, jobs=self._jobs, overlay=overlay or None, progress=self._progress
         )
 
+    def present(self) -> dict[str, SourceFile]:
+        """The files by path, with the texts that they have by now."""
+        return {path: source.rewritten(self.texts[path]) for path, source in self.sources.items()}
+
     def run(self) -> None:
         """Make edits, round by round, until none is left that holds."""
         refused: dict[Group, str] = {}
@@ -265,7 +281,7 @@ class _Work:
                 return True
 
     def _groups(self) -> list[Group]:
-        groups = group_findings(self.findings, self.options, self.sources)
+        groups = group_findings(self.findings, self.options, self.present())
         if self._wanted is None:
             return groups
         return [group for group in groups if self._wanted(tuple(map(self._originally, group.findings)))]
@@ -288,15 +304,18 @@ class _Work:
         rewrites = [Rewrite(self.sources[path], self.texts[path]) for path in changed]
         unwritten: list[Skipped] = [] if dry_run else _write(rewrites, self._linked)
         lost = {entry.path for entry in unwritten}
-        findings = [self._originally(finding) for finding in self.findings] if dry_run else self.findings
-        fixed = [*(one.finding for one in self.translations), *self._fixed]
+        remaining = judge(self.findings, self.options, self.present())
+        if dry_run:
+            remaining = [one._replace(finding=self._originally(one.finding)) for one in remaining]
+        texts = self.sources if dry_run else self.present()
+        fixed = [*(one.finding for one in self.translations), *(placed(one, self.sources) for one in self._fixed)]
         return ApplyResult(
-            files=len(self.targets) + len(skipped),
+            files=counted(self.targets, skipped),
             rewrites=tuple(rewrite for rewrite in rewrites if rewrite.source.path not in lost),
             translations=tuple(Rewrite(one.source, one.text) for one in self.translations),
             fixed=tuple(sorted((f for f in fixed if f.path not in lost), key=lambda f: (f.path, f.span, f.rule))),
-            remaining=tuple(judge(findings, self.options, self.sources)),
-            skipped=(*skipped, *self.analysis.skipped),
+            remaining=tuple(one.placed(texts) for one in remaining),
+            skipped=(*skipped, *broken_cells(self.targets), *self.analysis.skipped),
             failures=tuple(self._failures),
             unwritten=tuple(unwritten),
             notes=tuple(dict.fromkeys((*self.analysis.notes, *self._notes))),
@@ -441,7 +460,7 @@ class _Trial:
                 continue
             if before is None and finding.promise is not Promise.ADVICE:
                 culprits = self._touching(finding.path, indices)
-                reason = f"it makes a new finding, {finding.rule} in line {finding.span.line} of {finding.path}"
+                reason = f"it makes a new finding, {finding.rule} in {self._line(finding, texts)}"
             elif before in owner:
                 culprits = (owner[before],)
                 reason = "the finding is still there after the edit"
@@ -455,6 +474,12 @@ class _Trial:
                 reason = f"{entry.path} cannot be read any more: {entry.reason}"
                 blame.update(dict.fromkeys(self._touching(entry.path, indices), reason))
         return blame, frozenset(proven)
+
+    def _line(self, finding: Finding, texts: Mapping[str, str]) -> str:
+        path = finding.path
+        source = self._work.sources[path].rewritten({**self._work.texts, **texts}[path])
+        place = source.place(finding.span.line)
+        return f"line {place.line} of {path if place.cell is None else f'cell {place.cell}'}"
 
     def _uncovered(self, path: str, indices: tuple[int, ...]) -> set[str]:
         """The rules whose findings in a file may come to light by the edits of these groups."""

@@ -7,11 +7,11 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from codemods.analysis import Analysis, analyse
-from codemods.findings import Finding, Promise, Skipped
+from codemods.findings import Finding, Place, Promise, Skipped
 from codemods.options import Options
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, display_path, read_source, source_from_bytes
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from codemods.source.python2 import Translation
 
 Progress = Callable[[int, int], None]
+Files = Collection[str] | Mapping[str, SourceFile]
 
 
 class Analyser(Protocol):
@@ -47,6 +48,10 @@ class Reported(NamedTuple):
     @property
     def fixable(self) -> bool:
         return self.obstacle is None
+
+    def placed(self, sources: Mapping[str, SourceFile]) -> Reported:
+        """The same, with lines of notebooks that its words mention as people find them."""
+        return self._replace(finding=placed(self.finding, sources))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,14 +139,59 @@ def check(
     analysis = analyse(targets, options=options, jobs=jobs, progress=progress, overlay=overlay or None)
     texts = {source.path: source.text for source in targets} | overlay
     findings = visible(analysis.findings, texts, options)
-    reported = [*(Reported(one.finding, None) for one in made), *judge(findings, options, texts)]
+    sources = {source.path: source for source in targets}
+    judged = judge(findings, options, sources)
+    reported = [*(Reported(one.finding, None) for one in made), *(one.placed(sources) for one in judged)]
     return CheckResult(
-        files=len(targets) + len(skipped),
+        files=counted(targets, skipped),
         findings=tuple(sorted(reported, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))),
-        skipped=(*skipped, *analysis.skipped),
+        skipped=(*skipped, *broken_cells(targets), *analysis.skipped),
         notes=tuple(dict.fromkeys(analysis.notes)),
         sources=tuple(targets),
     )
+
+
+def placed(finding: Finding, sources: Mapping[str, SourceFile]) -> Finding:
+    """Return ``finding`` with the lines of notebooks that its words mention as people find them: ``line 3 of cell 2``.
+
+    ``sources`` are the files by path, with the texts in which the finding stands.
+    """
+
+    def told(path: str, words: str) -> str:
+        source = sources.get(path)
+        if source is None or source.notebook is None:
+            return words
+        words = _LINE_MENTIONED.sub(lambda match: _line_of_cell(source.place(int(match[1]))), words)
+        return source.notebook.spelled(words)
+
+    if all(
+        sources[path].notebook is None for path in {finding.path, *(s.path for s in finding.trail)} & sources.keys()
+    ):
+        return finding
+    trail = tuple(step._replace(note=told(step.path, step.note)) for step in finding.trail)
+    return replace(
+        finding,
+        message=told(finding.path, finding.message),
+        remedy=told(finding.path, finding.remedy),
+        trail=trail,
+    )
+
+
+_LINE_MENTIONED = re.compile(r"\bline (\d+)\b")
+
+
+def _line_of_cell(place: Place) -> str:
+    return f"line {place.line} of cell {place.cell}"
+
+
+def broken_cells(targets: Iterable[SourceFile]) -> list[Skipped]:
+    """Return the cells of notebooks among ``targets`` that are no Python."""
+    return [entry for source in targets if source.notebook is not None for entry in source.notebook.skipped]
+
+
+def counted(targets: Sequence[SourceFile], skipped: Iterable[Skipped]) -> int:
+    """Return how many files ``targets`` are, together with those ``skipped`` that could not even be read."""
+    return len(targets) + sum(entry.cell is None for entry in skipped)
 
 
 def translations(targets: Sequence[SourceFile], options: Options) -> list[Translation]:
@@ -180,19 +230,20 @@ def visible(findings: Iterable[Finding], texts: Mapping[str, str], options: Opti
     return sorted(chosen, key=lambda finding: (finding.path, finding.span, finding.rule))
 
 
-def judge(findings: Sequence[Finding], options: Options, paths: Collection[str]) -> list[Reported]:
+def judge(findings: Sequence[Finding], options: Options, files: Files) -> list[Reported]:
     """Return ``findings`` in their order, each with whether ``apply`` would change it; see :func:`group_findings`."""
     obstacles: dict[int, str | None] = {}
-    for group in group_findings(findings, options, paths):
+    for group in group_findings(findings, options, files):
         obstacles.update(dict.fromkeys(group.indices, group.obstacle))
     return [Reported(finding, obstacles[index]) for index, finding in enumerate(findings)]
 
 
-def group_findings(findings: Sequence[Finding], options: Options, paths: Collection[str]) -> list[Group]:
+def group_findings(findings: Sequence[Finding], options: Options, files: Files) -> list[Group]:
     """Return ``findings`` in groups of partners, in order of their first.
 
     A group has an obstacle if one of its findings cannot be mended with ``options``, names a partner that is not among
-    ``findings`` (not selected, or suppressed), or changes a file outside ``paths``.
+    ``findings`` (not selected, or suppressed), changes a file outside ``files``, or would move code from one cell of a
+    notebook to another. ``files`` are paths, or by path the files with the texts in which the findings stand.
     """
     by_key: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for index, finding in enumerate(findings):
@@ -216,7 +267,7 @@ def group_findings(findings: Sequence[Finding], options: Options, paths: Collect
     groups = []
     for indices in members.values():
         group = tuple(findings[index] for index in indices)
-        obstacles = (_obstacle(finding, options, by_key, paths) for finding in group)
+        obstacles = (_obstacle(finding, options, by_key, files) for finding in group)
         groups.append(Group(tuple(indices), group, next((o for o in obstacles if o is not None), None)))
     return groups
 
@@ -232,9 +283,9 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _obstacle(
-    finding: Finding, options: Options, known: Mapping[tuple[str, str, int], Sequence[int]], paths: Collection[str]
+    finding: Finding, options: Options, known: Mapping[tuple[str, str, int], Sequence[int]], files: Files
 ) -> str | None:
-    place = f"{finding.path}:{finding.span.line}"
+    place = _shown(finding.path, finding.span.line, files)
     if not finding.fixable(unsafe=options.unsafe):
         if finding.promise is Promise.BEHAVIOUR and finding.edits:
             return f"{finding.rule} at {place} changes what is learned and needs --unsafe"
@@ -243,8 +294,34 @@ def _obstacle(
         return f"{finding.rule} at {place} writes what PyTorch has since {finding.since} only"
     for rule, path, line in finding.partners:
         if (rule, path, line) not in known:
-            return f"makes sense only together with {rule} at {path}:{line}, which is not selected"
-    for path, _ in finding.edits:
-        if path not in paths:
+            return f"makes sense only together with {rule} at {_shown(path, line, files)}, which is not selected"
+    for path, edit in finding.edits:
+        if path not in files:
             return f"would change {path} too, which is not among the files to change"
+        source = files[path] if isinstance(files, Mapping) else None
+        if source is not None and source.notebook is not None and (reason := _across_cells(edit, source)):
+            return reason
     return None
+
+
+def _shown(path: str, line: int, files: Files) -> str:
+    source = files.get(path) if isinstance(files, Mapping) else None
+    return f"{path}:{line if source is None else source.place(line)}"
+
+
+def _across_cells(edit: Edit, source: SourceFile) -> str | None:
+    """Return why ``edit`` cannot be made in a notebook: it would reach from one cell into another."""
+    from codemods.edits.model import MoveStatement, WrapBlock
+
+    if isinstance(edit, WrapBlock):
+        first, last = source.place(edit.first.line), source.place(edit.last.line)
+        doing = "put code under one header"
+    elif isinstance(edit, MoveStatement):
+        anchor = edit.anchor.end_line if edit.where in ("after", "last-in") else edit.anchor.line
+        first, last = source.place(edit.target.line), source.place(anchor)
+        doing = "move a statement"
+    else:
+        return None
+    if first.cell == last.cell:
+        return None
+    return f"would {doing} across cells {first.cell} and {last.cell} of {source.path}"

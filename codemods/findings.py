@@ -104,8 +104,10 @@ class Finding:
 
 
 class Skipped(NamedTuple):
-    """A file that could not be read or understood; ``line`` is 0 where no line is to blame."""
+    """A file that could not be read or understood, or one ``cell`` of a notebook, in which ``line`` counts then;
+    ``line`` is 0 where no line is to blame."""
 
     path: str
     line: int
     reason: str
+    cell: int | None = None

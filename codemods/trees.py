@@ -111,7 +111,8 @@ def _around(root: Path, members: list[SourceFile]) -> list[Path]:
         return [path for path in root.glob("*.py") if path.is_file()]
     if not root.is_dir():
         return []
-    return discover([root], cwd=root).files
+    # Nobody imports a notebook, and those that nobody named are large to read.
+    return [path for path in discover([root], cwd=root).files if path.suffix == ".py"]
 
 
 def _by_root(targets: Sequence[SourceFile]) -> list[tuple[Path, list[SourceFile]]]:

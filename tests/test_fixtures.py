@@ -23,6 +23,7 @@ def test_case(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     report = json.loads(codemod("check", ".", "--format", "json", *case.options).stdout)
     found = [(f["rule"], f["path"], f["line"], f["promise"]) for f in report["findings"] if f["fixable"]]
     assert sorted(found) == case.findings
+    assert sorted(f["cell"] for f in report["findings"] if f["fixable"] and "cell" in f) == case.cells
 
     codemod("apply", ".", *case.options)
     assert {path: (tmp_path / path).read_bytes() for path in case.before} == case.after

@@ -70,6 +70,11 @@ class HandRewriter:
             old = read_source(mine)
         except SourceError as error:
             raise VerifyError(f"{error.skipped.path}: {error.skipped.reason}") from None
+        if old.notebook is not None:
+            try:
+                old.encode(new.text)
+            except SourceError:
+                raise VerifyError(f"{theirs}: has other cells, or other magics in them, than {mine}") from None
         self._sources[old.path], self._below[old.path] = old, place
         before, after = _lines(old.text), _lines(new.text)
         matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
@@ -111,7 +116,7 @@ class HandRewriter:
                 old[path], new[path] = source.text, text
                 files[self._below[path]] = source.encode(text)
         diff = b"".join(unified(path, self._sources[path].encode(old[path]), files[self._below[path]]) for path in new)
-        return Version(files, tuple(groups), diff, old, new)
+        return Version(files, tuple(groups), diff, old, new, self._sources)
 
 
 def _lines(text: str) -> list[str]:

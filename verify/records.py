@@ -53,14 +53,15 @@ VERSION = 1
 
 
 class Site(NamedTuple):
-    """A line of the user's tree and the function that it stands in."""
+    """A line of the user's tree and the function that it stands in; of a notebook the line in its ``cell``."""
 
     path: str
     line: int
     function: str
+    cell: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
+        return f"{self.path}:{self.line}" if self.cell is None else f"{self.path}:cell {self.cell}:{self.line}"
 
 
 class Trouble(NamedTuple):

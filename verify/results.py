@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from codemods.findings import Finding
+from codemods.findings import Finding, Place
+from codemods.source.files import SourceFile
 from verify.records import Record, Trouble
 
 
@@ -156,6 +157,13 @@ class Verification:
     reason: str = ""
     advice: tuple[str, ...] = ()
     settings: dict[str, object] = field(default_factory=dict)
+    notebooks: Mapping[str, SourceFile] = field(default_factory=dict)
+    """The notebooks that were rewritten, as they were read, by the path under which they are shown."""
+
+    def place(self, path: str, line: int) -> Place:
+        """Where a line of a finding is for people: in a notebook the cell and the line in it."""
+        source = self.notebooks.get(path)
+        return Place(None, line) if source is None else source.place(line)
 
     @property
     def status(self) -> int:

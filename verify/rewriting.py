@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -28,6 +28,13 @@ class Version:
     diff: bytes
     old: Mapping[str, str]
     new: Mapping[str, str]
+    sources: Mapping[str, SourceFile] = field(default_factory=dict)
+    """The changed files as they were read, by that path."""
+
+    def place(self, path: str, line: int) -> str:
+        """A line of a changed file as it was read, as people find it."""
+        source = self.sources.get(path)
+        return f"{path}:{line if source is None else source.place(line)}"
 
     @property
     def made(self) -> frozenset[Key]:
@@ -90,6 +97,7 @@ class RuleRewriter:
             result.diff(),
             {rewrite.source.path: rewrite.source.text for rewrite in result.rewrites},
             {rewrite.source.path: rewrite.new for rewrite in result.rewrites},
+            {rewrite.source.path: rewrite.source for rewrite in result.rewrites},
         )
 
 

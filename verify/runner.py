@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -15,9 +16,11 @@ from typing import Any, Protocol
 import verify.probe
 from verify.errors import VerifyError
 from verify.isolation import Ending, Execution, Limits, Unavailable, Workspace
+from verify.notebooks import RUNNER, RunnableNotebook
 from verify.records import Record, read_records
 from verify.results import Outcome, Run
-from verify.settings import Command, Settings
+from verify.rewriting import below
+from verify.settings import Command, Settings, is_notebook
 
 BOOT = Path(verify.probe.__file__).parent / "boot"
 #: The probe ends the run a little before the limit, so that there is a census; seconds at most.
@@ -176,8 +179,14 @@ class Runner:
         }
         config = shared / "config.json"
         config.write_text(json.dumps(configuration), encoding="utf-8")
+        words = [self._seen(word) for word in command.argv[1:]]
+        notebook = self._notebook(command, files or {})
+        if notebook is not None:
+            program = shared / "notebook.json"
+            program.write_text(notebook.program(), encoding="utf-8")
+            words = [str(RUNNER), str(program), *words]
         execution = workspace.execute(
-            [command.argv[0], *(self._seen(word) for word in command.argv[1:])],
+            [command.argv[0], *words],
             cwd=command.cwd,
             changed=dict(files or {}),
             environment=self._environment(config),
@@ -186,7 +195,23 @@ class Runner:
                 seconds=settings.timeout, memory=settings.memory, disk=settings.disk, network=settings.network
             ),
         )
-        return _run(name, command, execution, tuple(read_records(records)))
+        run = _run(name, command, execution, tuple(read_records(records)))
+        if notebook is None:
+            return run
+        for record in run.records:
+            notebook.place(record)
+        return replace(run, output=notebook.text(run.output), notes=(*run.notes, *notebook.notes()))
+
+    def _notebook(self, command: Command, files: Mapping[str, bytes]) -> RunnableNotebook | None:
+        script = command.script
+        if script is None or not is_notebook(script.name):
+            return None
+        place = below(script, self.root) or script.name
+        data = files.get(place)
+        try:
+            return RunnableNotebook(script.read_bytes() if data is None else data, place)
+        except OSError as error:
+            raise VerifyError(f"{script}: {(error.strerror or str(error)).lower()}") from None
 
     def _seen(self, word: str) -> str:
         """A word of the command as the program has to write it: paths of the tree lie elsewhere in a copy."""

@@ -78,6 +78,10 @@ def script_command(script: str, arguments: Sequence[str], python: str, *, module
     path = Path(script)
     if not path.exists():
         raise VerifyError(f"{script}: no such file")
+    if is_notebook(script):
+        # Jupyter starts a notebook in its own folder.
+        text = shlex.join([script, *arguments])
+        return Command((python, path.name, *arguments), path.absolute().parent, text, path.absolute())
     if path.is_dir() and not (path / "__main__.py").is_file():
         raise VerifyError(f"{script}: is a folder; name the script to run")
     return Command((python, script, *arguments), cwd, shlex.join([script, *arguments]), path.absolute())
@@ -101,14 +105,22 @@ def entry_command(text: str, python: str, cwd: Path) -> Command:
         words = words[1:]
         if not words:
             raise VerifyError(f"--entry {text!r}: no script to run")
-    elif not (words[0].endswith(".py") or words[0] == "-m"):
+    if is_notebook(words[0]) and (cwd / words[0]).is_file():
+        path = cwd / words[0]
+        return Command((python, path.name, *words[1:]), path.parent, text, path)
+    if name not in ("python", "python3") and not (words[0].endswith((".py", ".ipynb")) or words[0] == "-m"):
         beside = Path(python).parent / words[0]
         argv = (str(beside) if beside.is_file() else words[0], *words[1:])
         return Command(argv, cwd, text, _script_in(words, cwd))
     script = _script_in(words, cwd)
-    if script is None and words[0].endswith(".py"):
+    if script is None and words[0].endswith((".py", ".ipynb")):
         raise VerifyError(f"--entry {text!r}: {words[0]}: no such file")
     return Command((python, *words), cwd, text, script)
+
+
+def is_notebook(name: str) -> bool:
+    """Whether a file of this name is a notebook."""
+    return name.lower().endswith(".ipynb")
 
 
 def _script_in(words: Sequence[str], cwd: Path) -> Path | None:

@@ -64,12 +64,14 @@ class Stages:
         *,
         deterministic: bool | None,
         tolerance: float,
+        place: Callable[[str, int], str] = "{}:{}".format,
     ) -> None:
         self._execute = execute
         self._before = before
         self._watched = watched
         self._deterministic = deterministic
         self._tolerance = tolerance
+        self._place = place
         self._memory: dict[frozenset[Mended], Tried] = {}
         self._outcome = Outcome()
         self._left = MOST_RUNS
@@ -130,7 +132,7 @@ class Stages:
 
     def _idle(self, group: Mended, tried: Tried) -> str:
         lines = sorted(group.touched.before())
-        place = f"{lines[0][0]}:{lines[0][1]}" if lines else "its lines"
+        place = self._place(*lines[0]) if lines else "its lines"
         if group.key in tried.reached:
             return f"the original stopped before {place} ran, so there is nothing to compare with"
         return f"{place} never ran within these steps; more --steps or other arguments may reach it"

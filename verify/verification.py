@@ -23,7 +23,7 @@ from verify.isolation import Workspace
 from verify.results import Comparison, Entry, Outcome, Rewrite, Run, Verdict, Verification, join
 from verify.rewriting import Key, Lines, Rewriter, RuleRewriter, Version
 from verify.runner import Place, Runner
-from verify.settings import Command, Settings
+from verify.settings import Command, Settings, is_notebook
 from verify.stages import Groups, Stages, Tried
 
 #: Told what is being done, for a person who waits.
@@ -97,6 +97,7 @@ def verify(
         reason=reason,
         advice=advice,
         settings=dataclasses.asdict(settings),
+        notebooks={path: source for path, source in version.sources.items() if source.notebook is not None},
     )
     return Verified(verification)
 
@@ -136,6 +137,7 @@ def _entry(
         _reached(rewriter, before, original),
         deterministic=repeatable.difference.value == "identical",
         tolerance=settings.tolerance,
+        place=version.place,
     )
     outcome = stages.solve(groups)
     final = outcome.final or (outcome.runs[-1][1] if outcome.runs else None)
@@ -186,6 +188,8 @@ def _inside(command: Command, root: Path) -> bool:
 def _targets(root: Path, commands: Sequence[Command], runs: Sequence[Run], exclude: Sequence[str]) -> list[SourceFile]:
     """The files of the tree that the runs loaded; all of them where that is not known."""
     loaded = {root / path for run in runs for record in run.records for path in record.loaded}
+    # Python does not know of a notebook that it was loaded.
+    loaded |= {c.script for c in commands if c.script is not None and is_notebook(c.script.name)}
     if not loaded:
         return _all(root, exclude)
     found = {source.absolute.resolve(): source for source in _all(root, exclude)} if exclude else None

@@ -12,6 +12,7 @@ import libcst as cst
 from codemods.edits.bindings import MODULE
 from codemods.edits.gaps import gap_to_end, gap_to_next
 from codemods.edits.model import EditError
+from codemods.source.magics import is_stand_in
 
 _KEPT_BY_COMMENT = re.compile(r"#.*\b(noqa|pylint:\s*disable)\b", re.IGNORECASE)
 _TYPE_COMMENT = re.compile(r"#\s*type:(.*)")
@@ -182,6 +183,9 @@ def _only_imports(statement: ast.stmt) -> bool:
         return all(map(_only_imports, [*statement.body, *statement.orelse]))
     if isinstance(statement, ast.Try):
         return all(map(_only_imports, statement.body))
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        return isinstance(called, ast.Name) and is_stand_in(called.id)
     return isinstance(statement, (ast.Import, ast.ImportFrom))
 
 

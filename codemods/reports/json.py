@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from codemods.findings import Finding, Skipped
+from codemods.findings import Finding, Place, Skipped
 from codemods.reports import Detail, Report
 
 VERSION = 1
@@ -16,7 +16,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the report as JSON; ``detail`` and ``colour`` change nothing."""
     content: dict[str, Any] = {
         "version": VERSION,
-        "findings": [finding_object(reported.finding, reported.fixable) for reported in report.findings],
+        "findings": [placed_object(_Now(report), reported.finding, reported.fixable) for reported in report.findings],
         "skipped": _places(report.skipped),
         "summary": {
             "files": report.files,
@@ -28,11 +28,11 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
         "notes": list(report.notes),
     }
     if report.applied:
-        content["fixed"] = [finding_object(finding, True) for finding in report.fixed]
+        content["fixed"] = [placed_object(report, finding, True) for finding in report.fixed]
         content["changed"] = list(report.changed)
-        content["failures"] = [failure._asdict() for failure in report.failures]
+        content["failures"] = [_placed(report, failure._asdict()) for failure in report.failures]
         content["unwritten"] = _places(report.unwritten)
-        content["dropped"] = [dropped._asdict() for dropped in report.dropped]
+        content["dropped"] = [_placed(report, dropped._asdict()) for dropped in report.dropped]
         # For reading; for `git apply` there is the diff itself, in the encodings of the files.
         content["diff"] = report.diff.decode("utf-8", "replace")
         content["summary"] |= {
@@ -65,4 +65,39 @@ def finding_object(finding: Finding, fixable: bool) -> dict[str, Any]:
 
 
 def _places(entries: Iterable[Skipped]) -> list[dict[str, Any]]:
-    return [entry._asdict() for entry in entries]
+    return [{key: value for key, value in entry._asdict().items() if value is not None} for entry in entries]
+
+
+class Placing(Protocol):
+    """What knows where lines are for people: a report, or what ``verify`` found."""
+
+    def place(self, path: str, line: int) -> Place:
+        """Where ``line`` of the file ``path`` is."""
+        ...
+
+
+def placed_object(places: Placing, finding: Finding, fixable: bool) -> dict[str, Any]:
+    """Return a finding as :func:`finding_object` does, in a notebook with ``cell`` and the lines in that cell."""
+    shown = _placed(places, finding_object(finding, fixable))
+    for key in ("trail", "partners"):
+        shown[key] = [_placed(places, step) for step in shown[key]]
+    return shown
+
+
+def _placed(places: Placing, entry: dict[str, Any]) -> dict[str, Any]:
+    place = places.place(entry["path"], entry["line"])
+    if place.cell is None:
+        return entry
+    moved = {**entry, "line": place.line, "cell": place.cell}
+    if "end_line" in entry:
+        moved["end_line"] = places.place(entry["path"], entry["end_line"]).line
+    return moved
+
+
+class _Now(NamedTuple):
+    """The places in the files as they are now."""
+
+    report: Report
+
+    def place(self, path: str, line: int) -> Place:
+        return self.report.place(path, line, now=True)

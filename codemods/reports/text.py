@@ -31,19 +31,19 @@ def _lines(report: Report, detail: Detail, paint: _Paint) -> Iterator[str]:
     if report.applied and detail >= Detail.NORMAL:
         verb = "would fix" if report.dry_run else "fixed"
         for finding in report.fixed:
-            yield _head(finding, paint) + f" {verb}: " + printable(finding.message)
+            yield _head(report, finding, paint) + f" {verb}: " + printable(finding.message)
             if detail >= Detail.VERBOSE:
-                yield from _trail(finding, paint)
+                yield from _trail(report, finding, paint)
     if not report.applied or detail >= Detail.VERBOSE:
         for reported in report.findings:
-            yield from _finding(reported, detail, paint)
+            yield from _finding(report, reported, detail, paint)
     for entry in report.skipped:
         yield paint(_YELLOW, f"{_place(entry)}: skipped: {entry.reason}")
     for failure in report.failures:
-        place = f"{failure.path}:{failure.line}"
+        place = f"{failure.path}:{report.place(failure.path, failure.line)}"
         yield paint(_RED, f"{place}: {failure.rule}: our edit was taken back: {failure.reason}")
     for dropped in report.dropped:
-        place = f"{dropped.path}:{dropped.line}"
+        place = f"{dropped.path}:{report.place(dropped.path, dropped.line)}"
         yield paint(_YELLOW, f"{place}: {dropped.rule}: not made, {dropped.verdict}: {dropped.why}")
     for entry in report.unwritten:
         yield paint(_RED, f"{_place(entry)}: not saved: {entry.reason}")
@@ -54,29 +54,32 @@ def _lines(report: Report, detail: Detail, paint: _Paint) -> Iterator[str]:
         yield from _summary(report)
 
 
-def _finding(reported: Reported, detail: Detail, paint: _Paint) -> Iterator[str]:
+def _finding(report: Report, reported: Reported, detail: Detail, paint: _Paint) -> Iterator[str]:
     finding = reported.finding
-    yield _head(finding, paint) + " " + printable(finding.message)
+    yield _head(report, finding, paint, now=True) + " " + printable(finding.message)
     if detail >= Detail.VERBOSE:
-        yield from _trail(finding, paint)
+        yield from _trail(report, finding, paint, now=True)
         if finding.remedy:
             yield f"    remedy: {printable(finding.remedy)}"
         if reported.obstacle is not None:
             yield f"    apply leaves it: {printable(reported.obstacle)}"
 
 
-def _head(finding: Finding, paint: _Paint) -> str:
-    place = f"{finding.path}:{finding.span.line}:{finding.span.column + 1}:"
+def _head(report: Report, finding: Finding, paint: _Paint, *, now: bool = False) -> str:
+    line = report.place(finding.path, finding.span.line, now=now)
+    place = f"{finding.path}:{line}:{finding.span.column + 1}:"
     return f"{paint(_BOLD, place)} {finding.rule} [{finding.promise.value}]"
 
 
-def _trail(finding: Finding, paint: _Paint) -> Iterator[str]:
+def _trail(report: Report, finding: Finding, paint: _Paint, *, now: bool = False) -> Iterator[str]:
     for step in finding.trail:
-        yield "    " + paint(_DIM, f"{step.path}:{step.line}: {step.note}")
+        place = report.place(step.path, step.line, now=now)
+        yield "    " + paint(_DIM, f"{step.path}:{place}: {step.note}")
 
 
 def _place(entry: Skipped) -> str:
-    return f"{entry.path}:{entry.line}" if entry.line else entry.path
+    parts = [entry.path, f"cell {entry.cell}" if entry.cell else "", str(entry.line or "")]
+    return ":".join(part for part in parts if part)
 
 
 def _summary(report: Report) -> Iterator[str]:

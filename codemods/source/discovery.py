@@ -13,7 +13,7 @@ from codemods.source.errors import MissingPath, os_reason
 from codemods.source.files import display_path
 from codemods.source.gitignore import Chain, IgnoreRules, Repository, ignored, read_rules
 
-SUFFIXES = (".py",)
+SUFFIXES = (".py", ".ipynb")
 """What files found in a folder end with; a file named by itself is read whatever its name."""
 
 _PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages", "__pypackages__"})

@@ -8,9 +8,13 @@ import re
 import stat
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codemods.findings import Place
-from codemods.source.errors import Unencodable, Unreadable, os_reason
+from codemods.source.errors import ChangedSinceRead, Unencodable, Unreadable, os_reason
+
+if TYPE_CHECKING:
+    from codemods.source.notebooks import Notebook
 
 _LINE_END = re.compile(rb"\r\n?|\n")
 _TWO_LINES = re.compile(rb"(?:[^\r\n]*(?:\r\n?|\n)?){2}")
@@ -33,6 +37,30 @@ class SourceFile:
     encoding: str
     bom: bool
     digest: str = field(repr=False)
+    notebook: Notebook | None = field(default=None, repr=False, compare=False)
+    """The cells, where the file is a notebook; ``text`` is the program that they are."""
+    data: Held | None = field(default=None, repr=False, compare=False)
+    """The bytes of a notebook, where they were needed."""
+
+    def place(self, line: int) -> Place:
+        """Where line ``line`` of ``text`` stands in the file: in a notebook the cell and the line there."""
+        if self.notebook is None:
+            return Place(None, line)
+        from codemods.source import notebooks
+
+        return notebooks.place(self.text, line)
+
+    def shown(self, old: str, new: str) -> list[tuple[str, str, str]]:
+        """A change of the text from ``old`` to ``new``, as people are to see it: names and what stood and will stand
+        there. Of a notebook it is an entry for each cell that changes, of any other file it is one."""
+        if self.notebook is None:
+            return [(self.path, old, new)]
+        changes = self.notebook.changes(old, new)
+        return [(f"{self.path}:cell {number}", before, after) for number, before, after in changes]
+
+    def rewritten(self, text: str) -> SourceFile:
+        """The same file once it holds ``text``, for the places of lines in it; it cannot be written again."""
+        return replace(self, text=text, digest="")
 
     def place(self, line: int) -> Place:
         """Where line ``line`` of ``text`` stands in the file: in a notebook the cell and the line there."""
@@ -45,8 +73,12 @@ class SourceFile:
     def encode(self, text: str) -> bytes:
         """The bytes of ``text`` in this file's encoding, with its byte order mark.
 
-        Raises `Unencodable` with the line of the first character that the encoding lacks.
+        Raises `Unencodable` with the line of the first character that the encoding lacks, and for a notebook where an
+        edit goes across cells. Of a notebook the bytes are read again when they are needed for the first time: that
+        raises `Unreadable` or `ChangedSinceRead`.
         """
+        if self.notebook is not None:
+            return self.notebook.encode(text, self._bytes())
         try:
             data = text.encode(self.encoding)
         except UnicodeError as error:
@@ -59,6 +91,25 @@ class SourceFile:
             reason = f"{character!a} cannot be written in the file's encoding, {self.encoding}"
             raise Unencodable(self.path, line, reason) from None
         return codecs.BOM_UTF8 + data if self.bom else data
+
+    def _bytes(self) -> bytes:
+        assert self.data is not None
+        if self.data.content is None:
+            found = read_bytes(self.absolute, self.path)
+            if digest_of(found) != self.digest:
+                raise ChangedSinceRead(self.path, 0, "changed since it was read; run again")
+            self.data.content = found
+        return self.data.content
+
+
+class Held:
+    """Bytes that are kept only where somebody needs them, and never sent to another process."""
+
+    def __init__(self, content: bytes | None) -> None:
+        self.content = content
+
+    def __getstate__(self) -> dict[str, None]:
+        return {"content": None}
 
 
 def digest_of(data: bytes) -> str:
@@ -109,7 +160,11 @@ def read_source(path: str | os.PathLike[str], display: str | None = None) -> Sou
     Raises `Unreadable` as `read_bytes` and `source_from_bytes` do.
     """
     shown = display_path(path) if display is None else display
-    return source_from_bytes(read_bytes(path, shown), shown, path)
+    source = source_from_bytes(read_bytes(path, shown), shown, path)
+    if source.data is not None:
+        # Notebooks hold pictures: megabytes each, that only those need which are written.
+        source.data.content = None
+    return source
 
 
 def source_from_bytes(data: bytes, display: str, path: str | os.PathLike[str] | None = None) -> SourceFile:
@@ -117,13 +172,21 @@ def source_from_bytes(data: bytes, display: str, path: str | os.PathLike[str] | 
 
     ``path`` says where the bytes belong, for standard input the file that they stand for; by default ``display``.
     Raises `Unreadable` with line and reason for null bytes, for a cookie that names no encoding of text, and for bytes
-    that are not in the encoding.
+    that are not in the encoding. A name that ends with .ipynb stands for a notebook, which is always UTF-8; see
+    `codemods.source.notebooks.read_notebook` for what is raised there.
     """
     if data.startswith(_UTF16_OR_32):
         raise Unreadable(display, 1, "UTF-16 or UTF-32 text, which Python does not read")
     null = data.find(b"\0")
     if null >= 0:
         raise Unreadable(display, _line_of(data, null), "null byte: not a text file")
+    absolute = Path(os.path.abspath(path if path is not None else display))
+    if display.lower().endswith(".ipynb"):
+        from codemods.source.notebooks import read_notebook
+
+        notebook = read_notebook(data, display)
+        bom = data.startswith(codecs.BOM_UTF8)
+        return SourceFile(display, absolute, notebook.text, "utf-8", bom, digest_of(data), notebook, Held(data))
     encoding = _encoding_of(data, display)
     bom = data.startswith(codecs.BOM_UTF8)
     body = data[len(codecs.BOM_UTF8) :] if bom else data
@@ -133,7 +196,6 @@ def source_from_bytes(data: bytes, display: str, path: str | os.PathLike[str] | 
         raise _undecodable(body, error, display, encoding) from None
     except (ValueError, LookupError) as error:
         raise Unreadable(display, 1, f"not readable as {encoding}: {error}") from None
-    absolute = Path(os.path.abspath(path if path is not None else display))
     return SourceFile(display, absolute, text, encoding, bom, digest_of(data))
 
 

@@ -51,8 +51,15 @@ def as_nobody(work: Callable[[], object]) -> object:
 
 def test_folders_are_walked_in_order(tmp_path: Path) -> None:
     make(tmp_path, "b/z.py", "b/a.py", "a.py", "b.py", "b/notes.txt", "b/c/d.py", "a.pyc", "a.pyi", "py", "x.ipynb")
+    make(tmp_path, ".ipynb_checkpoints/x-checkpoint.ipynb", "b/.ipynb_checkpoints/y.ipynb")
     found = discover([tmp_path])
-    assert names(found, tmp_path) == sorted(names(found, tmp_path)) == ["a.py", "b.py", "b/a.py", "b/c/d.py", "b/z.py"]
+    assert (
+        names(found, tmp_path)
+        == sorted(names(found, tmp_path))
+        == [
+            *("a.py", "b.py", "b/a.py", "b/c/d.py", "b/z.py", "x.ipynb"),
+        ]
+    )
     assert found.problems == []
     assert all(file.is_absolute() for file in found.files)
 

@@ -77,7 +77,7 @@ def page(verification: Verification) -> str:
         ],
         tone=tone,
         mark=mark,
-        items=[_item(rewrite, verification.judged) for rewrite in verification.rewrites],
+        items=[_item(rewrite, verification) for rewrite in verification.rewrites],
         items_open=len(verification.rewrites) <= _OPEN_REWRITES,
         parts=parts,
         plots_trouble=trouble,
@@ -108,8 +108,8 @@ def _coded(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
 
 
-def _item(rewrite: Rewrite, judged: bool) -> _Item:
-    return _Item(rewrite, remarks.reason_text(rewrite, judged=judged), _TONES[rewrite.verdict], _MARKS[rewrite.verdict])
+def _item(rewrite: Rewrite, verification: Verification) -> _Item:
+    return _Item(rewrite, remarks.reason_text(rewrite, verification), _TONES[rewrite.verdict], _MARKS[rewrite.verdict])
 
 
 def _parts(verification: Verification) -> tuple[list[_Part], str]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from codemods.reports.json import finding_object
+from codemods.reports.json import placed_object
 from verify.records import Backward, Record, Site, Step, Trouble
 from verify.reports import remarks
 from verify.reports.figures import Figures, figures
@@ -30,8 +30,8 @@ def render(verification: Verification, *, colour: bool = False) -> str:
         "summary": {verdict.value.replace(" ", "_"): count for verdict, count in remarks.tally(verification)},
         "limits": remarks.limits(verification),
         "notes": remarks.notes(verification),
-        "rewrites": [_rewrite(rewrite) for rewrite in verification.rewrites],
-        "entries": [_entry(entry) for entry in verification.entries],
+        "rewrites": [_rewrite(rewrite, verification) for rewrite in verification.rewrites],
+        "entries": [_entry(entry, verification) for entry in verification.entries],
         "diff": verification.diff,
     }
     return json.dumps(_plain(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -50,17 +50,17 @@ def _plain(value: object) -> Any:
     return str(value)
 
 
-def _rewrite(rewrite: Rewrite) -> dict[str, Any]:
+def _rewrite(rewrite: Rewrite, verification: Verification) -> dict[str, Any]:
     return {
         "verdict": rewrite.verdict.value,
         "why": rewrite.why,
         "without": rewrite.without,
         "promise": rewrite.finding.promise.value,
-        "findings": [finding_object(finding, True) for finding in rewrite.findings],
+        "findings": [placed_object(verification, finding, True) for finding in rewrite.findings],
     }
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: Entry, verification: Verification) -> dict[str, Any]:
     return {
         "command": list(entry.command),
         "deterministic": entry.deterministic,
@@ -69,7 +69,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "rewritten": _run(entry.rewritten),
         "repeatable": _comparison(entry.repeatable),
         "comparison": _comparison(entry.comparison),
-        "rewrites": [_rewrite(rewrite) for rewrite in entry.rewrites],
+        "rewrites": [_rewrite(rewrite, verification) for rewrite in entry.rewrites],
         "staged": [{"name": name, "run": _run(run)} for name, run in entry.staged],
         "notes": list(entry.notes),
     }
@@ -175,7 +175,7 @@ def _forwards(forwards: Any) -> dict[str, Any]:
 
 
 def _site(site: Site | None) -> dict[str, Any] | None:
-    return None if site is None else site._asdict()
+    return None if site is None else {key: told for key, told in site._asdict().items() if told is not None}
 
 
 def _trouble(trouble: Trouble | None) -> dict[str, Any] | None:

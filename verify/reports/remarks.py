@@ -69,15 +69,15 @@ def command_text(command: Sequence[str]) -> str:
     return shlex.join([os.path.basename(program), *arguments])
 
 
-def reason_text(rewrite: Rewrite, *, judged: bool) -> str:
-    """Return the why of a rewrite with the findings that were changed along with it. Where nothing was ``judged``, that
+def reason_text(rewrite: Rewrite, verification: Verification) -> str:
+    """Return the why of a rewrite with the findings that were changed along with it. Where nothing was judged, that
     a line was not reached has the reason that is given for everything, and needs none of its own."""
     others = [
-        f"{finding.rule} {finding.path}:{finding.span.line}"
+        f"{finding.rule} {finding.path}:{verification.place(finding.path, finding.span.line)}"
         for finding in rewrite.findings
         if finding is not rewrite.finding
     ]
-    why = rewrite.why if judged or rewrite.verdict is not Verdict.NOT_REACHED else ""
+    why = rewrite.why if verification.judged or rewrite.verdict is not Verdict.NOT_REACHED else ""
     parts = [why, f"together with {', '.join(others)}" if others else "", rewrite.without]
     return "; ".join(part for part in parts if part)
 

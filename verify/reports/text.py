@@ -158,7 +158,7 @@ def _rewrites(page: _Page, verification: Verification) -> None:
     if not verification.rewrites:
         return
     page.blank()
-    told = [(_words(one), remarks.reason_text(one, judged=verification.judged)) for one in verification.rewrites]
+    told = [(_words(one, verification), remarks.reason_text(one, verification)) for one in verification.rewrites]
     widths = [max(cell_len(words[column]) for words, _ in told) for column in range(4)]
     room = page.width - sum(widths) - 8
     beside = all(cell_len(reason) <= room for _, reason in told)
@@ -178,12 +178,12 @@ def _rewrites(page: _Page, verification: Verification) -> None:
             shared = 0
 
 
-def _words(rewrite: Rewrite) -> tuple[str, str, str, str]:
+def _words(rewrite: Rewrite, verification: Verification) -> tuple[str, str, str, str]:
     finding = rewrite.finding
     return (
         rewrite.verdict.value,
         printable(finding.rule),
-        printable(f"{finding.path}:{finding.span.line}"),
+        printable(f"{finding.path}:{verification.place(finding.path, finding.span.line)}"),
         finding.promise.value,
     )
 
