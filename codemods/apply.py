@@ -125,6 +125,8 @@ class ApplyResult:
     mended: tuple[Mended, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     translations: tuple[Rewrite, ...] = ()
+    sources: tuple[SourceFile, ...] = ()
+    """The files looked at, as they were read."""
 
     def diff(self) -> bytes:
         """Return what was changed as ``git apply`` and ``patch -p1`` take it, in the encodings of the files."""
@@ -297,6 +299,7 @@ class _Work:
             unwritten=tuple(unwritten),
             notes=tuple(dict.fromkeys((*self.analysis.notes, *self._notes))),
             dry_run=dry_run,
+            sources=tuple(self.targets),
             mended=tuple(group for group in self._mended if lost.isdisjoint(f.path for f in group.findings)),
         )
 

@@ -77,6 +77,8 @@ class CheckResult:
     findings: tuple[Reported, ...]
     skipped: tuple[Skipped, ...]
     notes: tuple[str, ...]
+    sources: tuple[SourceFile, ...] = ()
+    """The files looked at, as they were read."""
 
 
 class Targets(NamedTuple):
@@ -138,6 +140,7 @@ def check(
         findings=tuple(sorted(reported, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))),
         skipped=(*skipped, *analysis.skipped),
         notes=tuple(dict.fromkeys(analysis.notes)),
+        sources=tuple(targets),
     )
 
 

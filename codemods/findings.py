@@ -23,6 +23,20 @@ class Span(NamedTuple):
     end_column: int
 
 
+class Place(NamedTuple):
+    """Where a line of a text stands in its file, as people find it.
+
+    Of a notebook ``cell`` counts all its cells from 1, code or not, and ``line`` counts from 1 in that cell; of any
+    other file ``cell`` is None and ``line`` the line.
+    """
+
+    cell: int | None
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.line}" if self.cell is None else f"cell {self.cell}:{self.line}"
+
+
 class Promise(enum.Enum):
     """What a rewritten program does compared with the original, strongest first.
 

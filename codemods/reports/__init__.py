@@ -10,15 +10,17 @@ import enum
 import importlib
 import pkgutil
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
-from codemods.findings import Finding, Skipped
+from codemods.findings import Finding, Place, Skipped
 
 if TYPE_CHECKING:
     from codemods.apply import ApplyResult, Dropped, Failure
     from codemods.check import CheckResult, Reported
     from codemods.review import Evidence, Review
+    from codemods.source.files import SourceFile
 
 
 class Detail(enum.IntEnum):
@@ -52,11 +54,16 @@ class Report:
     review: Review | None = None
     diff: bytes = b""
     evidence: Evidence | None = None
+    sources: Mapping[str, SourceFile] = field(default_factory=dict, repr=False)
+    """The files by path, as they were read."""
+    rewritten: Mapping[str, SourceFile] = field(default_factory=dict, repr=False)
+    """The files that ``apply`` wrote, as they are now: at their lines the ``findings`` stand."""
 
     @classmethod
     def of_check(cls, result: CheckResult) -> Report:
         """Return what ``check`` has to say."""
-        return cls(result.files, result.findings, result.skipped, result.notes)
+        sources = {source.path: source for source in result.sources}
+        return cls(result.files, result.findings, result.skipped, result.notes, sources=sources)
 
     @classmethod
     def of_apply(cls, result: ApplyResult, evidence: Evidence | None = None) -> Report:
@@ -78,7 +85,20 @@ class Report:
             review=review(result, evidence.proofs if evidence else None),
             diff=result.diff(),
             evidence=evidence,
+            sources={source.path: source for source in result.sources},
+            rewritten={}
+            if result.dry_run
+            else {one.source.path: one.source.rewritten(one.new) for one in result.rewrites},
         )
+
+    def place(self, path: str, line: int, *, now: bool = False) -> Place:
+        """Return where ``line`` of the file ``path`` is for people: in a notebook the cell and the line in it.
+
+        Lines of ``fixed``, ``failures`` and ``dropped`` are those of the files as they were read. Those of ``findings``
+        are those of the files as they are ``now``, which is something else only where ``apply`` wrote them.
+        """
+        source = (self.rewritten.get(path) if now else None) or self.sources.get(path)
+        return Place(None, line) if source is None else source.place(line)
 
     @property
     def by_rule(self) -> dict[str, int]:

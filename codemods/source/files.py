@@ -6,9 +6,10 @@ import codecs
 import os
 import re
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from codemods.findings import Place
 from codemods.source.errors import Unencodable, Unreadable, os_reason
 
 _LINE_END = re.compile(rb"\r\n?|\n")
@@ -32,6 +33,14 @@ class SourceFile:
     encoding: str
     bom: bool
     digest: str = field(repr=False)
+
+    def place(self, line: int) -> Place:
+        """Where line ``line`` of ``text`` stands in the file: in a notebook the cell and the line there."""
+        return Place(None, line)
+
+    def rewritten(self, text: str) -> SourceFile:
+        """The same file once it holds ``text``, for the places of lines in it; it cannot be written again."""
+        return replace(self, text=text, digest="")
 
     def encode(self, text: str) -> bytes:
         """The bytes of ``text`` in this file's encoding, with its byte order mark.
