@@ -22,6 +22,19 @@ PROMISES = {
     Promise.ADVICE: "does not exist: the finding is reported and never applied",
 }
 
+#: The words that begin a section of a rule's docstring, and what the section is called.
+SECTIONS = {
+    "Why it hurts": "why",
+    "The rewrite": "rewrite",
+    "Left alone": "left",
+    "Advice": "advice",
+    "Promise": "promise",
+    "Options": "options",
+    "Goes with": "company",
+    "Source": "sources",
+    "Sources": "sources",
+}
+TITLES = {name: label for label, name in SECTIONS.items()}
 _BY_NAME = " (only if selected by name)"
 _FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
@@ -36,6 +49,18 @@ class Explanation(NamedTuple):
     documentation: str
     before: str | None = None
     after: str | None = None
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The documentation by what it speaks of: ``what`` first, then those of :data:`SECTIONS` that there are."""
+        found: dict[str, list[str]] = {"what": []}
+        name = "what"
+        for paragraph in self.documentation.split("\n\n"):
+            label, colon, rest = paragraph.partition(":")
+            if colon and label in SECTIONS:
+                name, paragraph = SECTIONS[label], rest.strip("\n ")
+            found.setdefault(name, []).append(paragraph)
+        return {name: "\n\n".join(parts) for name, parts in found.items()}
 
 
 def explain(name: str, *, fixtures: Path = _FIXTURES) -> Explanation:

@@ -64,7 +64,7 @@ def command(
     is written), 3 where nothing could be judged.
     """
     from codemods.apply import apply
-    from codemods.reports import Report
+    from codemods.reports import Report, holds_diff
 
     runs: dict[str, Any] = {"steps": steps, "batches": batches, "timeout": timeout, "device": device}
     runs |= {"python": python, "stand_in": stand_in or None}
@@ -109,6 +109,9 @@ def command(
                 progress=progress,
             )
     report = Report.of_apply(result)
+    if (dry_run or job.stdin is not None) and holds_diff(job.format):
+        emit(job.render(report, colour=job.colour()), job.output)
+        return FOUND if job.exit_code and dry_run and result.rewrites else proven
     if dry_run:
         colour = job.colour()
         emit(result.coloured_diff() if colour else result.diff(), job.output)

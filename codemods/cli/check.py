@@ -32,7 +32,7 @@ def command(
     Exit status: 0 without findings, 1 with findings, 2 for bad usage or an error of ours.
     """
     from codemods.check import check
-    from codemods.reports import Report
+    from codemods.reports import Report, holds_diff
 
     job = o.settle(
         paths,
@@ -63,5 +63,10 @@ def command(
             skipped=job.targets.skipped,
             progress=progress,
         )
-    emit(job.render(Report.of_check(result), colour=job.colour()), job.output)
+    fixes = None
+    if holds_diff(job.format):
+        from codemods.apply import apply
+
+        fixes = apply(job.targets.sources, options=job.options, dry_run=True, jobs=job.jobs)
+    emit(job.render(Report.of_check(result, fixes), colour=job.colour()), job.output)
     return FOUND if result.findings else FINE

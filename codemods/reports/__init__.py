@@ -12,7 +12,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from codemods.findings import Finding, Place, Skipped
 
@@ -58,12 +58,27 @@ class Report:
     """The files by path, as they were read."""
     rewritten: Mapping[str, SourceFile] = field(default_factory=dict, repr=False)
     """The files that ``apply`` wrote, as they are now: at their lines the ``findings`` stand."""
+    translated: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The files of Python 2 by path, as they were translated: the ``review`` begins with these texts."""
 
     @classmethod
-    def of_check(cls, result: CheckResult) -> Report:
-        """Return what ``check`` has to say."""
-        sources = {source.path: source for source in result.sources}
-        return cls(result.files, result.findings, result.skipped, result.notes, sources=sources)
+    def of_check(cls, result: CheckResult, fixes: ApplyResult | None = None) -> Report:
+        """Return what ``check`` has to say; ``fixes`` is what an ``apply`` of the same files would do, for formats that
+        show it."""
+        shown: dict[str, Any] = {}
+        if fixes is not None:
+            from codemods.review import review
+
+            translated = {source.path: new for source, new in fixes.translations}
+            shown = {"review": review(fixes), "diff": fixes.diff(), "translated": translated}
+        return cls(
+            result.files,
+            result.findings,
+            result.skipped,
+            result.notes,
+            sources={source.path: source for source in result.sources},
+            **shown,
+        )
 
     @classmethod
     def of_apply(cls, result: ApplyResult, evidence: Evidence | None = None) -> Report:
@@ -89,6 +104,7 @@ class Report:
             rewritten={}
             if result.dry_run
             else {one.source.path: one.source.rewritten(one.new) for one in result.rewrites},
+            translated={source.path: new for source, new in result.translations},
         )
 
     def place(self, path: str, line: int, *, now: bool = False) -> Place:
@@ -132,3 +148,9 @@ def renderer(name: str) -> Renderer:
     if name not in formats():
         raise KeyError(name)
     return cast(Renderer, importlib.import_module(f"{__name__}.{name}").render)
+
+
+def holds_diff(name: str) -> bool:
+    """Tell whether a report in the format ``name`` shows the changes themselves: there ``apply --dry-run`` prints it in
+    the place of the diff, and ``check`` shows what ``apply`` would do."""
+    return bool(getattr(importlib.import_module(f"{__name__}.{name}"), "HOLDS_DIFF", False))
