@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _CODE = re.compile(r"(`+)(.+?)\1", re.DOTALL)
+_STRESS = re.compile(r"(?<!\w)\*(\w[^*]*?)\*(?!\w)")
 _LINK = re.compile(r"https?://[^\s<>]+[^\s<>.,;)]")
 _ITEM = re.compile(r"(?:\*|\d+\.) +")
 
@@ -50,7 +51,8 @@ def visible(value: Any) -> Any:
 def coded(text: str) -> Markup:
     """Return a sentence of ours as markup: what stands between backquotes is code, and an address a link."""
     parts, end = [], 0
-    for match in _CODE.finditer(text):
+    # Where one backquote is without its other, none is a mark.
+    for match in () if text.count("`") % 2 else _CODE.finditer(text):
         parts += [_linked(text[end : match.start()]), Markup("<code>{}</code>").format(visible(match[2]))]
         end = match.end()
     return Markup("").join([*parts, _linked(text[end:])])
@@ -58,7 +60,7 @@ def coded(text: str) -> Markup:
 
 def prose(text: str) -> Markup:
     """Return some paragraphs of a docstring as markup: paragraphs, and lists of what begins with a star or a number."""
-    return Markup("\n").join(_blocks(text))
+    return Markup("\n").join(_blocks(text[:1].upper() + text[1:]))
 
 
 def _blocks(text: str) -> Iterator[Markup]:
@@ -83,6 +85,10 @@ def _linked(text: str) -> Markup:
     parts, end = [], 0
     for match in _LINK.finditer(text):
         address = escape(visible(match[0]))
-        parts += [escape(visible(text[end : match.start()])), Markup('<a href="{0}">{0}</a>').format(address)]
+        parts += [_stressed(text[end : match.start()]), Markup('<a href="{0}">{0}</a>').format(address)]
         end = match.end()
-    return Markup("").join([*parts, escape(visible(text[end:]))])
+    return Markup("").join([*parts, _stressed(text[end:])])
+
+
+def _stressed(text: str) -> Markup:
+    return Markup(_STRESS.sub(r"<em>\1</em>", str(escape(visible(text)))))

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from codemods.check import Reported
 from codemods.diffs import blocks
-from codemods.findings import Finding, TrailStep
+from codemods.findings import Finding, Promise, TrailStep
 from codemods.reports import Report
 from codemods.reports._excerpts import CONTEXT, REACH, Excerpt, excerpts, of_diff, of_text
 from codemods.reports._lines import Lines, split
@@ -261,6 +261,8 @@ def _shown(finding: Finding, trail: Sequence[TrailStep], length: int) -> range:
 def _why_left(reported: Reported, proof: Proof | None, report: Report) -> str:
     if proof is not None:
         return "verify did not see the promise of its rewrite kept"
+    if reported.finding.promise is Promise.ADVICE:
+        return "it is advice, for a person to decide"
     if reported.obstacle is not None:
         return reported.obstacle
     if report.applied or report.review is not None:

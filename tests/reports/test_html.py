@@ -17,6 +17,7 @@ from codemods.apply import Dropped, Failure, apply
 from codemods.check import Reported, check, read_targets
 from codemods.diffs import printable
 from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
+from codemods.markup import coded, prose
 from codemods.options import Options
 from codemods.reports import Detail, Report, holds_diff, renderer
 from codemods.reports._trails import arcs, kind_of, stations
@@ -247,7 +248,7 @@ def test_stations_elsewhere_come_with_their_lines() -> None:
     assert "net.py:3" in read.shown
     assert "return net(x)" in read.shown
     assert "gone.py:7" in read.shown
-    assert "Left: it is advice" in read.shown
+    assert "Left: it is advice, for a person to decide" in read.shown
     assert [text for _, attributes, text in read.cells if attributes.get("class") == "at"] == ["total += loss"]
 
 
@@ -367,3 +368,13 @@ def test_in_a_browser(tmp_path: Path) -> None:
     # Only script writes the count; the policy lets no other script run.
     assert f"{len(read.cards())} of {len(read.cards())} shown" in done.stdout, done.stderr
     assert "Refused to" not in done.stderr
+
+
+def test_prose() -> None:
+    made = prose("a ``x < y`` *b* of 2 * 3 * 4: https://pytorch.org/a_b.\n\n* one\n  more\n* <two>")
+    assert made == (
+        '<p>A <code>x &lt; y</code> <em>b</em> of 2 * 3 * 4: <a href="https://pytorch.org/a_b">'
+        "https://pytorch.org/a_b</a>.</p>\n<ul><li>one\nmore</li><li>&lt;two&gt;</li></ul>"
+    )
+    assert coded("a lone ` stays, `x` too") == "a lone ` stays, `x` too"
+    assert coded("`x` is <code>") == "<code>x</code> is &lt;code&gt;"
