@@ -87,20 +87,27 @@ def of(fault: str, before: Side, after: Side = FLAT) -> str:
 
 
 def test_sentences() -> None:
-    assert of("raises", FLAT._replace(error="RuntimeError: Trying", backwards=2)) == (
-        "the original ends at backward 2 with RuntimeError: Trying; rewritten it runs on, "
+    assert of("raises", FLAT._replace(error="RuntimeError: Trying (or directly). Saved", backwards=2)) == (
+        "the original ends at backward 2 with RuntimeError: Trying; rewritten it runs on, with "
         "10 graph nodes alive at the last step"
     )
     assert of("grows", FLAT._replace(added=7.0, nodes=150, bytes_added=2048)) == (
-        "every step left 7 graph nodes and 2.00 KiB behind, 150 nodes after 20 steps; rewritten none, "
+        "every step left 7 graph nodes and 2.00 KiB behind, with 150 alive after 20 steps; rewritten none, with "
         "10 graph nodes alive at the last step"
     )
     assert of("retains", FLAT._replace(most=22)) == (
         "at most 22 graph nodes alive at the end of a step before the rewrite, 11 after it"
     )
-    assert of("retains", FLAT._replace(bytes=1_010_240)).startswith("10.0 KiB of the heap")
-    assert of("wasted-forwards", FLAT._replace(wasted=1)).startswith("1 forward built a graph for nothing")
-    assert of("none", FLAT) == "the same before and after: 10 graph nodes alive at the last step"
+    assert of("retains", FLAT._replace(bytes=1_010_240)).startswith("the heap held 10.0 KiB more")
+    assert of("none", FLAT._replace(bytes=1_010_240)).startswith("the graph is the same")
+    assert of("none", FLAT._replace(backwards=60)) == "60 calls of backward in 20 steps before the rewrite, 20 after it"
+    assert "ends before its first backward with TypeError" in of(
+        "raises", FLAT._replace(error="TypeError", backwards=0)
+    )
+    assert of("wasted-forwards", FLAT._replace(wasted=1)) == (
+        "1 forward built a graph for nothing before the rewrite, none after it"
+    )
+    assert of("none", FLAT) == "the graph is the same before and after: 10 graph nodes alive at the last step"
 
 
 @pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (999, "999 B"), (1024, "1.00 KiB"), (-1536, "-1.50 KiB")])
