@@ -150,13 +150,10 @@ def _row(one: Measured) -> str:
     old, new = one.before, one.after
     steps = f"raises at backward {old.backwards} → {new.steps}" if old.error else f"{old.steps} → {new.steps}"
     added = f"{old.added:,.1f} → {new.added:,.1f}" if old.steps >= 6 else f"– → {new.added:,.1f}"
-    heap = f"{_heap(old.bytes_added)} → {_heap(new.bytes_added)}" if old.steps >= 6 else f"– → {_heap(new.bytes_added)}"
+    # Where no nodes stay, what the heap does from step to step is chance.
+    heap = f"{bytes_text(old.bytes_added)} → {bytes_text(new.bytes_added)}" if old.added >= 1 else "–"
     cells = (one.case, steps, f"{old.nodes:,} → {new.nodes:,}", f"{old.most:,} → {new.most:,}", added, heap)
     return f"| {' | '.join(cells)} | {old.wasted:,} → {new.wasted:,} |"
-
-
-def _heap(size: int) -> str:
-    return bytes_text(size) if size else "0"
 
 
 def _verified(told: Explanation) -> Iterator[str]:
@@ -175,7 +172,7 @@ def _options(told: Explanation) -> Iterator[str]:
         yield f"* It is looked for only with `--select {told.name}`."
     if told.promise is Promise.BEHAVIOUR:
         yield "* It is applied only with `--unsafe`."
-    elif "behaviour" in told.sections.get("promise", ""):
+    elif "behaviour" in told.sections.get("promise", "").lower():
         yield "* What it promises as `behaviour` is applied only with `--unsafe`."
     if told.since:
         yield f"* It writes what PyTorch has since {told.since}: with an older `--target-torch` it changes nothing."
