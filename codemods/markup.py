@@ -60,7 +60,7 @@ def coded(text: str) -> Markup:
 
 def prose(text: str) -> Markup:
     """Return some paragraphs of a docstring as markup: paragraphs, and lists of what begins with a star or a number."""
-    return Markup("\n").join(_blocks(text[:1].upper() + text[1:]))
+    return Markup("\n").join(_blocks(text if _LINK.match(text) else text[:1].upper() + text[1:]))
 
 
 def _blocks(text: str) -> Iterator[Markup]:

@@ -376,5 +376,6 @@ def test_prose() -> None:
         '<p>A <code>x &lt; y</code> <em>b</em> of 2 * 3 * 4: <a href="https://pytorch.org/a_b">'
         "https://pytorch.org/a_b</a>.</p>\n<ul><li>one\nmore</li><li>&lt;two&gt;</li></ul>"
     )
+    assert prose("https://pytorch.org") == '<p><a href="https://pytorch.org">https://pytorch.org</a></p>'
     assert coded("a lone ` stays, `x` too") == "a lone ` stays, `x` too"
     assert coded("`x` is <code>") == "<code>x</code> is &lt;code&gt;"
