@@ -336,7 +336,8 @@ class _Work:
         original = self._original_line(finding.path, line)
         partners = tuple((rule, path, self._original_line(path, at)) for rule, path, at in finding.partners)
         span = Span(original, column, original + end_line - line, end_column)
-        return replace(finding, span=span, partners=partners)
+        trail = tuple(step._replace(line=self._original_line(step.path, step.line)) for step in finding.trail)
+        return replace(finding, span=span, partners=partners, trail=trail)
 
     def _original_line(self, path: str, line: int) -> int:
         if path not in self.sources or self.texts[path] == self.sources[path].text:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,11 +19,24 @@ _NO_NEWLINE = b"\\ No newline at end of file\n"
 _NAME_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 _TOKEN = re.compile(r"\w+|[^\S\n]+|\n|[^\w\s]")
 
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
 _RESET = "\x1b[0m"
 _BOLD = "\x1b[1m"
 _CYAN = "\x1b[36m"
 _COLOUR = {"-": "\x1b[31m", "+": "\x1b[32m"}
 _MARK_ON, _MARK_OFF = "\x1b[7m", "\x1b[27m"
+
+
+class Piece(NamedTuple):
+    """A part of a line; ``marked`` where it differs from the other side."""
+
+    text: str
+    marked: bool
+
+
+#: A line.
+Pieces = tuple[Piece, ...]
 
 
 class Block(NamedTuple):
@@ -201,31 +215,47 @@ def coloured(path: str, old: str, new: str, *, context: int = 3) -> str:
 
 
 def mark_words(removed: Sequence[str], added: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return both sides of a change, without line ends, the words that differ between them in reverse video.
+    """Return both sides of a change for a terminal: see :func:`changed_words`, the marked pieces in reverse video."""
+    old, new = changed_words(removed, added)
+    return [_reversed(line) for line in old], [_reversed(line) for line in new]
 
-    A line that has nothing in common with the other side is left without marks: there the colour says it all.
+
+def changed_words(removed: Sequence[str], added: Sequence[str]) -> tuple[list[Pieces], list[Pieces]]:
+    """Return both sides of a change, a line each without its end, the words that differ between them marked.
+
+    A line that has nothing in common with the other side is left without marks: there the sign says it all. Control
+    characters are shown as :func:`printable` shows them.
     """
     plain = ([printable(line.rstrip("\r\n")) for line in removed], [printable(line.rstrip("\r\n")) for line in added])
+    unmarked = ([_unmarked(line) for line in plain[0]], [_unmarked(line) for line in plain[1]])
     if not removed or not added:
-        return plain
+        return unmarked
     from diff_match_patch import diff_match_patch
 
     numbers: dict[str, str] = {}
     before = _as_characters("\n".join(plain[0]), numbers)
     after = _as_characters("\n".join(plain[1]), numbers)
     if len(numbers) > 0xD000:
-        return plain
+        return unmarked
     words = {character: word for word, character in numbers.items()}
     matcher = diff_match_patch()
     differences = matcher.diff_main(before, after, False)
-    sides: tuple[list[tuple[bool, str]], list[tuple[bool, str]]] = ([], [])
+    sides: tuple[list[Piece], list[Piece]] = ([], [])
     for operation, characters in differences:
         for character in characters:
             if operation <= 0:
-                sides[0].append((operation != 0, words[character]))
+                sides[0].append(Piece(words[character], operation != 0))
             if operation >= 0:
-                sides[1].append((operation != 0, words[character]))
-    return _marked(sides[0]), _marked(sides[1])
+                sides[1].append(Piece(words[character], operation != 0))
+    return _joined(sides[0]), _joined(sides[1])
+
+
+def _unmarked(line: str) -> Pieces:
+    return (Piece(line, False),) if line else ()
+
+
+def _reversed(line: Pieces) -> str:
+    return "".join(f"{_MARK_ON}{piece.text}{_MARK_OFF}" if piece.marked else piece.text for piece in line)
 
 
 def _as_characters(text: str, numbers: dict[str, str]) -> str:
@@ -233,26 +263,22 @@ def _as_characters(text: str, numbers: dict[str, str]) -> str:
     return "".join(numbers.setdefault(word, chr(0x100 + len(numbers))) for word in _TOKEN.findall(text))
 
 
-def _marked(words: Sequence[tuple[bool, str]]) -> list[str]:
-    lines: list[list[tuple[bool, str]]] = [[]]
-    for changed, word in words:
-        if word == "\n":
+def _joined(words: Sequence[Piece]) -> list[Pieces]:
+    lines: list[list[Piece]] = [[]]
+    for word in words:
+        if word.text == "\n":
             lines.append([])
         else:
-            lines[-1].append((changed, word))
-    out = []
-    for line in lines:
-        if all(changed or word.isspace() for changed, word in line):
-            out.append("".join(word for _, word in line))
-            continue
-        text, inside = "", False
-        for changed, word in line:
-            if changed != inside:
-                text += _MARK_ON if changed else _MARK_OFF
-                inside = changed
-            text += word
-        out.append(text + (_MARK_OFF if inside else ""))
-    return out
+            lines[-1].append(word)
+    return [
+        _unmarked("".join(word.text for word in line))
+        if all(word.marked or word.text.isspace() for word in line)
+        else tuple(
+            Piece("".join(word.text for word in run), marked)
+            for marked, run in itertools.groupby(line, key=lambda word: word.marked)
+        )
+        for line in lines
+    ]
 
 
 def _signed(block: Block, old: Sequence[AnyStr], new: Sequence[AnyStr]) -> list[tuple[str, Sequence[AnyStr]]]:
@@ -268,10 +294,14 @@ def _lines(text: AnyStr) -> list[AnyStr]:
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters in caret notation, so that no file can drive a terminal."""
-    return "".join(
-        character
-        if character == "\t" or not (character < " " or "\x7f" <= character <= "\x9f")
-        else (f"^{chr(ord(character) ^ 64)}" if ord(character) < 128 else f"\\x{ord(character):02x}")
-        for character in text
-    )
+    """Return ``text`` with control characters in caret notation, so that no file can drive a terminal.
+
+    The marks that turn the direction of writing are spelt out too: with them code can be made to look like other code
+    (CVE-2021-42574).
+    """
+    return _CONTROL.sub(_spelt, text)
+
+
+def _spelt(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"^{chr(code ^ 64)}" if code < 128 else f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

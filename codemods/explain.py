@@ -1,34 +1,64 @@
-"""What a rule is about, from the only place where that is written down: the rule's docstring and its fixtures."""
+"""What a rule is about, from where that is written down: its docstring, its fixtures, what was measured of them."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
 import sys
 import textwrap
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from codemods.diffs import unified
+from codemods.figures import Measured, figures, sentence
 from codemods.findings import Promise
-from codemods.rules import all_rules, rule
+from codemods.rules import all_rules, rule, rule_names
 
 PROMISES = {
     Promise.EXACT: "makes the same parameter updates, bit for bit; only memory, time and the digits of totals change",
     Promise.EQUIVALENT: "does the same mathematics; floating-point rounding may differ",
     Promise.REPAIR: "does what was meant, where the original raises or grows without bound; the same up to that point",
-    Promise.BEHAVIOUR: "learns something else than the original; applied only with --unsafe",
+    Promise.BEHAVIOUR: "may learn something else than the original; applied only with --unsafe",
     Promise.ADVICE: "does not exist: the finding is reported and never applied",
 }
+#: What ``verify`` asks of each promise, in the words of docs/verify.md.
+CHECKS = {
+    Promise.EXACT: "every loss and every parameter after every step is the same, bit for bit",
+    Promise.EQUIVALENT: "losses and parameters differ by rounding at most",
+    Promise.REPAIR: (
+        "the error or the growth of the original is gone, the graph stays flat, and up to the error both computed "
+        "the same"
+    ),
+    Promise.BEHAVIOUR: (
+        "the rewritten program runs and its graph stays flat; how far it parts from the original is told, not judged"
+    ),
+}
 
+#: The words that begin a section of a rule's docstring, and what the section is called.
+SECTIONS = {
+    "Why it hurts": "why",
+    "The rewrite": "rewrite",
+    "Left alone": "left",
+    "Advice": "advice",
+    "Promise": "promise",
+    "Options": "options",
+    "Source": "sources",
+    "Sources": "sources",
+}
+TITLES = {name: label for label, name in SECTIONS.items()}
 _BY_NAME = " (only if selected by name)"
 _FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+#: The examples of the rules, for where there are no fixtures; written by ``python -m codemods.rule_pages``.
+EXAMPLES = "examples.json"
 
 
 class Explanation(NamedTuple):
-    """One rule, told: its documentation and, where its fixtures are at hand, an example ``before`` and ``after``."""
+    """One rule, told: its documentation, an example ``before`` and ``after`` (the fixture ``case``), what its fixtures
+    were ``measured`` to do, and the rules that it speaks of or is found with (``company``)."""
 
     name: str
     promise: Promise
@@ -37,14 +67,45 @@ class Explanation(NamedTuple):
     documentation: str
     before: str | None = None
     after: str | None = None
+    since: str = ""
+    case: str = ""
+    measured: tuple[Measured, ...] = ()
+    company: tuple[str, ...] = ()
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The documentation by what it speaks of: ``what`` first, then those of :data:`SECTIONS` that there are."""
+        found: dict[str, list[str]] = {"what": []}
+        name = "what"
+        for paragraph in self.documentation.split("\n\n"):
+            label, colon, rest = paragraph.partition(":")
+            if colon and label in SECTIONS:
+                name, paragraph = SECTIONS[label], rest.strip("\n ")
+            found.setdefault(name, []).append(paragraph)
+        return {name: "\n\n".join(part for part in parts if part) for name, parts in found.items()}
+
+    @property
+    def figure(self) -> Measured | None:
+        """What to tell of what was measured: of the example if that was, else of the first fixture."""
+        return next((one for one in self.measured if one.case == self.case), next(iter(self.measured), None))
+
+
+class Example(NamedTuple):
+    """A fixture of one file that shows what a rule does: its name, and its text before and after."""
+
+    case: str
+    before: str
+    after: str
 
 
 def explain(name: str, *, fixtures: Path = _FIXTURES) -> Explanation:
-    """Return what is to be known of the rule ``name``; raises :class:`~codemods.rules.UnknownRule`."""
-    before, after = _example(fixtures / name)
-    if before is None:
-        before, after = _example(fixtures / name.replace("-", "_"))
-    return _told(name, before, after)
+    """Return what is to be known of the rule ``name``; raises :class:`~codemods.rules.UnknownRule`.
+
+    The example comes from ``fixtures``, or where they are not at hand from what an installation brings along.
+    """
+    told = _told(name)
+    found = example(fixtures / name) or _brought().get(name)
+    return told if found is None else told._replace(case=found.case, before=found.before, after=found.after)
 
 
 def reason(told: Explanation) -> list[str]:
@@ -63,21 +124,43 @@ def catalogue() -> list[Explanation]:
     return [_told(name) for name in all_rules()]
 
 
-def _told(name: str, before: str | None = None, after: str | None = None) -> Explanation:
+def _told(name: str) -> Explanation:
     found = rule(name)
     written = type(found).__doc__ or sys.modules[type(found).__module__].__doc__
     documentation = inspect.cleandoc(written or "")
-    return Explanation(found.name, found.promise, found.summary, found.opt_in, documentation, before, after)
+    company = tuple(other for other in rule_names() if other != name and f"``{other}``" in documentation)
+    return Explanation(
+        found.name,
+        found.promise,
+        found.summary,
+        found.opt_in,
+        documentation,
+        since=found.since,
+        measured=figures().of(name),
+        company=company,
+    )
 
 
-def _example(folder: Path) -> tuple[str | None, str | None]:
-    # The shortest pair says it with the least around it.
-    pairs = [(before, before.with_name("after.py")) for before in folder.rglob("before.py")]
-    sizes = sorted((before.stat().st_size, before, after) for before, after in pairs if after.is_file())
-    if not sizes:
-        return None, None
-    _, before, after = sizes[0]
-    return before.read_text(encoding="utf-8"), after.read_text(encoding="utf-8")
+def example(folder: Path) -> Example | None:
+    """Return the fixture in ``folder`` that says ``example = true``, else the shortest; None if there is none."""
+    pairs = [before for before in folder.rglob("before.py") if before.with_name("after.py").is_file()]
+    if not pairs:
+        return None
+    before = min(pairs, key=lambda path: (not _chosen(path), path.stat().st_size, path))
+    old, new = (path.read_text(encoding="utf-8") for path in (before, before.with_name("after.py")))
+    return Example(before.parent.name, old, new)
+
+
+def _chosen(before: Path) -> bool:
+    about = before.with_name("case.toml")
+    return about.is_file() and "\nexample = true\n" in about.read_text(encoding="utf-8")
+
+
+@functools.cache
+def _brought() -> dict[str, Example]:
+    file = resources.files("codemods.rules").joinpath(EXAMPLES)
+    read: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return {name: Example(**fields) for name, fields in read.items()}
 
 
 def list_as_text(rules: Sequence[Explanation]) -> str:
@@ -101,22 +184,43 @@ def list_as_json(rules: Sequence[Explanation]) -> str:
 
 def as_text(told: Explanation) -> str:
     """Return all there is to know of a rule, for people."""
+    promise = f"Promise: {told.promise.value}. The rewritten program {PROMISES[told.promise]}."
+    if told.promise in CHECKS:
+        promise += f" What verify asks of it: {CHECKS[told.promise]}."
     parts = [
         f"{told.name}: {told.summary}{_BY_NAME if told.opt_in else ''}",
-        textwrap.fill(f"Promise: {told.promise.value}. The rewritten program {PROMISES[told.promise]}.", width=100),
+        _filled(promise),
         told.documentation,
+        _filled(measured(told)),
+        f"To leave a line alone, write `# codemod: ignore[{told.name}]` on it; `--ignore {told.name}` leaves all.",
     ]
     if told.before is not None and told.after is not None:
-        parts.append("Example:\n\n" + textwrap.indent(_example_diff(told.before, told.after), "    ").rstrip())
+        parts.append("Example:\n\n" + textwrap.indent(example_diff(told.before, told.after), "    ").rstrip())
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def measured(told: Explanation) -> str:
+    """Return the figure behind a rule in a sentence; empty for a rule without fixtures."""
+    if told.figure is not None:
+        return f"Measured ({told.figure.case}; {figures().setting}): {sentence(told.figure)}."
+    return f"Measured: not yet. {_UNMEASURED}" if told.opt_in else ""
+
+
+_UNMEASURED = "What it changes is the memory of a GPU."
 
 
 def as_json(told: Explanation) -> str:
     """Return all there is to know of a rule as one JSON object."""
-    content = {"version": 1, **told._asdict(), "promise": told.promise.value}
+    shown = [{**one._asdict(), "before": one.before._asdict(), "after": one.after._asdict()} for one in told.measured]
+    content = {"version": 1, **told._asdict(), "promise": told.promise.value, "measured": shown}
     return json.dumps(content, indent=1) + "\n"
 
 
-def _example_diff(before: str, after: str) -> str:
+def example_diff(before: str, after: str) -> str:
+    """Return the hunks between the texts of an example."""
     diff = unified("before.py", before.encode(), after.encode()).decode()
     return "".join(diff.splitlines(keepends=True)[2:])
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, width=100, break_long_words=False, break_on_hyphens=False)

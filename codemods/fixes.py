@@ -12,8 +12,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from codemods.apply import apply
-from codemods.review import Change, Hunk, Review, review
+from codemods.apply import ApplyResult, apply
+from codemods.review import Change, Hunk, Review
 from codemods.source.files import SourceFile
 
 
@@ -24,9 +24,9 @@ class Fix(NamedTuple):
     hunks: tuple[Hunk, ...]
 
 
-def planned(targets: Sequence[SourceFile], **given: Any) -> Review:
+def planned(targets: Sequence[SourceFile], **given: Any) -> ApplyResult:
     """Return what ``apply`` would do to ``targets``, for reports of ``check``; ``given`` are its other arguments."""
-    return review(apply(targets, dry_run=True, **given))
+    return apply(targets, dry_run=True, **given)
 
 
 def fixes(found: Review) -> list[Fix]:

@@ -12,7 +12,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from codemods.findings import Finding, Place, Skipped
 
@@ -66,10 +66,23 @@ class Report:
     """The words of the command line, for who wants to do it again; empty where there was none."""
 
     @classmethod
-    def of_check(cls, result: CheckResult, planned: Review | None = None) -> Report:
-        """Return what ``check`` has to say; ``planned`` is what ``apply`` would do, for formats that show it."""
-        sources = {source.path: source for source in result.sources}
-        return cls(result.files, result.findings, result.skipped, result.notes, review=planned, sources=sources)
+    def of_check(cls, result: CheckResult, fixes: ApplyResult | None = None) -> Report:
+        """Return what ``check`` has to say; ``fixes`` is what an ``apply`` of the same files would do, for formats that
+        show it."""
+        shown: dict[str, Any] = {}
+        if fixes is not None:
+            from codemods.review import review
+
+            translated = {source.path: new for source, new in fixes.translations}
+            shown = {"review": review(fixes), "diff": fixes.diff(), "translated": translated}
+        return cls(
+            result.files,
+            result.findings,
+            result.skipped,
+            result.notes,
+            sources={source.path: source for source in result.sources},
+            **shown,
+        )
 
     @classmethod
     def of_apply(cls, result: ApplyResult, evidence: Evidence | None = None) -> Report:

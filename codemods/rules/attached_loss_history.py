@@ -13,23 +13,27 @@ from codemods.rules.base import Decision, Observation, Rule
 class AttachedLossHistory(Rule):
     """A list, a dict or a meter of losses that keeps the graph of each of them.
 
-    ``losses.append(loss)`` stores the loss together with the graph that computed it. For as long as the list lives,
-    one graph more stays in memory with every step, although the list is only printed, averaged or plotted in the end.
-    A meter (``meter.update(loss, n)``) that adds up what it gets does the same; there the call that hands it an
-    attached value is what changes, because other calls of the same meter hand it numbers.
+    Why it hurts: ``losses.append(loss)`` stores the loss together with the graph that computed it. For as long as the
+    list lives, one graph more stays in memory with every step, although the list is only printed, averaged or plotted
+    in the end. Of a graph that a ``backward`` has walked that is its nodes; of one that nothing walked, as in a
+    validation loop, the activations too. A meter (``meter.update(loss, n)``) that adds up what it gets does the same;
+    there the call that hands it an attached value is what changes, because other calls of the same meter hand it
+    numbers.
 
-    The remedy stores the number: ``losses.append(float(loss))``. Where an element is used as a tensor later
-    (``.item()``, ``torch.stack``), compared, handed to code that cannot be seen, or where the stored loss is changed
-    in place afterwards (``loss /= 4``), the tensor is stored without its graph: ``losses.append(loss.detach())``.
-    Where the value is sometimes a plain number, only ``float()`` fits. ``--total-style float`` (or ``item``,
-    ``detach``) prefers one form wherever it is sound.
+    The rewrite: ``losses.append(float(loss))`` stores the number. Where an element is used as a tensor later
+    (``.item()``, ``torch.stack``), compared, handed to code that cannot be seen, or where the stored loss is changed in
+    place afterwards (``loss /= 4``), the tensor is stored without its graph: ``losses.append(loss.detach())``. Where
+    the value is sometimes a plain number, only ``float()`` fits.
 
     Left alone: lists whose elements are back-propagated, here or in a caller (``sum(losses).backward()``, a returned
-    ``{"loss": loss}``); lists that are made anew or emptied in every step; values that are numbers or detached
-    already; meters that detach by themselves; code under ``no_grad``; and a total that is stored, where
-    ``attached-loss-total`` mends the cause.
+    ``{"loss": loss}``); lists that are made anew or emptied in every step; values that are numbers or detached already;
+    meters that detach by themselves; code under ``no_grad``; and a total that is stored, where ``attached-loss-total``
+    mends the cause.
 
-    Promise: the parameters are updated bit for bit as before; the last printed digits of means may change.
+    Promise: exact. The parameters are updated bit for bit as before; the last printed digits of means may change.
+
+    Options: ``--total-style auto|float|item|detach`` prefers one form wherever it is sound; ``auto`` takes ``float()``
+    where it can.
 
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
     """

@@ -13,24 +13,26 @@ from codemods.rules.base import Decision, Observation, Rule
 class AttachedLossTotal(Rule):
     """A total for people that keeps the graphs of all the losses it was summed from.
 
-    ``total_loss += loss`` makes the total a part of the graph. As long as it lives it holds the graph nodes of every
-    step that went into it, and what their forwards left there: memory grows with each batch and each step gets
-    slower, until the epoch ends or the memory does. Nobody back-propagates the total, so nobody needs any of it. The
-    same holds for the parts of a loss that are summed beside it (``kl``, ``bce``), for running means of it, and for a
-    lowest loss that is kept from one step to the next.
+    Why it hurts: ``total_loss += loss`` makes the total a part of the graph. As long as it lives it holds the graphs of
+    every step that went into it, and memory grows with each batch until the epoch ends or the memory does. Of a graph
+    that a ``backward`` has walked that is its nodes; of one that nothing walked, the activations too. Nobody
+    back-propagates the total, so nobody needs any of it. The same holds for the parts of a loss that are summed beside
+    it (``kl``, ``bce``), for running means of it, and for a lowest loss that is kept from one step to the next.
 
-    The remedy takes the number: ``total_loss += float(loss)``, factors stay outside (``running += float(loss) * n``).
-    Where the total is used as a tensor (``.item()``, ``torch.stack``), compared, handed to a scheduler or to code
-    that cannot be seen, divided by a count that may be 0, or where the loss has several elements, it stays a tensor
-    without its graph: ``total_loss += loss.detach()``. Where the value is sometimes a plain number, only ``float()``
-    fits. ``--total-style float`` (or ``item``, ``detach``) prefers one form wherever it is sound.
+    The rewrite: ``total_loss += float(loss)`` takes the number; factors stay outside (``running += float(loss) * n``).
+    Where the total is used as a tensor (``.item()``, ``torch.stack``), compared, handed to a scheduler or to code that
+    cannot be seen, divided by a count that may be 0, or where the loss has several elements, it stays a tensor without
+    its graph: ``total_loss += loss.detach()``. Where the value is sometimes a plain number, only ``float()`` fits.
 
-    Left alone: totals that are back-propagated, here or in a caller (several tasks, accumulated gradients,
-    sequences); sums that are rebuilt in every step; values that are numbers or detached already; code under
-    ``no_grad``; and sums in evaluation code, where ``grad-in-evaluation`` mends the cause.
+    Left alone: totals that are back-propagated, here or in a caller (several tasks, accumulated gradients, sequences);
+    sums that are rebuilt in every step; values that are numbers or detached already; code under ``no_grad``; and sums
+    in evaluation code, where ``grad-in-evaluation`` mends the cause.
 
-    Promise: the parameters are updated bit for bit as before; the last printed digits of totals may change, because a
-    Python float adds in double precision.
+    Promise: exact. The parameters are updated bit for bit as before; the last printed digits of totals may change,
+    because a Python float adds in double precision.
+
+    Options: ``--total-style auto|float|item|detach`` prefers one form wherever it is sound; ``auto`` takes ``float()``
+    where it can.
 
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
     """

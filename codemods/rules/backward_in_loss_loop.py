@@ -41,13 +41,14 @@ _NAMES = ("total_loss", "summed_loss", "loss_sum", "total_loss_sum")
 class BackwardInLossLoop(Rule):
     """A ``backward`` for each of several losses that come from one forward, in a loop.
 
-    One graph, one backward. Losses that were computed from the same forward share its graph: the first ``backward``
-    frees it, and the second raises ``Trying to backward through the graph a second time``. With ``retain_graph=True``
-    it runs, but the shared part is walked again for every loss, and its activations stay in memory after the last.
+    Why it hurts: One graph, one backward. Losses that were computed from the same forward share its graph: the first
+    ``backward`` frees it, and the second raises ``Trying to backward through the graph a second time``. With
+    ``retain_graph=True`` it runs, but the shared part is walked again for every loss, and its activations stay in
+    memory after the last.
 
-    The losses are summed in the loop and back-propagated once behind it; a loop that does nothing else becomes
-    ``sum(losses).backward()``. Where the loop sums already and calls ``backward`` on the growing sum in every turn, the
-    call moves behind the loop. Where the loop may run no turn at all, the one ``backward`` is guarded.
+    The rewrite: The losses are summed in the loop and back-propagated once behind it; a loop that does nothing else
+    becomes ``sum(losses).backward()``. Where the loop sums already and calls ``backward`` on the growing sum in every
+    turn, the call moves behind the loop. Where the loop may run no turn at all, the one ``backward`` is guarded.
 
     Left alone: a loop whose turns run a forward of their own that shares nothing (micro-batches, one graph a turn); a
     state carried from turn to turn; a loop that steps, clears, clips or reads gradients in its turns; gradient hooks; a

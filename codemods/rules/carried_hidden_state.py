@@ -48,16 +48,15 @@ _DRAWING = frozenset(
 class CarriedHiddenState(Rule):
     """Recurrent state that enters a step with the graph of the step before.
 
-    The state that a recurrent network leaves behind is attached to the graph that made it. Read by the next forward, it
-    makes the next ``backward`` walk into the step before, whose graph is freed: "Trying to backward through the graph a
-    second time". ``retain_graph=True`` only exchanges that error for another, because the optimizer has changed the
-    weights that the old graph saved, or for memory and time that grow with every step.
+    Why it hurts: The state that a recurrent network leaves behind is attached to the graph that made it. Read by the
+    next forward, it makes the next ``backward`` walk into the step before, whose graph is freed: "Trying to backward
+    through the graph a second time". ``retain_graph=True`` only exchanges that error for another, because the optimizer
+    has changed the weights that the old graph saved, or for memory and time that grow with every step.
 
-    Where batches have nothing to do with each other and the class can make a fresh state, it is made at the top of
-    ``forward``; where they continue one sequence, or there is no such constructor, the state is detached once, where
-    the step ends. ``--hidden-state reinit`` or ``detach`` decides it. A ``retain_graph=True`` that only kept the old
-    state alive goes with it. A repackaging helper that asks for ``type(h) == Variable``, which no tensor is since
-    PyTorch 0.4, is mended.
+    The rewrite: Where batches have nothing to do with each other and the class can make a fresh state, it is made at
+    the top of ``forward``; where they continue one sequence, or there is no such constructor, the state is detached
+    once, where the step ends. A ``retain_graph=True`` that only kept the old state alive goes with it. A repackaging
+    helper that asks for ``type(h) == Variable``, which no tensor is since PyTorch 0.4, is mended.
 
     Left alone: state that is made fresh, reset or cut anywhere in the tree before it is read again; time steps inside
     one sequence, windows, several trials before one backward; one optimizer step per sequence with a backward for every
@@ -67,6 +66,9 @@ class CarriedHiddenState(Rule):
     Promise: repair, the original raises in its second step; ``behaviour`` where weights are updated through ``.data``
     and the retained graphs are really walked again. Where the state was carried attached, what is learned from the
     first carried step on is truncated back-propagation.
+
+    Options: ``--hidden-state auto|reinit|detach``. With ``auto`` the state is made anew only where nothing says that
+    batches continue one sequence, and ``detach`` wins where both fit.
 
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
     """

@@ -19,18 +19,19 @@ _PASSES = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.With, *_LOOPS
 class EmptyCache(Rule):
     """The allocator's cache after an evaluation pass (opt-in).
 
-    PyTorch keeps the GPU memory that tensors have freed, to hand it out again without asking the driver. Evaluation
-    often runs with other batch sizes or longer inputs than training, so that blocks are left which training cannot use:
-    ``nvidia-smi`` shows them as taken, and a training step that needs one large block may fail beside enough free
-    memory in small ones. ``torch.cuda.empty_cache()`` gives unused blocks back to the driver.
+    Why it hurts: PyTorch keeps the GPU memory that tensors have freed, to hand it out again without asking the driver.
+    Evaluation often runs with other batch sizes or longer inputs than training, so that blocks are left which training
+    cannot use: ``nvidia-smi`` shows them as taken, and a training step that needs one large block may fail beside
+    enough free memory in small ones. ``torch.cuda.empty_cache()`` gives unused blocks back to the driver.
 
     It helps against fragmentation of that kind, and where several processes share one card. It does not make more
     memory available to the process itself otherwise, and it is not free: it waits for the device, and the steps that
     follow have to ask the driver for their blocks again, with a ``cudaMalloc`` each. That is why the rule has to be
     asked for by name, and why the call stands once behind a pass and never within one. Without CUDA it does nothing.
 
-    An evaluation pass is a call, loop or ``with`` block in a program that trains, which runs forwards in a loop and
-    neither a backward nor a step, and whose results nobody back-propagates. The call goes right behind it.
+    The rewrite: ``torch.cuda.empty_cache()`` goes right behind an evaluation pass. That is a call, loop or ``with``
+    block in a program that trains, which runs forwards in a loop and neither a backward nor a step, and whose results
+    nobody back-propagates.
 
     Left alone: programs that never mention CUDA; passes within the loop over training batches (acting, sampling,
     targets); functions and blocks that call ``empty_cache`` already; what is evaluated in a ``return``.

@@ -16,18 +16,19 @@ from codemods.rules.base import Decision, Observation, Rule, sites
 class InplaceOnDetached(Rule):
     """A detached tensor that is changed in place while its original is still needed by a backward.
 
-    ``y = x.detach()`` copies nothing: ``y`` and ``x`` are one memory. An operation that saved ``x`` for its backward (a
-    layer its input, ``sigmoid`` its output) finds other numbers there after ``y.clamp_(min=0)`` or ``y[mask] = 0``, and
-    autograd refuses: ``one of the variables needed for gradient computation has been modified by an inplace
-    operation``. Through ``x.data`` it cannot notice, and the gradients are silently wrong.
+    Why it hurts: ``y = x.detach()`` copies nothing: ``y`` and ``x`` are one memory. An operation that saved ``x`` for
+    its backward (a layer its input, ``sigmoid`` its output) finds other numbers there after ``y.clamp_(min=0)`` or
+    ``y[mask] = 0``, and autograd refuses: ``one of the variables needed for gradient computation has been modified by
+    an inplace operation``. Through ``x.data`` it cannot notice, and the gradients are silently wrong.
 
-    The copy is made where the tensor is detached: ``x.detach().clone()``. It costs the memory of ``x`` once.
+    The rewrite: The copy is made where the tensor is detached: ``x.detach().clone()``. It costs the memory of ``x``
+    once.
 
-    Fires only on proof: the operation that saved ``x``, the change after it, and the backward after that, all in one
-    run. Left alone: a change after the backward; ``x`` that is read again after the change, because writing through may
-    be the point (projections of parameters, clamped adversarial inputs); copies and what may be one (``.clone()``,
-    ``.cpu()``, ``.contiguous()``); operations that save nothing of ``x`` (sums, additions, a factor that is data);
-    whatever runs under ``no_grad``.
+    Left alone: whatever is not proven, by the operation that saved ``x``, the change after it and the backward after
+    that, all in one run; a change after the backward; ``x`` that is read again after the change, because writing
+    through may be the point (projections of parameters, clamped adversarial inputs); copies and what may be one
+    (``.clone()``, ``.cpu()``, ``.contiguous()``); operations that save nothing of ``x`` (sums, additions, a factor that
+    is data); whatever runs under ``no_grad``.
 
     Promise: repair, because the original raises at the backward. Through ``.data`` the original runs, so there it is
     ``behaviour``.

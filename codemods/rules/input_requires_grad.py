@@ -30,21 +30,22 @@ _LOOKING = facts.LOGGING_METHODS | {
 class InputRequiresGrad(Rule):
     """Data that asks for gradients which nobody reads.
 
-    Only parameters learn. A batch, a target, a mask or an initial state with ``requires_grad=True`` makes ``backward``
-    compute one gradient more, that of the input: for a convolution on images that is a whole transposed convolution,
-    and a tensor as large as the batch that is kept in ``.grad`` (37 MiB for 64 images of 224 x 224 pixels). Measured on
-    the first convolution of a ResNet with its first block, 8 images of 64 x 64 pixels on one CPU core, ``backward``
-    takes 1.8 times as long. The habit comes from the time of ``Variable``, and from the belief that the input has to
-    require gradients so that the network can learn.
+    Why it hurts: Only parameters learn. A batch, a target, a mask or an initial state with ``requires_grad=True`` makes
+    ``backward`` compute one gradient more, that of the input: for a convolution on images that is a whole transposed
+    convolution, and a tensor as large as the batch that is kept in ``.grad`` (37 MiB for 64 images of 224 x 224
+    pixels). Measured on the first convolution of a ResNet with its first block, 8 images of 64 x 64 pixels on one CPU
+    core, ``backward`` takes 1.8 times as long. The habit comes from the time of ``Variable``, and from the belief that
+    the input has to require gradients so that the network can learn.
 
-    ``requires_grad=True`` goes from ``Variable(...)`` and from factories such as ``torch.zeros``; ``requires_grad_()``
-    and ``x.requires_grad = True`` go as statements, or become ``x`` within an expression.
+    The rewrite: ``requires_grad=True`` goes from ``Variable(...)`` and from factories such as ``torch.zeros``;
+    ``requires_grad_()`` and ``x.requires_grad = True`` go as statements, or become ``x`` within an expression.
 
     Left alone: tensors whose ``.grad`` is read or that ``autograd.grad``, a hook or an optimizer takes (adversarial
     examples, saliency maps, gradient penalties, latent codes), also in a callee; tensors that reach a reentrant
     ``checkpoint`` or an ``autograd.Function``, whose parameters would silently stop learning; the only leaf of a loss
-    on any path (frozen models, an accumulator of a loop that may run no turn); what reaches code that cannot be seen. A
-    tensor that outlives the step and looks like a parameter that nobody registered is advice.
+    on any path (frozen models, an accumulator of a loop that may run no turn); what reaches code that cannot be seen.
+
+    Advice: a tensor that outlives the step and looks like a parameter that nobody registered.
 
     Promise: exact. The parameters' gradients are the same, bit for bit.
 

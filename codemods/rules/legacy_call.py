@@ -49,8 +49,10 @@ def _words(path: str) -> tuple[bytes, ...]:
 class LegacyCall(Rule):
     """Calls that old PyTorch knew and today's refuses or warns about.
 
-    They stop a script that is otherwise sound, often before its first step, and have nothing to do with what it
-    computes:
+    Why it hurts: They stop a script that is otherwise sound, often before its first step, with a SyntaxError,
+    AttributeError, TypeError or RuntimeError, and have nothing to do with what it computes.
+
+    The rewrite:
 
     * ``x.cuda(async=True)`` is no Python any more: ``async`` is a reserved word since 3.7. It becomes
       ``non_blocking=True``, in files that are read in spite of it.
@@ -68,9 +70,7 @@ class LegacyCall(Rule):
     Left alone: what runs today under its old name without a warning (``F.sigmoid``, ``F.tanh``); functions and classes
     of the tree that have arguments of these names; ``size_average=flag``; iterators that are not made by ``iter()``.
 
-    Why it hurts: it ends in a SyntaxError, AttributeError, TypeError or RuntimeError.
-
-    Promise: exact: what the old form did where it ran.
+    Promise: exact. It does what the old form did where it ran.
 
     Sources: https://pytorch.org/blog/pytorch-0_4_0-migration-guide/ and the release notes of PyTorch; each form was
     tried on torch 2.13.

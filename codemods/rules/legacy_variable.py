@@ -20,11 +20,13 @@ _SURPLUS = SurplusRetainGraph.name
 class LegacyVariable(Rule):
     """Forms from before PyTorch 0.4, when a ``Variable`` with a history was wrapped around each tensor.
 
-    Tensors have histories of their own today. What is left of the old forms is refused (``loss.data[0]`` on a loss,
-    ``retain_variables=``), ignored (``volatile=``), or does something that its name does not say: ``Variable(x)`` makes
-    another tensor over the same memory, without the history of ``x``.
+    Why it hurts: Tensors have histories of their own today. What is left of the old forms is refused (``loss.data[0]``
+    on a loss, ``retain_variables=``), ignored (``volatile=``), or does something that its name does not say:
+    ``Variable(x)`` makes another tensor over the same memory, without the history of ``x``: it costs a call (some
+    microseconds) and cuts a graph without saying so. ``loss.data[0]`` and ``retain_variables=`` end the run with
+    IndexError and TypeError.
 
-    What each becomes is what it does today, or, where it raises today, what it did where it ran:
+    The rewrite: What each becomes is what it does today, or, where it raises today, what it did where it ran:
 
     * ``Variable(x)`` -> ``x``; ``x.detach()`` where ``x`` has a history or that cannot be ruled out, or where one of
       the two objects is changed afterwards (``unsqueeze_``, ``requires_grad = True``) and the other is used.
@@ -43,13 +45,13 @@ class LegacyVariable(Rule):
       today, so it is ``behaviour``. The helper that repackages hidden state belongs to ``carried-hidden-state``.
       ``isinstance(x, Variable)`` still holds for every tensor and stays.
 
-    Why it hurts: ``Variable(x)`` costs a call (some microseconds) and cuts a graph without saying so; ``loss.data[0]``
-    and ``retain_variables=`` end the run with IndexError and TypeError.
+    Imports that nothing uses any more go with the last use.
 
-    Imports that nothing uses any more go with the last use. Left alone: ``Variable`` of other libraries and of the
-    tree, calls with ``*args``, ``Variable()`` and ``Variable(None)``, numpy arrays (``Variable`` refuses them).
+    Left alone: ``Variable`` of other libraries and of the tree, calls with ``*args``, ``Variable()`` and
+    ``Variable(None)``, numpy arrays (``Variable`` refuses them).
 
-    Promise: exact.
+    Promise: exact. The rewritten code does what the old form does today, or did where it ran. A mended ``type(x) ==
+    Variable`` is ``behaviour``.
 
     Source: https://pytorch.org/blog/pytorch-0_4_0-migration-guide/
     """

@@ -20,15 +20,15 @@ from codemods.rules.base import Decision, Observation, Rule, Site, sites, statio
 class LoopInvariantGraph(Rule):
     """A graph is built once before the loop, and the loss of every step is back-propagated through it.
 
-    The first ``backward`` frees the saved tensors of the graph, the part from before the loop with it; the second step
-    raises ``Trying to backward through the graph a second time``. A regulariser ``reg = sum(p.norm() for p in
-    model.parameters())``, an embedding of fixed inputs, a tensor derived from parameters in ``__init__``: each was
-    meant to follow the parameters, and each is computed from what they were at the start.
+    Why it hurts: The first ``backward`` frees the saved tensors of the graph, the part from before the loop with it;
+    the second step raises ``Trying to backward through the graph a second time``. A regulariser ``reg = sum(p.norm()
+    for p in model.parameters())``, an embedding of fixed inputs, a tensor derived from parameters in ``__init__``: each
+    was meant to follow the parameters, and each is computed from what they were at the start.
 
-    The statement moves to the top of the loop body, where every step computes it anew from the parameters as they are;
-    several statements that build on one another move together. An attribute that ``__init__`` builds moves to the top
-    of the one method that reads it; the parameter itself stays. A ``retain_graph=True`` that only kept the old graph
-    alive goes with it.
+    The rewrite: The statement moves to the top of the loop body, where every step computes it anew from the parameters
+    as they are; several statements that build on one another move together. An attribute that ``__init__`` builds moves
+    to the top of the one method that reads it; the parameter itself stays. A ``retain_graph=True`` that only kept the
+    old graph alive goes with it.
 
     Left alone: several backwards of one step (that is ``backward-in-loss-loop``); a graph that is computed anew in the
     loop; one that is detached, or made of data alone; views of parameters (they follow what the optimizer does in

@@ -28,20 +28,21 @@ _HARMLESS = ("clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "unscale_"
 class MissingZeroGrad(Rule):
     """A training loop in which nothing ever clears the gradients.
 
-    ``backward`` adds to ``.grad``. If nothing clears it, each step is taken with the sum of the gradients of all the
-    batches so far: the step length grows without bound, and old gradients point where the parameters no longer are.
-    For plain SGD that is momentum of 1. The script runs, the loss even falls at first; then it oscillates. A linear
-    regression with five weights that SGD brings from a loss of 5.0 to 7e-6 in 50 steps is at 3.5 without ``zero_grad``
-    then, and never below 0.17 in 500 steps.
+    Why it hurts: ``backward`` adds to ``.grad``. If nothing clears it, each step is taken with the sum of the gradients
+    of all the batches so far: the steps grow, and old gradients point where the parameters no
+    longer are. For plain SGD that is momentum of 1. The script runs, the loss even falls at first; then it oscillates.
+    A linear regression with five weights that SGD brings from a loss of 5.0 to 7e-6 in 50 steps is at 3.5 without
+    ``zero_grad`` then, and never below 0.17 in 500 steps.
 
-    ``optimizer.zero_grad()`` is put before the first ``backward`` that contributes to the step.
+    The rewrite: ``optimizer.zero_grad()`` is put before the first ``backward`` that contributes to the step.
 
     Left alone: loops in which anything clears the gradients, on any path: the optimizer, the module, a helper, a
     wrapper of the optimizer, hand-written code on ``.grad``; steps under a condition of their own and ``no_sync``
     (gradient accumulation); closures; optimizers of inputs (attacks, latent codes), of classes of the tree, and such as
     cannot be seen (DeepSpeed, Lightning, accelerate); code in which the model or the optimizer is handed to something
-    that cannot be seen. A branch that clears beside one that does not is advice, and so are several optimizers with
-    several backwards.
+    that cannot be seen.
+
+    Advice: a branch that clears beside one that does not; several optimizers with several backwards.
 
     Promise: behaviour. The original runs, and the rewritten program learns something else; it needs ``--unsafe``.
 

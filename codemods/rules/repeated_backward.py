@@ -23,19 +23,19 @@ _READERS = frozenset({"grad-read", "graph-read", "functional-gradient", "hook", 
 class RepeatedBackward(Rule):
     """``backward`` twice on one loss, with no new forward between.
 
-    One graph, one backward. The first call frees the graph, the second raises ``Trying to backward through the graph a
-    second time``; with ``retain_graph=True`` it computes the same gradients again, for twice the time, or raises
-    because a step between has changed the parameters in place.
+    Why it hurts: One graph, one backward. The first call frees the graph, the second raises ``Trying to backward
+    through the graph a second time``; with ``retain_graph=True`` it computes the same gradients again, for twice the
+    time, or raises because a step between has changed the parameters in place.
 
-    Two optimizers that each clear, back-propagate and step over one loss need one ``backward``: both ``zero_grad``
-    first, then the ``backward``, then both steps. The result is the same bit for bit, also with momentum and with
-    parameters that belong to both. Where no step stands between, the second call goes.
+    The rewrite: Two optimizers that each clear, back-propagate and step over one loss need one ``backward``: both
+    ``zero_grad`` first, then the ``backward``, then both steps. The result is the same bit for bit, also with momentum
+    and with parameters that belong to both. Where no step stands between, the second call goes.
 
     Left alone: losses with forwards of their own; gradients that are read, clipped together or changed between;
     gradient hooks; a flag that is no literal.
 
-    Advice: one optimizer that steps between the two (the second gradient belongs to the old parameters); a second
-    call under a condition; gradients that are cleared between without a step; a ``backward`` that only fills ``.grad``
+    Advice: one optimizer that steps between the two (the second gradient belongs to the old parameters); a second call
+    under a condition; gradients that are cleared between without a step; a ``backward`` that only fills ``.grad``
     before ``autograd.grad`` of the same loss.
 
     Promise: repair where the second call raises. Exact where two optimizers run as they stand. Behaviour where doubled

@@ -39,14 +39,14 @@ _READERS = ("grad-read", "graph-read", "functional-gradient", "hook", "module-ho
 class StepBetweenBackwards(Rule):
     """A loss is built through parameters, these are stepped, and only then is the loss back-propagated.
 
-    An optimizer changes its parameters in place. A graph that was built through them has kept the old values for its
-    backward, and autograd notices: ``one of the variables needed for gradient computation has been modified by an
-    inplace operation`` since PyTorch 1.5; older versions silently computed a gradient that belongs to no parameters
-    that ever were. In a GAN the loss of the generator runs through the discriminator, in actor-critic methods the loss
-    of the policy runs through the critics: where these step first, its backward comes too late. No intermediate need be
-    shared for that.
+    Why it hurts: An optimizer changes its parameters in place. A graph that was built through them has kept the old
+    values for its backward, and autograd notices: ``one of the variables needed for gradient computation has been
+    modified by an inplace operation`` since PyTorch 1.5; older versions silently computed a gradient that belongs to no
+    parameters that ever were. In a GAN the loss of the generator runs through the discriminator, in actor-critic
+    methods the loss of the policy runs through the critics: where these step first, its backward comes too late. No
+    intermediate need be shared for that.
 
-    Remedies, the first that is sound:
+    The rewrite: the first of these that is sound:
 
     1. *Swap the update blocks*: ``zero_grad``, ``backward`` and ``step`` of the later loss go first. Both gradients are
        then taken at the same parameters. Only where the two share neither parameters nor graph, and each clears its
@@ -54,14 +54,15 @@ class StepBetweenBackwards(Rule):
     2. *Build the later loss after the step*: the statements that build it move behind the step, where nothing between
        reads what they make and no order of random numbers changes.
 
-    Otherwise the finding is advice and says what stands in the way. Moving only the ``step`` is almost never sound: the
-    second backward adds to the gradients of the first.
+    Advice: where neither is sound, the finding says what stands in the way. Moving only the ``step`` is almost never
+    sound: the second backward adds to the gradients of the first.
 
     Left alone: a loss that was built after the step; a parameter whose value the later backward does not read (a bias,
     the first layer on plain input, an embedding); a step whose parameters got no gradient; a graph that an earlier turn
     left behind (that is a carried state, a stored graph or a loss that is never reset).
 
-    Promise: repair.
+    Promise: repair. The original raises at the backward that comes too late; the rewritten program takes both gradients
+    at the parameters that their losses were computed from, or builds the later loss anew from the new ones.
 
     Source: https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-correctness-checks
     """

@@ -31,12 +31,13 @@ _LEAVES = ("stored-unseen", "call:unseen")
 class StoredGraph(Rule):
     """An intermediate result that is kept, with its graph, beyond the step that made it.
 
-    A list, queue, dict, attribute, global or default argument holds a tensor of an earlier step, and a later step
-    computes with it: its ``backward`` walks into a graph that is freed and raises "Trying to backward through the graph
-    a second time". Where nobody walks the kept graph again, it only stays in memory, and memory grows with every step.
+    Why it hurts: A list, queue, dict, attribute, global or default argument holds a tensor of an earlier step, and a
+    later step computes with it: its ``backward`` walks into a graph that is freed and raises "Trying to backward
+    through the graph a second time". Where nobody walks the kept graph again, it only stays in memory, and memory grows
+    with every step.
 
-    What is kept is detached where it is stored. If the new value is used in its own step too, the old one is detached
-    where it is read (running means), or where the step ends (a queue that holds the current batch). A
+    The rewrite: What is kept is detached where it is stored. If the new value is used in its own step too, the old one
+    is detached where it is read (running means), or where the step ends (a queue that holds the current batch). A
     ``retain_graph=True`` that only kept the old graphs alive goes with it.
 
     Left alone: what is stored and used within one step before its backward (saved log probabilities, skip connections,

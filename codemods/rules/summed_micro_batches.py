@@ -46,19 +46,20 @@ _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 class SummedMicroBatches(Rule):
     """The losses of several micro-batches, each with a forward of its own, are summed and back-propagated once.
 
-    Many graphs, many backwards. A sum keeps the graph of every term alive until its one ``backward``: with *k*
-    micro-batches all activations of *k* forwards are in memory at once, where one after the other would do. Gradients
-    add up by themselves, so each micro-batch can be back-propagated on the spot and its graph is free again:
-    ``(loss / k).backward()`` in the loop, the total kept without its graph. The optimizer steps where it did.
+    Why it hurts: Many graphs, many backwards. A sum keeps the graph of every term alive until its one ``backward``:
+    with *k* micro-batches all activations of *k* forwards are in memory at once, where one after the other would do.
 
-    ``zero_grad`` goes exactly where the sum is reset, so that the gradients of a window are never cleared between its
-    backwards and the step. It divides only if the original does. A remainder that was dropped is dropped still.
+    The rewrite: Gradients add up by themselves, so each micro-batch is back-propagated on the spot and its graph is
+    free again: ``(loss / k).backward()`` in the loop, the total kept without its graph. The optimizer steps where it
+    did. ``zero_grad`` goes exactly where the sum is reset, so that the gradients of a window are never cleared between
+    its backwards and the step. It divides only if the original does. A remainder that was dropped is dropped still.
 
     Left alone: terms that share one graph (heads, steps of a rollout, a state that is carried from turn to turn);
     anything that reads, clears, clips or changes gradients while the sum grows; a divisor that is only known at the
     end; a model whose class cannot be seen (it may keep a state); a sum that enters anything but a division or a
-    product, or a test that may skip the window; gradient hooks; a loop that may be left by ``return``. A sum that goes
-    through the argument or the result of a function is advice.
+    product, or a test that may skip the window; gradient hooks; a loop that may be left by ``return``.
+
+    Advice: a sum that goes through the argument or the result of a function.
 
     Promise: equivalent. The order in which gradients are added up differs, and with it their rounding.
 

@@ -36,14 +36,15 @@ _WRAPPERS = ("backward", "manual_backward")
 class SurplusRetainGraph(Rule):
     """``retain_graph=True`` on a ``backward`` whose graph nobody walks again.
 
-    A ``backward`` frees the saved tensors of the graph that it walks. With the flag it keeps them: all activations of
-    the forward stay in memory until the last name that reaches them is bound anew, most often until after the next
-    forward, so that two graphs are alive at once. Often the flag was added to silence ``Trying to backward through the
-    graph a second time`` and stayed when the cause was gone.
+    Why it hurts: A forward saves tensors for the backward: inputs, outputs, weights. ``backward`` walks the graph and
+    frees them. With the flag it keeps them: all these activations of the forward stay in memory until the last name
+    that reaches them is bound anew, most often until after the next forward, so that two graphs are alive at once.
+    Often the flag was added to silence ``Trying to backward through the graph a second time`` and stayed when the cause
+    was gone.
 
-    The argument goes: ``retain_graph=True``, its old name ``retain_variables=True``, or the positional form, on
-    ``loss.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``. Of several backwards over one shared
-    graph only the last loses it.
+    The rewrite: The argument goes: ``retain_graph=True``, its old name ``retain_variables=True``, or the positional
+    form, on ``loss.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``. Of several backwards over one
+    shared graph only the last loses it.
 
     Left alone: a later backward or ``autograd.grad`` over any part of the graph, also under a condition, in the next
     turn of a loop, in a helper, or in a closure that an optimizer calls several times; ``create_graph=True``; a flag

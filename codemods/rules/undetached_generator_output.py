@@ -19,22 +19,24 @@ _HOOKS = frozenset({"hook"})
 class UndetachedGeneratorOutput(Rule):
     """A discriminator's loss that back-propagates through the generator, for gradients that are thrown away.
 
-    In the discriminator's step of a GAN only the discriminator learns. If its loss sees ``D(fake)`` with ``fake`` still
-    attached, ``backward`` goes on through the whole generator: it computes gradients that ``zero_grad`` clears before
-    the generator's own step, and it keeps the generator's activations until then. Where ``fake`` is used again for the
-    generator's loss, ``retain_graph=True`` has to keep both graphs alive; without it the second ``backward`` raises
-    ``Trying to backward through the graph a second time``. For a DCGAN of 64 x 64 pixels (8 images, one CPU core) the
-    discriminator's backward takes 1.8 times as long as it has to.
+    Why it hurts: In the discriminator's step of a GAN only the discriminator learns. If its loss sees ``D(fake)`` with
+    ``fake`` still attached, ``backward`` goes on through the whole generator: it computes gradients that ``zero_grad``
+    clears before the generator's own step, and it keeps the generator's activations until then. Where ``fake`` is used
+    again for the generator's loss, ``retain_graph=True`` has to keep both graphs alive; without it the second
+    ``backward`` raises ``Trying to backward through the graph a second time``. For a DCGAN of 64 x 64 pixels (8 images,
+    one CPU core) the discriminator's backward takes 1.8 times as long as it has to.
 
-    ``D(fake)`` becomes ``D(fake.detach())``, and so does every other place in that loss that uses the attached fake (an
-    autoencoding discriminator has two). A gradient penalty that interpolates with the fake gets the detached fake and
-    ``requires_grad_()`` on the interpolation. A ``retain_graph=True`` that only kept the generator's graph goes too.
+    The rewrite: ``D(fake)`` becomes ``D(fake.detach())``, and so does every other place in that loss that uses the
+    attached fake (an autoencoding discriminator has two). A gradient penalty that interpolates with the fake gets the
+    detached fake and ``requires_grad_()`` on the interpolation. A ``retain_graph=True`` that only kept the generator's
+    graph goes too.
 
     Left alone: generators whose gradients are not cleared between this backward and their step, because there the
     gradient is used; gradients that are clipped, read or hooked before they are cleared; parameters behind the fake
     that the discriminator's optimizer owns; a generator that is frozen for this step; losses that are meant to reach
-    the features; a fake that is a list or comes from a model that cannot be seen. Where one ``D(fake)`` serves both
-    losses, a second forward is needed: that is advice.
+    the features; a fake that is a list or comes from a model that cannot be seen.
+
+    Advice: one ``D(fake)`` that serves both losses, because a second forward is needed.
 
     Promise: exact, since the same forward runs and the gradients that are missing afterwards were cleared unread (both
     networks bit for bit the same, also with batch norm, spectral norm and dropout in the discriminator); repair where

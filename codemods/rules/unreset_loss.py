@@ -22,15 +22,15 @@ _NAMES = ("total_loss", "loss_total", "running_loss", "summed_loss")
 class UnresetLoss(Rule):
     """A loss that grows is back-propagated in every step and never begins anew.
 
-    ``loss = 0`` stands before the loop over the batches, ``loss = loss + ...`` and ``loss.backward()`` in it: the loss
-    of the second step still holds the graph of the first, which its backward has freed. It raises ``Trying to backward
-    through the graph a second time``; with ``retain_graph=True`` every step back-propagates through all the steps
-    before, or raises because they were stepped over in place.
+    Why it hurts: ``loss = 0`` stands before the loop over the batches, ``loss = loss + ...`` and ``loss.backward()`` in
+    it: the loss of the second step still holds the graph of the first, which its backward has freed. It raises ``Trying
+    to backward through the graph a second time``; with ``retain_graph=True`` every step back-propagates through all the
+    steps before, or raises because they were stepped over in place.
 
-    The initialisation moves to the top of the loop. Where the backward is conditional (every *k* batches), the loss is
-    reset right behind it in the same block, so that no batch of a window is lost. If the loss is read after the loop,
-    as a total, a total without graphs is kept beside it. A ``retain_graph=True`` that only kept the old graphs alive
-    goes with it.
+    The rewrite: The initialisation moves to the top of the loop. Where the backward is conditional (every *k* batches),
+    the loss is reset right behind it in the same block, so that no batch of a window is lost. If the loss is read after
+    the loop, as a total, a total without graphs is kept beside it. A ``retain_graph=True`` that only kept the old
+    graphs alive goes with it.
 
     Left alone: an accumulator that is reset, detached or taken as a number anywhere in the loop; one backward behind
     the loop; a sum over the time steps of one sequence.

@@ -62,14 +62,6 @@ class SourceFile:
         """The same file once it holds ``text``, for the places of lines in it; it cannot be written again."""
         return replace(self, text=text, digest="")
 
-    def place(self, line: int) -> Place:
-        """Where line ``line`` of ``text`` stands in the file: in a notebook the cell and the line there."""
-        return Place(None, line)
-
-    def rewritten(self, text: str) -> SourceFile:
-        """The same file once it holds ``text``, for the places of lines in it; it cannot be written again."""
-        return replace(self, text=text, digest="")
-
     def encode(self, text: str) -> bytes:
         """The bytes of ``text`` in this file's encoding, with its byte order mark.
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-
 from codemods.review import Evidence, Key, Proof
 from verify.errors import VerifyError
 from verify.reports import markdown, plots, remarks
+from verify.reports.fragment import fragment
 from verify.results import Verification
 
 
@@ -19,8 +17,8 @@ def evidence_of(verification: Verification, *, plot: str = "") -> Evidence:
     proofs: dict[Key, Proof] = {}
     for rewrite in verification.rewrites:
         key = frozenset(finding.key for finding in rewrite.findings)
-        proofs[key] = Proof(rewrite.verdict.value, remarks.reason_text(rewrite, judged=verification.judged))
-    return Evidence(proofs, markdown.section(verification, plot=plot), _html(verification), _plot(verification))
+        proofs[key] = Proof(rewrite.verdict.value, remarks.reason_text(rewrite, verification))
+    return Evidence(proofs, markdown.section(verification, plot=plot), fragment(verification), _plot(verification))
 
 
 def _plot(verification: Verification) -> bytes:
@@ -28,10 +26,3 @@ def _plot(verification: Verification) -> bytes:
         return plots.svg(verification).encode()
     except VerifyError:
         return b""
-
-
-def _html(verification: Verification) -> str:
-    """Return the fragment of :mod:`verify.reports.fragment`."""
-    if importlib.util.find_spec("verify.reports.fragment") is None:
-        return ""
-    return str(importlib.import_module("verify.reports.fragment").fragment(verification))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from markupsafe import Markup, escape
-
-from codemods.diffs import printable
+from codemods.markup import environment
 from verify.errors import VerifyError
 from verify.reports import patch, remarks, reproduce
 from verify.reports.plots import Panel, panels
@@ -55,57 +53,45 @@ def render(verification: Verification, *, colour: bool = False) -> str:
 
 def page(verification: Verification) -> str:
     """Return the page as one HTML document. Where matplotlib is missing it has no plots and says so."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    return _rendered("page.html", verification, level=2)
 
-    environment = Environment(
-        loader=PackageLoader("verify.reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["coded"] = _coded
+
+def fragment(verification: Verification) -> str:
+    """See :func:`verify.reports.fragment.fragment`."""
+    return _rendered("fragment.html", verification, level=3)
+
+
+def _rendered(template: str, verification: Verification, *, level: int) -> str:
     parts, trouble = _parts(verification)
     tone, mark = _STATUS[verification.status]
     files = patch.parse(verification.diff)
-    text = environment.get_template("page.html").render(
-        verification=verification,
-        headline=remarks.headline(verification),
-        tally=[
-            (_TONES[verdict], _MARKS[verdict], verdict.value, count) for verdict, count in remarks.tally(verification)
-        ],
-        tone=tone,
-        mark=mark,
-        items=[_item(rewrite, verification) for rewrite in verification.rewrites],
-        items_open=len(verification.rewrites) <= _OPEN_REWRITES,
-        parts=parts,
-        plots_trouble=trouble,
-        limits=remarks.limits(verification),
-        notes=remarks.notes(verification),
-        files=files,
-        files_open=sum(len(hunk.lines) for file in files for hunk in file.hunks) <= _OPEN_LINES,
-        folder=shlex.quote(reproduce.folder(verification)),
-        command_line=reproduce.command_line(verification),
-        settings=reproduce.settings_shown(verification),
+    text = (
+        environment("verify.reports")
+        .get_template(template)
+        .render(
+            verification=verification,
+            headline=remarks.headline(verification),
+            tally=[
+                (_TONES[verdict], _MARKS[verdict], verdict.value, count)
+                for verdict, count in remarks.tally(verification)
+            ],
+            tone=tone,
+            mark=mark,
+            items=[_item(rewrite, verification) for rewrite in verification.rewrites],
+            items_open=len(verification.rewrites) <= _OPEN_REWRITES,
+            parts=parts,
+            plots_trouble=trouble,
+            limits=remarks.limits(verification),
+            notes=remarks.notes(verification),
+            files=files,
+            files_open=sum(len(hunk.lines) for file in files for hunk in file.hunks) <= _OPEN_LINES,
+            folder=shlex.quote(reproduce.folder(verification)),
+            command_line=reproduce.command_line(verification),
+            settings=reproduce.settings_shown(verification),
+            level=level,
+        )
     )
     return text.rstrip("\n") + "\n"
-
-
-def _visible(value: Any) -> Any:
-    """Return a text without control characters, which no page may hold; lines stay lines."""
-    if isinstance(value, str) and not hasattr(value, "__html__"):
-        return "\n".join(printable(line) for line in value.split("\n"))
-    return value
-
-
-def _coded(text: str) -> Markup:
-    """Return a sentence of ours as markup: what stands between backquotes is code."""
-    # Every other part stands between two.
-    parts = [escape(_visible(part)) for part in text.split("`")]
-    if len(parts) % 2 == 0:
-        return escape(_visible(text))
-    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
 
 
 def _item(rewrite: Rewrite, verification: Verification) -> _Item:

@@ -7,18 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from codemods.diffs import mark_words, printable
+from codemods.diffs import Piece, Pieces, changed_words, printable
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-# mark_words speaks to terminals: reverse video on, off. No other escape survives it.
-_MARK = re.compile("\x1b\\[(7|27)m")
-
-
-class Piece(NamedTuple):
-    """A part of a line; ``marked`` where it differs from the other side."""
-
-    text: str
-    marked: bool
 
 
 class Line(NamedTuple):
@@ -30,7 +21,7 @@ class Line(NamedTuple):
     sign: str
     old: int | None
     new: int | None
-    pieces: tuple[Piece, ...]
+    pieces: Pieces
 
 
 @dataclass
@@ -92,13 +83,13 @@ def _read(lines: Sequence[str], at: int, match: re.Match[str], hunk: Hunk) -> in
 
     def flush() -> None:
         nonlocal old, new
-        for sign, marked in zip("-+", mark_words(removed, added), strict=True):
-            for text in marked:
+        for sign, marked in zip("-+", changed_words(removed, added), strict=True):
+            for pieces in marked:
                 if sign == "-":
-                    hunk.lines.append(Line("-", old, None, _pieces(text)))
+                    hunk.lines.append(Line("-", old, None, pieces))
                     old += 1
                 else:
-                    hunk.lines.append(Line("+", None, new, _pieces(text)))
+                    hunk.lines.append(Line("+", None, new, pieces))
                     new += 1
             if sign in remarks:
                 hunk.lines.append(Line("\\", None, None, (Piece(remarks.pop(sign), False),)))
@@ -131,14 +122,3 @@ def _read(lines: Sequence[str], at: int, match: re.Match[str], hunk: Hunk) -> in
         at += 1
     flush()
     return at
-
-
-def _pieces(text: str) -> tuple[Piece, ...]:
-    pieces, marked = [], False
-    for index, part in enumerate(_MARK.split(text)):
-        # The separators, every other part, are the code of the mark.
-        if index % 2:
-            marked = part == "7"
-        elif part:
-            pieces.append(Piece(part, marked))
-    return tuple(pieces)

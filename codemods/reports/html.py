@@ -1,0 +1,149 @@
+"""One page for reviewers that needs nothing else: no network, nothing from elsewhere, readable without script.
+
+Every hunk of the diff is in it once, side by side, with the trail of the graph in the margin; beside it why it was
+changed, what is promised and what ``verify`` saw. What was left follows with its reasons. The page is made of the
+report alone, and the same report makes the same page.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from importlib import resources
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from codemods.explain import PROMISES, TITLES, Explanation, catalogue
+from codemods.findings import Promise, Skipped
+from codemods.markup import environment
+from codemods.reports import Detail, Report
+from codemods.reports._cards import Card, cards_of
+from codemods.source.python2 import RULE as PYTHON2
+
+#: ``check`` works out what ``apply`` would do, for the page to show it.
+EDITS = True
+
+#: What stands before a verdict, so that it is not told by colour alone.
+MARKS = {"kept": "✓", "broken": "✗", "not reached": "○", "not judged": "?"}
+TONES = {"kept": "good", "broken": "bad"}
+
+
+class _Told(NamedTuple):
+    """A rule as the page tells it: how many of its findings are changed and left, and what it says of itself."""
+
+    name: str
+    changed: int
+    left: int
+    promises: tuple[Promise, ...]
+    explanation: Explanation | None
+
+
+class _Filter(NamedTuple):
+    """Something to filter by: its choices, each a value and what people read."""
+
+    name: str
+    label: str
+    choices: tuple[tuple[str, str], ...]
+
+
+def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
+    """Return the page; ``detail`` and ``colour`` change nothing."""
+    cards = cards_of(report)
+    script = resources.files(__package__).joinpath("templates/review.js").read_text(encoding="utf-8").strip()
+    changed = [card for card in cards if not card.left]
+    left = [card for card in cards if card.left]
+    paths = list(dict.fromkeys(card.path for card in cards))
+    text = (
+        environment()
+        .get_template("review.html")
+        .render(
+            report=report,
+            headline=_headline(report, changed),
+            facts=_facts(report),
+            changed=changed,
+            left=left,
+            filters=_filters(cards, paths),
+            files={path: f"f{index}" for index, path in enumerate(paths)},
+            rules=_rules(report, cards),
+            titles=TITLES,
+            promises=PROMISES,
+            promises_by_name={promise.value: words for promise, words in PROMISES.items()},
+            failures=[(f"{one.path}:{one.line}", f"{one.rule}: {one.reason}") for one in report.failures],
+            unwritten=[(_place(one), one.reason) for one in report.unwritten],
+            skipped=[(_place(one), one.reason) for one in report.skipped],
+            evidence=Markup(report.evidence.html) if report.evidence else "",
+            marks=MARKS,
+            tones=TONES,
+            script=Markup(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
+    )
+    return text.rstrip("\n") + "\n"
+
+
+def _headline(report: Report, changed: list[Card]) -> str:
+    if not report.applied:
+        files = len({reported.finding.path for reported in report.findings})
+        return f"{_count(len(report.findings), 'finding')}" + (f" in {_count(files, 'file')}" if files else "")
+    verb = "would be fixed" if report.dry_run else "fixed"
+    if not report.fixed:
+        return f"nothing {verb}"
+    return f"{_count(len(report.fixed), 'finding')} {verb} in {_count(len(report.changed), 'file')}"
+
+
+def _facts(report: Report) -> list[str]:
+    """What the summary of the text report says besides."""
+    parts = [f"{_count(report.files, 'file')} read"]
+    parts += [f"{len(report.findings):,} left"] if report.applied else [f"{report.fixable:,} fixable"]
+    for entries, what in (
+        (report.skipped, "skipped"),
+        (report.failures, "taken back"),
+        (report.dropped, "not made"),
+        (report.unwritten, "not saved"),
+    ):
+        if entries:
+            parts.append(f"{len(entries):,} {what}")
+    return parts
+
+
+def _filters(cards: list[Card], paths: list[str]) -> list[_Filter]:
+    """Return what the cards can be filtered by: only where there is a choice."""
+    promises = [promise for promise in Promise if any(promise.value in card.promises for card in cards)]
+    verdicts = sorted({verdict for card in cards for verdict in card.verdicts}, key=list(MARKS).index)
+    found = (
+        _Filter(
+            "rule", "rule", tuple((name, name) for name in sorted({rule for card in cards for rule in card.rules}))
+        ),
+        _Filter("promise", "promise", tuple((promise.value, promise.value) for promise in promises)),
+        _Filter("verdict", "verdict", tuple((verdict.replace(" ", "-"), verdict) for verdict in verdicts)),
+        _Filter("file", "file", tuple((f"f{index}", path) for index, path in enumerate(paths))),
+    )
+    return [one for one in found if len(one.choices) > 1]
+
+
+def _rules(report: Report, cards: list[Card]) -> list[_Told]:
+    made = [*report.fixed] if report.applied else []
+    if not report.applied and report.review is not None:
+        made = [finding for change in report.review.changes for finding in change.findings]
+    changed = Counter(finding.rule for finding in made)
+    keys = {finding.key for finding in made}
+    stay = [one.finding for one in report.findings if report.applied or one.finding.key not in keys]
+    left = Counter(finding.rule for finding in stay)
+    known = {told.name: told for told in catalogue()}
+    promises: dict[str, set[Promise]] = {}
+    for finding in (*made, *stay):
+        promises.setdefault(finding.rule, set()).add(finding.promise)
+    return [
+        _Told(name, changed[name], left[name], tuple(sorted(promises[name], key=lambda p: p.rank)), known.get(name))
+        for name in sorted(promises, key=lambda name: (name == PYTHON2, name))
+    ]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _place(entry: Skipped) -> str:
+    return f"{entry.path}:{entry.line}" if entry.line else entry.path
