@@ -19,7 +19,7 @@ from codemods.diffs import printable
 from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
 from codemods.markup import coded, prose
 from codemods.options import Options
-from codemods.reports import Detail, Report, shows_edits, renderer
+from codemods.reports import Detail, Report, renderer, shows_edits
 from codemods.reports._trails import arcs, kind_of, stations
 from codemods.review import Evidence, Proof
 from tests.commands import codemod

@@ -49,21 +49,21 @@ def section(verification: Verification, *, plot: str = "") -> str:
 
 
 def _rewrites(verification: Verification) -> list[str]:
-    rows = [_row(rewrite, verification.judged) for rewrite in verification.rewrites]
+    rows = [_row(rewrite, verification) for rewrite in verification.rewrites]
     lines = table(["verdict", "rule", "place", "promise", "what was seen"], rows)
     if len(rows) <= _OPEN:
         return lines
     return details(f"{len(rows):,} rewrites, each with its verdict", lines)
 
 
-def _row(rewrite: Rewrite, judged: bool) -> list[str]:
+def _row(rewrite: Rewrite, verification: Verification) -> list[str]:
     finding = rewrite.finding
     return [
         f"{_MARKS[rewrite.verdict]} {rewrite.verdict.value}",
         code_cell(finding.rule),
-        code_cell(f"{finding.path}:{finding.span.line}"),
+        code_cell(f"{finding.path}:{verification.place(finding.path, finding.span.line)}"),
         finding.promise.value,
-        cell(inline(remarks.reason_text(rewrite, judged=judged))),
+        cell(inline(remarks.reason_text(rewrite, verification))),
     ]
 
 
