@@ -268,10 +268,21 @@ def _lines(text: AnyStr) -> list[AnyStr]:
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters in caret notation, so that no file can drive a terminal."""
-    return "".join(
-        character
-        if character == "\t" or not (character < " " or "\x7f" <= character <= "\x9f")
-        else (f"^{chr(ord(character) ^ 64)}" if ord(character) < 128 else f"\\x{ord(character):02x}")
-        for character in text
-    )
+    """Return ``text`` with control characters in caret notation, so that no file can drive a terminal.
+
+    Characters that turn the direction of writing or cannot be seen are escaped: what is shown is what Python reads.
+    """
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    if character == "\t" or character.isprintable():
+        return character
+    code = ord(character)
+    if code < 128:
+        return f"^{chr(code ^ 64)}"
+    if code <= 0xFF:
+        return character if character == "\xa0" else f"\\x{code:02x}"
+    if character.isspace() and character not in "\u2028\u2029":
+        return character
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
