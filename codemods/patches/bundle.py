@@ -22,6 +22,7 @@ from codemods.findings import Finding
 from codemods.options import Options
 from codemods.patches.parsing import DiffHunk, FileDiff, Parsed, PatchError, parse_diff
 from codemods.patches.pieces import NEAR, WIDE, digest, split
+from codemods.patches.placing import Base
 from codemods.review import Hunk, Key, Proof, review
 from codemods.source.enclosing import Outline
 from codemods.source.errors import os_reason
@@ -75,6 +76,7 @@ class RecordedHunk:
     below_later: tuple[str, ...]
     before: str
     after: str
+    single: bool
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ def dump(
     out = ["\n".join(lines).encode("utf-8", "backslashreplace"), b"\n", *map(_note, notes)]
     for source, new in sorted(result.rewrites, key=lambda rewrite: rewrite.source.path):
         hunks = [hunk for hunk in found.hunks if hunk.path == source.path]
-        out += _file(source, new, hunks, outlines[source.path])
+        out += _file(source, new, hunks)
     return b"".join(out)
 
 
@@ -193,20 +195,20 @@ def _wanted(finding: Finding, outlines: Mapping[str, Outline]) -> dict[str, Any]
     }
 
 
-def _file(source: SourceFile, new: str, hunks: Sequence[Hunk], outline: Outline) -> Iterator[bytes]:
+def _file(source: SourceFile, new: str, hunks: Sequence[Hunk]) -> Iterator[bytes]:
     path = source.path
     if os.path.isabs(path) or path.startswith("../"):
         raise BundleError(f"{path} is outside the working directory: --patch writes paths that are relative to it")
     old_data, new_data = source.encode(source.text), source.encode(new)
     if old_data == new_data:
         return
-    old_lines, new_lines = split(source.text), split(new)
+    base, new_lines = Base(source.text), split(new)
     yield _note(
         {
             "path": path,
             "blob": blob_of(old_data),
             "encoding": source.encoding,
-            "hunks": [_recorded(hunk, old_lines, new_lines, outline) for hunk in hunks],
+            "hunks": [_recorded(hunk, base, new_lines) for hunk in hunks],
         }
     )
     names = [header_name(side, path).removesuffix(b"\t") for side in "ab"]
@@ -215,7 +217,8 @@ def _file(source: SourceFile, new: str, hunks: Sequence[Hunk], outline: Outline)
     yield unified(path, old_data, new_data)
 
 
-def _recorded(hunk: Hunk, lines: Sequence[str], new_lines: Sequence[str], outline: Outline) -> dict[str, Any]:
+def _recorded(hunk: Hunk, base: Base, new_lines: Sequence[str]) -> dict[str, Any]:
+    lines, outline = base.lines, base.outline
     start, new_start = hunk.old_start - 1, hunk.new_start - 1
     end, new_end = start + len(hunk.removed), new_start + len(hunk.added)
     return {
@@ -231,6 +234,7 @@ def _recorded(hunk: Hunk, lines: Sequence[str], new_lines: Sequence[str], outlin
         "below_later": list(new_lines[new_end : new_end + NEAR]),
         "before": digest(lines[:start]),
         "after": digest(lines[end:]),
+        "single": len(base.found(lines[max(0, start - NEAR) : end + NEAR])) == 1,
     }
 
 
@@ -317,6 +321,7 @@ def _recorded_file(note: Mapping[str, Any]) -> RecordedFile:
             below_later=tuple(map(str, one["below_later"])),
             before=str(one["before"]),
             after=str(one["after"]),
+            single=bool(one["single"]),
         )
         for one in note["hunks"]
     )

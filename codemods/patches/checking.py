@@ -15,6 +15,10 @@ from codemods.source.files import SourceFile
 from codemods.source.syntax import parse
 from codemods.tracking import continuations
 
+_ABSENT = (
+    "{} is not found in {} any more: it is mended already, left alone by a comment, or the code has changed too much"
+)
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -61,8 +65,8 @@ class Checks:
                     parse(text, path)
                 all_of[path].encode(text)
             except SourceError as error:
-                place = f"line {error.line}" if error.line else "the file"
-                blame |= _touching(units, path, f"{place} would not be right any more: {error.reason}")
+                reason = self._unread(path) or f"line {error.line} would not be right any more: {error.reason}"
+                blame |= _touching(units, path, reason)
         if blame:
             return blame
         changed = {path: text for path, text in texts.items() if path in self._sources and text != self._texts[path]}
@@ -85,21 +89,28 @@ class Checks:
     def _not_gone(self, units: Sequence[Unit], vanished: Counter[tuple[str, str]]) -> dict[int, str]:
         blame: dict[int, str] = {}
         present = Counter((finding.rule, finding.path) for finding in self._findings)
-        unread = {entry.path: entry for entry in self._analysis.skipped}
         for unit in units:
             for (rule, path), count in Counter(unit.gone).items():
-                if path in unread:
-                    entry = unread[path]
-                    blame[unit.number] = f"{path} cannot be read: line {entry.line}: {entry.reason}"
+                if trouble := self._unread(path):
+                    blame[unit.number] = trouble
                 elif present[rule, path] < count:
-                    blame[unit.number] = (
-                        f"{rule} is not found in {path} any more: it is mended already, left alone by a comment, or "
-                        "the code has changed too much"
-                    )
+                    blame[unit.number] = _ABSENT.format(rule, path)
                 elif vanished[rule, path] < count:
                     blame[unit.number] = f"{rule} would still be there afterwards"
                 vanished[rule, path] -= count
         return blame
+
+    def absent(self, unit: Unit) -> str:
+        """Say that a finding which ``unit`` mends is not there, if so; else the empty text."""
+        present = {(finding.rule, finding.path) for finding in self._findings}
+        missing = [one for one in unit.gone if one not in present]
+        return _ABSENT.format(*missing[0]) if missing else ""
+
+    def _unread(self, path: str) -> str:
+        for entry in self._analysis.skipped:
+            if entry.path == path:
+                return f"{path} cannot be read, line {entry.line}: {entry.reason}"
+        return ""
 
     def _analysed(self, changed: Mapping[str, str]) -> Analysis:
         return self._analyser(

@@ -129,27 +129,35 @@ class _Fitting:
 
     def check(self, jobs: int | None, progress: Progress | None, analyser: Analyser) -> None:
         """Find which units hold together, and refuse the others with the reason."""
-        units = []
+        units, lost = [], []
         for unit, numbers in self.grouping.units.items():
-            lost = [(n, found.reason) for n in numbers if isinstance(found := self.places[n], Lost)]
-            if lost:
-                for number in numbers:
-                    own = dict(lost).get(number)
-                    other = f"it belongs together with hunk {lost[0][0]}, which is refused"
-                    self.refused[number] = own or other
+            if any(isinstance(self.places[number], Lost) for number in numbers):
+                lost.append(self._unit(unit, numbers))
             elif any(isinstance(self.places[number], Place) for number in numbers):
                 units.append(self._unit(unit, numbers))
-        if not units:
+        if not units and not any(unit.gone for unit in lost):
+            self._refuse(lost, None)
             return
         for change in self.bundle.changes:
             for finding in change.findings:
                 self._also(finding.path)
         checks = Checks(self.sources, options=self._options(), analyse=analyser, jobs=jobs, progress=progress)
+        self._refuse(lost, checks)
         trial = _Trial(checks, self)
         trial.solve(units, [])
         for unit_number, reason in trial.refused.items():
             for number in self.grouping.units[unit_number]:
                 self.refused[number] = reason
+
+    def _refuse(self, units: Sequence[Unit], checks: Checks | None) -> None:
+        """Refuse units of which a hunk has no place, with the reason, and with what the analysis adds to it."""
+        for unit in units:
+            numbers = self.grouping.units[unit.number]
+            lost = {number: found.reason for number in numbers if isinstance(found := self.places[number], Lost)}
+            more = checks.absent(unit) if checks and unit.paths <= self.bases.keys() else ""
+            for number in numbers:
+                other = f"it belongs together with hunk {min(lost)}, which is refused"
+                self.refused[number] = "; ".join(filter(None, (lost.get(number, other), more)))
 
     def _unit(self, number: int, pieces: Sequence[int]) -> Unit:
         changes = {index for piece in pieces for index in self.grouping.changes_of(piece)}
@@ -159,7 +167,7 @@ class _Fitting:
             if not self.bundle.changes[index].own
             for finding in self.bundle.changes[index].findings
         )
-        return Unit(number, frozenset(self.now[self.pieces[piece].path] for piece in pieces), gone)
+        return Unit(number, frozenset(self.now.get(self.pieces[piece].path, "") for piece in pieces), gone)
 
     def _also(self, path: str) -> None:
         """Have a file looked at in which a finding stands, though nothing changes in it."""
@@ -257,7 +265,9 @@ class _Trial:
         if not blame:
             return list(units)
         if len(units) == 1:
-            self.refused[units[0].number] = blame.get(units[0].number) or next(iter(blame.values()))
+            reason = blame.get(units[0].number) or next(iter(blame.values()))
+            absent = self._checks.absent(units[0])
+            self.refused[units[0].number] = reason if not absent or absent == reason else f"{reason}; {absent}"
             return []
         good = [unit for unit in units if unit.number not in blame]
         bad = [unit for unit in units if unit.number in blame]

@@ -2,8 +2,8 @@
 
 A place is found by words, so that new line breaks, blanks and indentation do not matter: the stretch of the file that
 takes the fewest words to be taken out, put in or exchanged to become what the hunk expects. The hunk is then made there
-by diff-match-patch, character by character, and believed only if that takes out and puts in the very words that it does
-in the original.
+by diff-match-patch, which is given a character for each word, so that it cuts none in two. It is believed only if that
+takes out and puts in the very words that it does in the original.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from codemods.diffs import blocks
 from codemods.patches.pieces import content
 
 LEAST = 0.6
@@ -26,6 +27,7 @@ MOST_WORDS = 1500
 """Hunks of more words than this are fitted exactly or not at all."""
 _REGIONS = 24
 
+_TOKEN = re.compile(r"\w+|[^\S\n]+|\n|[^\w\s]")
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -141,7 +143,46 @@ def fitted(expected: Sequence[str], wanted: Sequence[str], window: Sequence[str]
     gone, come = _exchange(before, after)
     if (gone, come) != _exchange("\n".join(old), "\n".join(new)):
         return None
-    return [line if line.strip() else "" for line in after.split("\n")]
+    result = [line if line.strip() else "" for line in after.split("\n")]
+    return result if _alike(old, new, window, result) else None
+
+
+def _alike(old: Sequence[str], new: Sequence[str], window: Sequence[str], result: Sequence[str]) -> bool:
+    """Whether the lines that changed are like those that change in the original, and stand beside like ones."""
+    (gone, come), (gone_now, come_now) = _changed(old, new), _changed(window, result)
+    if gone:
+        return _share(gone_now, gone) >= LEAST and _share(come_now, come) >= LEAST
+    if gone_now or come_now != come:
+        return False
+    sides = zip(_neighbours(old, new), _neighbours(window, result), strict=True)
+    return any(_share(before, now) >= LEAST for before, now in sides if before)
+
+
+def _changed(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[str], Counter[str]]:
+    """Return the words of the lines that went, and of those that came."""
+    gone: Counter[str] = Counter()
+    come: Counter[str] = Counter()
+    for block in blocks([line.strip() for line in old], [line.strip() for line in new]):
+        if not block.same:
+            gone.update(_WORD.findall("\n".join(old[block.old_start : block.old_end])))
+            come.update(_WORD.findall("\n".join(new[block.new_start : block.new_end])))
+    return gone, come
+
+
+def _neighbours(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[str], Counter[str]]:
+    """Return the words of the nearest lines above and below what was added."""
+    added = [block for block in blocks([x.strip() for x in old], [x.strip() for x in new]) if not block.same]
+    if not added:
+        return Counter(), Counter()
+    above = next((line for line in reversed(new[: added[0].new_start]) if line.strip()), "")
+    below = next((line for line in new[added[-1].new_end :] if line.strip()), "")
+    return Counter(_WORD.findall(above)), Counter(_WORD.findall(below))
+
+
+def _share(words: Counter[str], others: Counter[str]) -> float:
+    """Return how much of ``words`` is in ``others``."""
+    total = sum(words.values())
+    return sum((words & others).values()) / total if total else 1.0
 
 
 def _patched(old: str, new: str, text: str) -> str | None:
@@ -152,11 +193,18 @@ def _patched(old: str, new: str, text: str) -> str | None:
     matcher.Diff_Timeout = 0
     # Python's integers have no width: no hunk is cut in parts that could be made one without another.
     matcher.Match_MaxBits = 1_000_000
-    differences = matcher.diff_main(old, new, False)
-    matcher.diff_cleanupSemantic(differences)
-    patches = matcher.patch_make(old, differences)
-    made, results = matcher.patch_apply(patches, text)
-    return str(made) if results and all(results) else None
+    numbers: dict[str, str] = {}
+    before, after, base = (
+        "".join(numbers.setdefault(token, chr(0x100 + len(numbers))) for token in _TOKEN.findall(side))
+        for side in (old, new, text)
+    )
+    differences = matcher.diff_main(before, after, False)
+    patches = matcher.patch_make(before, differences)
+    made, results = matcher.patch_apply(patches, base)
+    if not results or not all(results):
+        return None
+    tokens = {character: token for token, character in numbers.items()}
+    return "".join(tokens[character] for character in made)
 
 
 def _exchange(old: str, new: str) -> tuple[Counter[str], Counter[str]]:

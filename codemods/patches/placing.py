@@ -7,20 +7,26 @@ from functools import cached_property
 from typing import NamedTuple
 
 from codemods.patches.fuzzy import LEAST, LEAST_UNPROVEN, Window, Word, clearly, fitted, windows, words_of
-from codemods.patches.pieces import Piece, content, digest, ending, split
+from codemods.patches.pieces import NEAR, Piece, content, digest, ending, split
 from codemods.source.enclosing import Outline
+
+# How much context is tried, above and below, where not all of it stands there any more.
+_LESS = ((2, 2), (1, 1), (0, NEAR), (NEAR, 0))
+_TELLING = 6
 
 
 class Place(NamedTuple):
     """Lines ``start`` to ``end`` (from 0, exclusive) of a file become ``lines``, which have their ends.
 
-    ``exact`` is False where the lines were not the same any more.
+    ``exact`` is False where the lines were not the same any more; ``ends`` says that the hunk gives or takes the line
+    end at the end of the file.
     """
 
     start: int
     end: int
     lines: tuple[str, ...]
     exact: bool
+    ends: bool = False
 
 
 class Made(NamedTuple):
@@ -83,11 +89,44 @@ def place(piece: Piece, base: Base, *, unchanged: bool, proven: bool) -> Place |
     # What is only added beside its context leaves that context as it was: the larger of the two is what stands there.
     olds_left = [one for one in olds if not any(_within(one, other) for other in news)]
     news_left = [one for one in news if not any(_within(one, other) for other in olds)]
+    if not piece.single:
+        olds_left = [one for one in olds_left if _at_home(piece, base, one.core)]
+    # What is right elsewhere may have been right there from the beginning.
+    news_left = [one for one in news_left if _at_home(piece, base, one.core)]
     if olds_left:
         return _among(piece, base, _cores(olds_left), lambda at: _exactly(piece, base, at))
     if news_left:
         return _among(piece, base, _cores(news_left), lambda at: Made(at + 1), made=True)
-    return _fuzzily(piece, base, LEAST if proven else LEAST_UNPROVEN)
+    return _with_less(piece, base, proven) or _fuzzily(piece, base, LEAST if proven else LEAST_UNPROVEN)
+
+
+def _with_less(piece: Piece, base: Base, proven: bool) -> Place | Made | Lost | None:
+    """Find the place by the lines themselves with less around them, at last only above or below; None if none is."""
+    for above, below in _LESS if proven else _LESS[:2]:
+        olds, news = (_standing(piece, base, side, above, below) for side in (piece.removed, piece.added))
+        olds = [one for one in olds if _telling(base, one) and not any(_within(one, other) for other in news)]
+        news = [one for one in news if _telling(base, one) and not any(_within(one, other) for other in olds)]
+        if not piece.single or len(_cores(olds)) > 1:
+            olds = [one for one in olds if _at_home(piece, base, one.core)]
+        news = [one for one in news if _at_home(piece, base, one.core)]
+        if len(_cores(olds)) > 1 or (not olds and len(_cores(news)) > 1):
+            return None
+        if olds:
+            return _exactly(piece, base, olds[0].core)._replace(exact=False)
+        if news:
+            return Made(news[0].core + 1)
+    return None
+
+
+def _telling(base: Base, one: _Standing) -> bool:
+    """Whether lines say enough to be known by: a blank line or a closing bracket does not."""
+    return len(words_of(base.contents[one.start : one.end])) >= _TELLING
+
+
+def _at_home(piece: Piece, base: Base, at: int) -> bool:
+    """Whether a line (from 0) is in the function that the hunk was in, if that is still there."""
+    home = piece.function
+    return home is None or not base.outline.has(home) or base.outline.function_at(at + 1) == home
 
 
 class _Standing(NamedTuple):
@@ -98,11 +137,12 @@ class _Standing(NamedTuple):
     core: int
 
 
-def _standing(piece: Piece, base: Base, lines: Sequence[str]) -> list[_Standing]:
+def _standing(piece: Piece, base: Base, lines: Sequence[str], above: int = NEAR, below: int = NEAR) -> list[_Standing]:
+    contexts = dict.fromkeys((one[max(0, len(one) - above) :], other[:below]) for one, other in piece.contexts)
     return [
-        _Standing(at, at + len(above) + len(lines) + len(below), at + len(above))
-        for above, below in piece.contexts
-        for at in base.found([*above, *lines, *below])
+        _Standing(at, at + len(one) + len(lines) + len(other), at + len(one))
+        for one, other in contexts
+        for at in base.found([*one, *lines, *other])
     ]
 
 
@@ -157,7 +197,9 @@ def _same_surroundings(piece: Piece, base: Base, start: int, size: int) -> bool:
 
 def _exactly(piece: Piece, base: Base, start: int) -> Place:
     end = start + len(piece.removed)
-    return Place(start, end, _with_ends(piece, base, start, [content(line) for line in piece.added]), True)
+    ends = [bool(ending(side[-1])) for side in (piece.removed, piece.added) if side]
+    lines = _with_ends(piece, base, start, [content(line) for line in piece.added])
+    return Place(start, end, lines, True, ends in ([True, False], [False, True]))
 
 
 def _fuzzily(piece: Piece, base: Base, least: float) -> Place | Made | Lost:
@@ -165,8 +207,11 @@ def _fuzzily(piece: Piece, base: Base, least: float) -> Place | Made | Lost:
     for above, below in piece.contexts:
         old, new = [*above, *piece.removed, *below], [*above, *piece.added, *below]
         found, made = windows(old, base.words, least), windows(new, base.words, least)
-        if made and made[0].distance == 0 and (not found or found[0].distance > 0):
-            return Made(made[0].start + 1)
+        if not piece.single:
+            found = [one for one in found if _at_home(piece, base, _middle(one) - 1)]
+        done = [one for one in made if one.distance == 0 and _at_home(piece, base, _middle(one) - 1)]
+        if done and (not found or found[0].distance > 0):
+            return Made(done[0].start + 1)
         if not found:
             continue
         chosen = _chosen(piece, base, old, found)
@@ -231,7 +276,7 @@ def composed(base: Base, places: Sequence[Place]) -> str:
     for at in sorted(places, key=lambda one: (one.start, one.end), reverse=True):
         lines[at.start : at.end] = at.lines
     ended = [line if ending(line) else line + base.line_end for line in lines[:-1]] + lines[-1:]
-    if ended and base.lines and not any(at.exact and at.start < at.end == len(base.lines) for at in places):
+    if ended and base.lines and not any(at.ends and at.start < at.end == len(base.lines) for at in places):
         last = ending(base.lines[-1])
         ended[-1] = content(ended[-1]) + (last and (ending(ended[-1]) or last))
     return "".join(ended)

@@ -67,6 +67,7 @@ def _piece(one: RecordedHunk, path: str, removed: Sequence[str], added: Sequence
         function=one.function,
         before=one.before,
         after=one.after,
+        single=one.single,
         changes=one.changes,
         above_later=one.above_later,
         below_later=one.below_later,

@@ -39,6 +39,10 @@ class Outline:
         around = [(end - first, name) for first, end, name in self._found if first <= line <= end]
         return min(around)[1] if around else ""
 
+    def has(self, name: str) -> bool:
+        """Return whether a function or class of that dotted name is there; the top of the file always is."""
+        return not name or any(name == other for _, _, other in self._found)
+
     def statement_at(self, line: int) -> str:
         """Return the words of the statement that begins at ``line`` (of a block its header), blanks between them."""
         ends = [end for first, end in self._statements if first == line]
