@@ -18,7 +18,7 @@ from typing import Any
 from codemods import __version__
 from codemods.apply import ApplyResult
 from codemods.diffs import header_name, printable, unified
-from codemods.findings import Finding
+from codemods.findings import Finding, Promise
 from codemods.options import Options
 from codemods.patches.parsing import DiffHunk, FileDiff, Parsed, PatchError, parse_diff
 from codemods.patches.pieces import NEAR, WIDE, digest, split
@@ -54,7 +54,7 @@ class RecordedChange:
     """A change of a bundle; ``own`` if its text is the user's own, which promises nothing."""
 
     rule: str
-    promise: str
+    promise: Promise
     message: str
     findings: tuple[Wanted, ...]
     own: bool
@@ -302,7 +302,7 @@ def _recorded_change(note: Mapping[str, Any]) -> RecordedChange:
         for one in note["findings"]
     )
     return RecordedChange(
-        str(note["rule"]), str(note["promise"]), str(note["message"]), findings, bool(note.get("own"))
+        str(note["rule"]), Promise(note["promise"]), str(note["message"]), findings, bool(note.get("own"))
     )
 
 

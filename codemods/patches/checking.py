@@ -23,11 +23,12 @@ _ABSENT = (
 @dataclass(frozen=True)
 class Unit:
     """Hunks that are made together or not at all: the ``paths`` that they change, and the findings, rule and path,
-    that have to be gone afterwards."""
+    that have to be gone afterwards. ``promise`` is the one under which they were reviewed."""
 
     number: int
     paths: frozenset[str]
     gone: tuple[tuple[str, str], ...] = ()
+    promise: Promise = Promise.EXACT
 
 
 class Checks:
@@ -88,23 +89,28 @@ class Checks:
 
     def _not_gone(self, units: Sequence[Unit], vanished: Counter[tuple[str, str]]) -> dict[int, str]:
         blame: dict[int, str] = {}
-        present = Counter((finding.rule, finding.path) for finding in self._findings)
         for unit in units:
+            if missing := self.absent(unit):
+                blame[unit.number] = missing
+                continue
             for (rule, path), count in Counter(unit.gone).items():
-                if trouble := self._unread(path):
-                    blame[unit.number] = trouble
-                elif present[rule, path] < count:
-                    blame[unit.number] = _ABSENT.format(rule, path)
-                elif vanished[rule, path] < count:
+                if vanished[rule, path] < count:
                     blame[unit.number] = f"{rule} would still be there afterwards"
                 vanished[rule, path] -= count
         return blame
 
     def absent(self, unit: Unit) -> str:
-        """Say that a finding which ``unit`` mends is not there, if so; else the empty text."""
-        present = {(finding.rule, finding.path) for finding in self._findings}
-        missing = [one for one in unit.gone if one not in present]
-        return _ABSENT.format(*missing[0]) if missing else ""
+        """Say that what ``unit`` mends is not there, or not as surely as when it was reviewed; else the empty text."""
+        for (rule, path), count in Counter(unit.gone).items():
+            if trouble := self._unread(path):
+                return trouble
+            standing = [finding for finding in self._findings if (finding.rule, finding.path) == (rule, path)]
+            weaker = [finding for finding in standing if finding.promise.rank > unit.promise.rank]
+            if len(standing) - len(weaker) < count and weaker:
+                return f"{rule} at {path}:{weaker[0].span.line} is {weaker[0].promise.value} now: {weaker[0].message}"
+            if len(standing) < count:
+                return _ABSENT.format(rule, path)
+        return ""
 
     def _unread(self, path: str) -> str:
         for entry in self._analysis.skipped:

@@ -11,7 +11,7 @@ from pathlib import Path
 from codemods.analysis import analyse
 from codemods.apply import Rewrite, write_linked
 from codemods.check import Analyser, Progress
-from codemods.findings import Skipped
+from codemods.findings import Promise, Skipped
 from codemods.options import Options
 from codemods.patches.bundle import Bundle, blob_of
 from codemods.patches.checking import Checks, Unit
@@ -167,7 +167,9 @@ class _Fitting:
             if not self.bundle.changes[index].own
             for finding in self.bundle.changes[index].findings
         )
-        return Unit(number, frozenset(self.now.get(self.pieces[piece].path, "") for piece in pieces), gone)
+        promises = [self.bundle.changes[index].promise for index in changes] or [Promise.EXACT]
+        weakest = max(promises, key=lambda promise: promise.rank)
+        return Unit(number, frozenset(self.now.get(self.pieces[piece].path, "") for piece in pieces), gone, weakest)
 
     def _also(self, path: str) -> None:
         """Have a file looked at in which a finding stands, though nothing changes in it."""

@@ -157,6 +157,14 @@ def test_needed_by_now_is_refused(bundle: bytes) -> None:
     assert result.hunks[1].reason
 
 
+def test_what_is_only_advice_by_now_is_refused(bundle: bytes) -> None:
+    # The model's class is not known any more: it may keep a graph between its calls.
+    result = fitted(bundle, SCRIPT.replace("from torch import nn\n", "from layers import nn\n"))
+    assert result.hunks[1].state.value == "refused"
+    assert "surplus-retain-graph at train.py:23 is advice now" in result.hunks[1].reason
+    assert "retain_graph=True" in now()
+
+
 def test_the_code_is_gone(bundle: bytes) -> None:
     drifted = SCRIPT.replace(LOOP, "").replace("    print(epoch, train(data))\n", "")
     result = fitted(bundle, drifted)
