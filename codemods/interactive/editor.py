@@ -23,7 +23,10 @@ def edited(proposed: Mapping[Hunk, str], environ: Mapping[str, str] = os.environ
     All of them are one file for the editor, each below a line that says where it stands. Raises
     :class:`~codemods.interactive.dialogue.EditorError` if there is no editor, if it fails, or if those lines are gone.
     """
-    command = shlex.split(environ.get("VISUAL") or environ.get("EDITOR") or "vi")
+    try:
+        command = shlex.split(environ.get("VISUAL") or environ.get("EDITOR") or "vi")
+    except ValueError as error:
+        raise EditorError(f"VISUAL or EDITOR is no command: {str(error).lower()}.") from None
     with tempfile.TemporaryDirectory(prefix="codemod-") as folder:
         path = os.path.join(folder, "hunk.py")
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:

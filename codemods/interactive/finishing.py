@@ -135,7 +135,7 @@ class _Finishing:
         for finding, reason in self._decisions.ignored:
             path = finding.path
             text = new.get(path, self._texts.old[path])
-            line = LineMap(self._texts.sources[path].text, text).origin(finding.span.line)
+            line = LineMap(text, self._texts.sources[path].text).origin(finding.span.line)
             commented = with_ignore(text, line, [finding.rule], reason)
             if commented != text and _holds(self._texts.sources[path], commented):
                 new[path] = commented

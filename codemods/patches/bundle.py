@@ -77,6 +77,7 @@ class RecordedHunk:
     before: str
     after: str
     single: bool
+    fresh: bool
 
 
 @dataclass(frozen=True)
@@ -221,19 +222,22 @@ def _recorded(hunk: Hunk, base: Base, new_lines: Sequence[str]) -> dict[str, Any
     lines, outline = base.lines, base.outline
     start, new_start = hunk.old_start - 1, hunk.new_start - 1
     end, new_end = start + len(hunk.removed), new_start + len(hunk.added)
+    function = outline.function_at(min(hunk.old_start, max(1, len(lines))))
+    made = new_lines[max(0, new_start - NEAR) : new_end + NEAR]
     return {
         "line": hunk.old_start,
         "removed": len(hunk.removed),
         "new_line": hunk.new_start,
         "added": len(hunk.added),
         "changes": [] if _is_comment(hunk) else list(hunk.changes),
-        "function": outline.function_at(min(hunk.old_start, max(1, len(lines)))),
+        "function": function,
         "above": list(lines[max(0, start - WIDE) : start]),
         "below": list(lines[end : end + WIDE]),
         "above_later": list(new_lines[max(0, new_start - NEAR) : new_start]),
         "below_later": list(new_lines[new_end : new_end + NEAR]),
         "before": digest(lines[:start]),
         "after": digest(lines[end:]),
+        "fresh": not any(outline.function_at(at + 1) == function for at in base.found(made)),
         "single": len(base.found(lines[max(0, start - NEAR) : end + NEAR])) == 1,
     }
 
@@ -322,6 +326,7 @@ def _recorded_file(note: Mapping[str, Any]) -> RecordedFile:
             before=str(one["before"]),
             after=str(one["after"]),
             single=bool(one["single"]),
+            fresh=bool(one["fresh"]),
         )
         for one in note["hunks"]
     )

@@ -20,7 +20,7 @@ class Piece:
     ``function`` is the dotted name of what was around it; ``before`` and ``after`` are digests of all that stood above
     and below; these are empty where nobody knows. ``above_later`` and ``below_later`` are what stands around it once
     the other hunks are made. ``changes`` are indices of changes that it belongs to;
-    ``single``: nothing like it stood anywhere else.
+    ``single``: nothing like it stood anywhere else; ``fresh``: nothing like what it makes stood in the function.
     """
 
     number: int
@@ -34,6 +34,7 @@ class Piece:
     before: str = ""
     after: str = ""
     single: bool = True
+    fresh: bool = False
     changes: tuple[int, ...] = ()
     above_later: tuple[str, ...] | None = None
     below_later: tuple[str, ...] | None = None

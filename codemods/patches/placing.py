@@ -93,7 +93,7 @@ def place(piece: Piece, base: Base, *, unchanged: bool, proven: bool) -> Place |
         olds_left = [one for one in olds_left if _at_home(piece, base, one.core)]
     # What is right elsewhere may have been right there from the beginning.
     news_left = [one for one in news_left if _at_home(piece, base, one.core)]
-    if olds_left:
+    if olds_left and not (news_left and piece.fresh):
         return _among(piece, base, _cores(olds_left), lambda at: _exactly(piece, base, at))
     if news_left:
         return _among(piece, base, _cores(news_left), lambda at: Made(at + 1), made=True)

@@ -68,6 +68,7 @@ def _piece(one: RecordedHunk, path: str, removed: Sequence[str], added: Sequence
         before=one.before,
         after=one.after,
         single=one.single,
+        fresh=one.fresh,
         changes=one.changes,
         above_later=one.above_later,
         below_later=one.below_later,

@@ -51,7 +51,10 @@ def test_status_and_lines(folder: Path, bundle: str) -> None:
     lines = ran.stdout.splitlines()
     assert lines[0] == "train.py:11: hunk 1 (grad-in-evaluation): moved from line 10 to 11"
     assert lines[1].startswith("train.py:23: hunk 2 (surplus-retain-graph): refused: ")
-    assert lines[2].startswith("train.py:26: hunk 3 (attached-loss-total): moved from line 25 to 26") or "fuzzy" in lines[2]
+    assert (
+        lines[2].startswith("train.py:26: hunk 3 (attached-loss-total): moved from line 25 to 26")
+        or "fuzzy" in lines[2]
+    )
     assert lines[-1].endswith("1 refused; 1 file changed")
 
 

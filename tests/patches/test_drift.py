@@ -131,6 +131,14 @@ def test_the_function_tells_equal_places_apart(bundle: bytes) -> None:
     assert now().count("retain_graph=True") == 1
 
 
+def test_a_twin_of_what_is_made_already_is_left_alone(bundle: bytes) -> None:
+    fitted(bundle)
+    drifted = now() + "\n\n" + LOOP
+    again = fitted(bundle, drifted)
+    assert states(again) == ["already applied"] * 3
+    assert now() == drifted
+
+
 def test_mended_by_hand_in_the_same_way(bundle: bytes) -> None:
     result = fitted(bundle, "# new\n" + SCRIPT.replace("total += loss", "total += float(loss)"))
     assert states(result) == ["moved", "moved", "already applied"]
