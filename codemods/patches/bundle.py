@@ -74,8 +74,8 @@ class RecordedHunk:
     below: tuple[str, ...]
     above_later: tuple[str, ...]
     below_later: tuple[str, ...]
-    before: str
-    after: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
     single: bool
     fresh: bool
 
@@ -235,8 +235,8 @@ def _recorded(hunk: Hunk, base: Base, new_lines: Sequence[str]) -> dict[str, Any
         "below": list(lines[end : end + WIDE]),
         "above_later": list(new_lines[max(0, new_start - NEAR) : new_start]),
         "below_later": list(new_lines[new_end : new_end + NEAR]),
-        "before": digest(lines[:start]),
-        "after": digest(lines[end:]),
+        "before": [digest(lines[:start]), digest(new_lines[:new_start])],
+        "after": [digest(lines[end:]), digest(new_lines[new_end:])],
         "fresh": not any(outline.function_at(at + 1) == function for at in base.found(made)),
         "single": len(base.found(lines[max(0, start - NEAR) : end + NEAR])) == 1,
     }
@@ -323,8 +323,8 @@ def _recorded_file(note: Mapping[str, Any]) -> RecordedFile:
             below=tuple(map(str, one["below"])),
             above_later=tuple(map(str, one["above_later"])),
             below_later=tuple(map(str, one["below_later"])),
-            before=str(one["before"]),
-            after=str(one["after"]),
+            before=tuple(map(str, one["before"])),
+            after=tuple(map(str, one["after"])),
             single=bool(one["single"]),
             fresh=bool(one["fresh"]),
         )

@@ -17,10 +17,10 @@ WIDE = 10
 class Piece:
     """Lines with their ends: ``removed`` become ``added`` between ``above`` and ``below``; ``line`` is where, from 1.
 
-    ``function`` is the dotted name of what was around it; ``before`` and ``after`` are digests of all that stood above
-    and below; these are empty where nobody knows. ``above_later`` and ``below_later`` are what stands around it once
-    the other hunks are made. ``changes`` are indices of changes that it belongs to;
-    ``single``: nothing like it stood anywhere else; ``fresh``: nothing like what it makes stood in the function.
+    ``function`` is the dotted name of what was around it. ``before`` and ``after`` are digests of all that stood above
+    and below, and of what stands there once the other hunks are made, as ``above_later`` and ``below_later`` do next to
+    it; empty where nobody knows. ``single``: nothing like it stood anywhere else; ``fresh``: nothing like what it makes
+    stood in the function. ``changes`` are indices of changes that it belongs to.
     """
 
     number: int
@@ -31,8 +31,8 @@ class Piece:
     added: tuple[str, ...]
     below: tuple[str, ...]
     function: str | None = None
-    before: str = ""
-    after: str = ""
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     single: bool = True
     fresh: bool = False
     changes: tuple[int, ...] = ()

@@ -183,10 +183,13 @@ def _among(
 
 
 def _same_part(piece: Piece, base: Base, start: int, size: int) -> bool:
-    """Whether all of the file above the place, or all below it, is as it was."""
-    if piece.before and digest(base.lines[:start]) == piece.before:
-        return True
-    return bool(piece.after) and digest(base.lines[start + size :]) == piece.after
+    """Whether all of the file above the place, or all below it, is as it was, where there were such places before.
+
+    A twin that came to be since, right above or below, would have as much to show.
+    """
+    if piece.single:
+        return False
+    return digest(base.lines[:start]) in piece.before or digest(base.lines[start + size :]) in piece.after
 
 
 def _same_surroundings(piece: Piece, base: Base, start: int, size: int) -> bool:
