@@ -186,6 +186,37 @@ def apply(
     return work.finish(tuple(skipped), dry_run)
 
 
+def write(result: ApplyResult) -> ApplyResult:
+    """Write what a dry run left unwritten; the result is then that of an ``apply`` which was none.
+
+    For those who look at what would be done before it is done. Raises nothing for a file of the user.
+    """
+    linked = [frozenset(path for f in one.findings for path, _ in f.edits) for one in result.mended]
+    unwritten = write_linked(result.rewrites, linked)
+    lost = {entry.path for entry in unwritten}
+    rewrites = tuple(rewrite for rewrite in result.rewrites if rewrite.source.path not in lost)
+    lines = {source.path: LineMap(new, source.text) for source, new in rewrites}
+    remaining = (one._replace(finding=_at_line(one.finding, lines)) for one in result.remaining)
+    return replace(
+        result,
+        rewrites=rewrites,
+        fixed=tuple(finding for finding in result.fixed if finding.path not in lost),
+        mended=tuple(one for one in result.mended if lost.isdisjoint(f.path for f in one.findings)),
+        remaining=tuple(remaining),
+        unwritten=tuple(unwritten),
+        dry_run=False,
+    )
+
+
+def _at_line(finding: Finding, lines: Mapping[str, LineMap]) -> Finding:
+    """Return ``finding`` at the line that the map of its file gives for it."""
+    if finding.path not in lines:
+        return finding
+    line, column, end_line, end_column = finding.span
+    moved = lines[finding.path].origin(line)
+    return replace(finding, span=Span(moved, column, moved + end_line - line, end_column))
+
+
 def _apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str:
     # libcst takes a moment to load, and most trees have nothing to edit.
     from codemods.edits import apply_edits
@@ -302,7 +333,7 @@ class _Work:
         """Write the files, unless ``dry_run``, and sum up."""
         changed = [path for path, text in self.texts.items() if text != self.sources[path].text]
         rewrites = [Rewrite(self.sources[path], self.texts[path]) for path in changed]
-        unwritten: list[Skipped] = [] if dry_run else _write(rewrites, self._linked)
+        unwritten: list[Skipped] = [] if dry_run else write_linked(rewrites, self._linked)
         lost = {entry.path for entry in unwritten}
         remaining = judge(self.findings, self.options, self.present())
         if dry_run:
@@ -576,7 +607,7 @@ def _beside(anchor: Span, where: str) -> tuple[Position, Position]:
     return (anchor.end_line, max(0, anchor.end_column - 1)), (anchor.end_line, anchor.end_column)
 
 
-def _write(rewrites: Sequence[Rewrite], linked: Iterable[frozenset[str]]) -> list[Skipped]:
+def write_linked(rewrites: Sequence[Rewrite], linked: Iterable[frozenset[str]]) -> list[Skipped]:
     """Write the files, those ``linked`` by an edit all or none; return what could not be written, with reasons."""
     cluster = {rewrite.source.path: {rewrite.source.path} for rewrite in rewrites}
     for paths in linked:

@@ -19,7 +19,6 @@ _NO_NEWLINE = b"\\ No newline at end of file\n"
 _NAME_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 _TOKEN = re.compile(r"\w+|[^\S\n]+|\n|[^\w\s]")
 
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 _RESET = "\x1b[0m"
 _BOLD = "\x1b[1m"
@@ -296,12 +295,20 @@ def _lines(text: AnyStr) -> list[AnyStr]:
 def printable(text: str) -> str:
     """Return ``text`` with control characters in caret notation, so that no file can drive a terminal.
 
-    The marks that turn the direction of writing are spelt out too: with them code can be made to look like other code
+    Characters that turn the direction of writing or cannot be seen are escaped: what is shown is what Python reads
     (CVE-2021-42574).
     """
-    return _CONTROL.sub(_spelt, text)
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
 
 
-def _spelt(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"^{chr(code ^ 64)}" if code < 128 else f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+def _shown(character: str) -> str:
+    if character == "\t" or character.isprintable():
+        return character
+    code = ord(character)
+    if code < 128:
+        return f"^{chr(code ^ 64)}"
+    if code <= 0xFF:
+        return character if character == "\xa0" else f"\\x{code:02x}"
+    if character.isspace() and character not in "\u2028\u2029":
+        return character
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -10,22 +10,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from codemods.cli import _applying as ways
 from codemods.cli import _options as o
+from codemods.cli import _scope as s
 from codemods.cli._runs import RunOptions, settings_of, teller
 from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, complain, emit
 
 if TYPE_CHECKING:
-    from codemods.apply import ApplyResult
-    from codemods.review import Evidence
-    from verify.results import Verification
-
-# As codemods.partition has them, which takes a moment to load.
-STYLES = ("per-rule", "per-file", "one")
+    from codemods.review import Evidence, Key
 
 
 def command(
     paths: o.Paths,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the diff and write nothing.")] = False,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", "-i", help="Show each change and ask whether to make it.")
+    ] = False,
+    patch: Annotated[
+        Path | None,
+        typer.Option(
+            "--patch", metavar="FILE", help="Also write what is changed there, for git apply and codemod patch."
+        ),
+    ] = None,
     verify: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,7 +56,7 @@ def command(
     ] = None,
     commit: Annotated[
         str | None,
-        typer.Option("--commit", metavar="|".join(STYLES), help="Make git commits, each revertible alone."),
+        typer.Option("--commit", metavar="|".join(ways.STYLES), help="Make git commits, each revertible alone."),
     ] = None,
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="With --commit: in spite of uncommitted changes in other files.")
@@ -79,6 +85,10 @@ def command(
     verbose: o.Verbose = None,
     no_cache: o.NoCache = None,
     stdin_filename: o.StdinFilename = "<stdin>",
+    since: s.Since = None,
+    baseline: s.BaselineFile = None,
+    add_ignores: s.AddIgnores = False,
+    reason: s.Reason = None,
 ) -> int:
     """Rewrite files in place, or print the diff.
 
@@ -86,20 +96,31 @@ def command(
     that could not be written. With --verify it is that of codemod verify: 1 where a promise was broken (what was kept
     is written), 3 where nothing could be judged.
     """
+    from codemods.apply import write
     from codemods.portions import apply_some
     from codemods.reports import Report
 
-    if commit is not None and commit not in STYLES:
-        raise UserError(f"--commit {commit}: must be one of {', '.join(STYLES)}")
+    if commit is not None and commit not in ways.STYLES:
+        raise UserError(f"--commit {commit}: must be one of {', '.join(ways.STYLES)}")
     if commit is None and (allow_dirty or no_hooks):
         raise UserError("--allow-dirty and --no-hooks need --commit")
     if commit is not None and (dry_run or "-" in paths):
         raise UserError(f"--commit writes files; it cannot be combined with {'--dry-run' if dry_run else '-'}")
+    if commit is not None and (interactive or patch is not None):
+        raise UserError(f"--commit and {'-i' if interactive else '--patch'} are two ways to review; choose one")
+    if "-" in paths and (interactive or patch is not None):
+        raise UserError(f"{'-i' if interactive else '--patch'} works on files; it cannot be combined with -")
+    if add_ignores and dry_run:
+        raise UserError("--add-ignores writes files; it cannot be combined with --dry-run")
+    limited = since is not None or bool(baseline)
+    if verify and limited:
+        raise UserError("--since and --baseline cannot be combined with --verify")
     runs: dict[str, Any] = {"steps": steps, "batches": batches, "timeout": timeout, "device": device}
     runs |= {"python": python, "stand_in": stand_in or None}
     if not verify and any(value is not None for value in (*runs.values(), plot)):
         raise UserError("--steps, --batches, --timeout, --device, --python, --stand-in and --plot need --verify")
 
+    terminal = ways.terminal_of_user() if interactive else None
     job = o.settle(
         paths,
         select=select,
@@ -123,28 +144,41 @@ def command(
         exit_code=exit_code,
         max_hunks=max_hunks,
     )
+    s.require_comments(job, add_ignores, reason)
     proven = FINE
-    evidence = None
+    evidence: Evidence | None = None
+    # What is reviewed, recorded or committed first is written afterwards.
+    on_paper = dry_run or interactive or patch is not None or commit is not None
     if commit is not None:
-        _require_committable(job, allow_dirty=allow_dirty)
+        ways.require_committable_tree(job, allow_dirty=allow_dirty)
     if verify:
         if job.stdin is not None:
             raise UserError("--verify runs a tree of files; it cannot be combined with -")
-        result, evidence, proven = _verified(job, verify, runs, plot, dry_run=dry_run or commit is not None)
+        result, evidence, proven = ways.verified(job, verify, runs, plot, dry_run=on_paper, everything=interactive)
     else:
+        wanted = s.wanted(job, since, baseline) if limited else None
         with job.progress as progress:
             result = apply_some(
                 job.targets.sources,
                 max_hunks=job.max_hunks,
                 options=job.options,
-                dry_run=dry_run or job.stdin is not None or commit is not None,
+                dry_run=on_paper or job.stdin is not None,
                 jobs=job.jobs,
                 skipped=job.targets.skipped,
                 progress=progress,
+                wanted=wanted,
             )
     said = ("codemod", *sys.argv[1:])
+    proofs = evidence.proofs if evidence else {}
+    own: frozenset[Key] = frozenset()
+    if terminal is not None:
+        result, own = ways.asked(terminal, job, result, proofs)
+    if patch is not None:
+        ways.record(result, patch, job, proofs, own)
     if commit is not None:
-        result = _committed(job, result, commit, evidence, said, allow_dirty=allow_dirty, hooks=not no_hooks)
+        result = ways.committed(job, result, commit, evidence, said, allow_dirty=allow_dirty, hooks=not no_hooks)
+    elif on_paper and not dry_run:
+        result = write(result)
     report = replace(Report.of_apply(result, evidence), command=said)
     if dry_run and job.format != "text":
         # Other forms have the diff inside.
@@ -158,98 +192,8 @@ def command(
         emit(result.rewrites[0].encoded if result.rewrites else job.stdin, job.output)
     else:
         emit(job.render(report, colour=job.colour()), job.output)
+        if add_ignores:
+            proven = s.ignore_remaining(job, result, reason) or proven
         return TROUBLE if result.unwritten else proven
     emit(job.render(report, colour=job.colour(to_stderr=True)), None, stream=sys.stderr)
     return FOUND if job.exit_code and dry_run and result.rewrites else proven
-
-
-def _require_committable(job: o.Job, *, allow_dirty: bool) -> None:
-    from codemods.commits import CommitError, common_folder, require_committable
-
-    if not job.targets.sources:
-        return
-    try:
-        folder = common_folder(source.absolute for source in job.targets.sources)
-        require_committable(folder, allow_dirty=allow_dirty)
-    except CommitError as error:
-        raise UserError(str(error)) from None
-
-
-def _committed(
-    job: o.Job,
-    result: ApplyResult,
-    style: str,
-    evidence: Evidence | None,
-    said: tuple[str, ...],
-    *,
-    allow_dirty: bool,
-    hooks: bool,
-) -> ApplyResult:
-    from codemods.commits import CommitError, Wording, commit_result, written
-    from codemods.reports import Detail
-
-    try:
-        commits = commit_result(
-            result,
-            style=style,
-            options=job.options,
-            jobs=job.jobs,
-            proofs=evidence.proofs if evidence else None,
-            wording=Wording(command=said),
-            hooks=hooks,
-            allow_dirty=allow_dirty,
-        )
-    except CommitError as error:
-        raise UserError(str(error)) from None
-    if job.detail is not Detail.QUIET:
-        for commit in commits:
-            complain(f"committed {commit.hash[:10]} {commit.subject}")
-    return written(result)
-
-
-def _verified(
-    job: o.Job, texts: Sequence[str], runs: dict[str, Any], plot: Path | None, *, dry_run: bool
-) -> tuple[ApplyResult, Evidence, int]:
-    from codemods.reports import Detail
-    from verify.applying import apply_verified
-    from verify.errors import VerifyError
-    from verify.reports import plots, render
-    from verify.reports.evidence import evidence_of
-    from verify.settings import entry_command
-
-    quiet = job.detail is Detail.QUIET
-    settings = settings_of(**runs)
-    try:
-        if plot is not None:
-            plots.check(plot)
-        result, verification = apply_verified(
-            job.targets.sources,
-            [entry_command(text, settings.python, Path.cwd()) for text in texts],
-            options=job.options,
-            settings=settings,
-            dry_run=dry_run,
-            max_hunks=job.max_hunks,
-            jobs=job.jobs,
-            tell=teller(quiet),
-        )
-        drawn = _drawn(verification, plot)
-    except VerifyError as error:
-        raise UserError(str(error)) from None
-    if not quiet:
-        colour = job.colour(to_stderr=True)
-        emit(render(verification, "text", colour=colour), None, stream=sys.stderr)
-    evidence = evidence_of(verification, plot=str(plot) if drawn else "")
-    return replace(result, skipped=(*job.targets.skipped, *result.skipped)), evidence, verification.status
-
-
-def _drawn(verification: Verification, plot: Path | None) -> bool:
-    """Draw to ``plot``, if it is given; return whether there is something to see."""
-    from verify.reports import plots
-
-    try:
-        if plot is not None:
-            plots.save(verification, plot)
-    except plots.NothingToDraw as error:
-        complain(f"{plot}: {error}")
-        return False
-    return plot is not None

@@ -1,0 +1,160 @@
+"""The ways to have rewrites made: proven first, asked about, recorded, committed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codemods.cli import _options as o
+from codemods.cli._runs import settings_of, teller
+from codemods.cli._terminal import UserError, complain, emit
+
+if TYPE_CHECKING:
+    from codemods.apply import ApplyResult
+    from codemods.interactive.terminal import Terminal
+    from codemods.review import Evidence, Key, Proof
+    from verify.results import Verification
+
+# As codemods.partition has them, which takes a moment to load.
+STYLES = ("per-rule", "per-file", "one")
+
+
+def require_committable_tree(job: o.Job, *, allow_dirty: bool) -> None:
+    """Raise :class:`UserError` where no commits could be made, before any work is done."""
+    from codemods.commits import CommitError, common_folder, require_committable
+
+    if not job.targets.sources:
+        return
+    try:
+        folder = common_folder(source.absolute for source in job.targets.sources)
+        require_committable(folder, allow_dirty=allow_dirty)
+    except CommitError as error:
+        raise UserError(str(error)) from None
+
+
+def committed(
+    job: o.Job,
+    result: ApplyResult,
+    style: str,
+    evidence: Evidence | None,
+    said: tuple[str, ...],
+    *,
+    allow_dirty: bool,
+    hooks: bool,
+) -> ApplyResult:
+    """Write what ``result`` would change, as commits."""
+    from codemods.commits import CommitError, Wording, commit_result, written
+    from codemods.reports import Detail
+
+    try:
+        commits = commit_result(
+            result,
+            style=style,
+            options=job.options,
+            jobs=job.jobs,
+            proofs=evidence.proofs if evidence else None,
+            wording=Wording(command=said),
+            hooks=hooks,
+            allow_dirty=allow_dirty,
+        )
+    except CommitError as error:
+        raise UserError(str(error)) from None
+    if job.detail is not Detail.QUIET:
+        for commit in commits:
+            complain(f"committed {commit.hash[:10]} {commit.subject}")
+    return written(result)
+
+
+def terminal_of_user() -> Terminal:
+    """Return the terminal to ask on; raises :class:`UserError` where there is none."""
+    from codemods.interactive.terminal import NoTerminal, Terminal
+
+    try:
+        return Terminal()
+    except NoTerminal:
+        raise UserError("-i asks questions: standard input and standard error must be a terminal") from None
+
+
+def asked(
+    terminal: Terminal, job: o.Job, before: ApplyResult, proofs: Mapping[Key, Proof]
+) -> tuple[ApplyResult, frozenset[Key]]:
+    """Ask about each change; return what was accepted, and which of it has text of the user's own."""
+    from codemods.interactive.items import Texts
+    from codemods.interactive.session import ask
+
+    sources = job.targets.sources
+    texts = Texts(before, sources)
+    try:
+        screen = terminal.opened(texts, colour=job.colour(to_stderr=True))
+        outcome = ask(before, sources, screen, texts, options=job.options, jobs=job.jobs, proofs=proofs)
+    except KeyboardInterrupt:
+        complain("interrupted, nothing was written")
+        raise
+    return outcome.result, outcome.own
+
+
+def record(result: ApplyResult, file: Path, job: o.Job, proofs: Mapping[Key, Proof], own: frozenset[Key]) -> None:
+    """Write the patch bundle ``file``."""
+    from codemods.patches.bundle import BundleError, save
+
+    try:
+        save(result, file, options=job.options, proofs=proofs, own=own)
+    except BundleError as error:
+        raise UserError(str(error)) from None
+
+
+def verified(
+    job: o.Job, texts: Sequence[str], runs: dict[str, Any], plot: Path | None, *, dry_run: bool, everything: bool
+) -> tuple[ApplyResult, Evidence, int]:
+    """Make the rewrites that were kept; with ``everything`` all of them, for whoever decides by the verdicts."""
+    from codemods.portions import apply_some
+    from codemods.reports import Detail
+    from verify.applying import apply_verified
+    from verify.errors import VerifyError
+    from verify.reports import plots, render
+    from verify.reports.evidence import evidence_of
+    from verify.settings import entry_command
+
+    quiet = job.detail is Detail.QUIET
+    settings = settings_of(**runs)
+    try:
+        if plot is not None:
+            plots.check(plot)
+        result, verification = apply_verified(
+            job.targets.sources,
+            [entry_command(text, settings.python, Path.cwd()) for text in texts],
+            options=job.options,
+            settings=settings,
+            dry_run=dry_run,
+            max_hunks=job.max_hunks,
+            jobs=job.jobs,
+            tell=teller(quiet),
+        )
+        drawn = _drawn(verification, plot)
+    except VerifyError as error:
+        raise UserError(str(error)) from None
+    if not quiet:
+        colour = job.colour(to_stderr=True)
+        emit(render(verification, "text", colour=colour), None, stream=sys.stderr)
+    if everything:
+        result = apply_some(
+            job.targets.sources, max_hunks=job.max_hunks, options=job.options, dry_run=True, jobs=job.jobs
+        )
+    evidence = evidence_of(verification, plot=str(plot) if drawn else "")
+    return replace(result, skipped=(*job.targets.skipped, *result.skipped)), evidence, verification.status
+
+
+def _drawn(verification: Verification, plot: Path | None) -> bool:
+    """Draw to ``plot``, if it is given; return whether there is something to see."""
+    from verify.reports import plots
+
+    try:
+        if plot is not None:
+            plots.save(verification, plot)
+    except plots.NothingToDraw as error:
+        complain(f"{plot}: {error}")
+        return False
+    return plot is not None

@@ -1,0 +1,79 @@
+"""``codemod patch``: a reviewed patch on files that have changed since."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from codemods.cli import _options as o
+from codemods.cli._terminal import ProgressBar, UserError, emit, wants_colour
+
+FORMATS = ("text", "json")
+
+
+def command(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="What `codemod apply --patch` wrote, or a unified diff; - for stdin.")
+    ],
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH", help="Only these files and folders.", show_default=False)
+    ] = None,
+    root: Annotated[
+        Path | None, typer.Option("--root", metavar="DIR", help="The folder that its paths are relative to.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the diff and write nothing.")] = False,
+    jobs: o.Jobs = None,
+    format: Annotated[
+        str, typer.Option("--format", metavar="|".join(FORMATS), help="The form of the report.")
+    ] = "text",
+    output: o.Output = None,
+    color: Annotated[
+        str, typer.Option("--color", metavar="|".join(o.CHOICES["color"]), help="Colours on the terminal.")
+    ] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is refused.")] = False,
+) -> int:
+    """Apply a reviewed patch to files that have changed since it was made.
+
+    Exit status: 0 where every hunk is made or was so before, 1 where one was refused, 2 for bad usage, a damaged patch
+    or a file that could not be written.
+    """
+    from codemods.patches.bundle import load
+    from codemods.patches.fitting import fit
+    from codemods.patches.parsing import PatchError
+    from codemods.patches.reports import as_json, as_text
+    from codemods.reports import Detail
+    from codemods.source.errors import SourceError
+    from codemods.source.files import read_bytes
+
+    if format not in FORMATS:
+        raise UserError(f"--format {format}: must be one of {', '.join(FORMATS)}")
+    if color not in o.CHOICES["color"]:
+        raise UserError(f"--color {color}: must be one of {', '.join(o.CHOICES['color'])}")
+    if root is not None and not root.is_dir():
+        raise UserError(f"--root {root}: no such folder")
+    missing = [path for path in paths or () if not Path(path).exists() and not Path(path).is_symlink()]
+    if missing:
+        raise UserError(f"{missing[0]}: no such file or folder")
+    detail = Detail.QUIET if quiet else Detail.NORMAL
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else read_bytes(file, file)
+        with ProgressBar(quiet=quiet) as progress:
+            result = fit(load(data), root=root or ".", paths=paths or (), dry_run=dry_run, jobs=jobs, progress=progress)
+    except PatchError as error:
+        raise UserError(f"{'standard input' if file == '-' else file}: {error}") from None
+    except SourceError as error:
+        raise UserError(str(error)) from None
+
+    def report(colour: bool) -> str:
+        return as_json(result) if format == "json" else as_text(result, detail, colour=colour)
+
+    to_output = output is None and wants_colour(sys.stdout, color)
+    if dry_run:
+        emit(result.coloured_diff() if to_output else result.diff(), output)
+        emit(report(wants_colour(sys.stderr, color)), None, stream=sys.stderr)
+    else:
+        emit(report(to_output), output)
+    return result.status

@@ -1,0 +1,284 @@
+"""Which question comes next and what an answer means; how questions look and keys are read is the screen's business."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from codemods.findings import Finding
+from codemods.interactive.ignoring import ignore_comment
+from codemods.interactive.items import Item, Texts
+from codemods.review import Hunk
+
+HELP = """\
+y  make this change
+n  leave this one
+a  make this and all later changes of this rule (with --verify: of the same verdict)
+s  leave this and all later changes of this file
+e  explain the rule
+E  put your own text in the place of what is proposed, in $VISUAL or $EDITOR
+i  leave it, and write a comment that says so, with your reason
+u  take the last answer back
+q  stop asking; what was accepted can still be written
+?  this help
+Ctrl-C ends without writing anything.
+"""
+KEYS = "ynaseEiuq?"
+
+
+class Answer(enum.Enum):
+    """What becomes of a change."""
+
+    YES = "accepted"
+    NO = "declined"
+    OWN = "in your own words"
+    IGNORED = "declined for good"
+
+
+class Decision(NamedTuple):
+    """An answer, with the reason of a comment or the texts that go in the place of hunks."""
+
+    answer: Answer
+    reason: str = ""
+    own: Mapping[Hunk, str] = {}
+
+    @property
+    def made(self) -> bool:
+        """Whether the change is made, as proposed or in other words."""
+        return self.answer in (Answer.YES, Answer.OWN)
+
+
+class EditorError(Exception):
+    """No text came back from the user's editor; says why."""
+
+
+class Screen(Protocol):
+    """What a dialogue needs of a terminal, and tests give from a list of answers."""
+
+    def show(self, item: Item, number: int, total: int) -> None:
+        """Show a change: reason, promise, verdict, trail, hunks."""
+
+    def key(self, question: str, keys: str) -> str:
+        """Ask for one of ``keys``; other keys are returned too, at the end of the input the empty text."""
+
+    def line(self, question: str) -> str | None:
+        """Ask for a line; None at the end of the input."""
+
+    def say(self, text: str) -> None:
+        """Show a sentence."""
+
+    def page(self, text: str) -> None:
+        """Show a long text, a screenful at a time."""
+
+    def edit(self, item: Item, proposed: Mapping[Hunk, str]) -> Mapping[Hunk, str]:
+        """Let the user change texts; raises :class:`EditorError`."""
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What was decided, by the indices of the items; ``write`` is False if the user gave it all up."""
+
+    items: Sequence[Item]
+    made: Mapping[int, Decision] = field(default_factory=dict)
+    write: bool = True
+
+    def of(self, *answers: Answer) -> list[int]:
+        """Return the indices of the items with one of ``answers``, in order."""
+        return sorted(index for index, decision in self.made.items() if decision.answer in answers)
+
+    @property
+    def wanted(self) -> frozenset[tuple[str, str, int]]:
+        """The keys of the findings to be mended."""
+        made = (self.items[index].key for index in self.of(Answer.YES, Answer.OWN))
+        return frozenset().union(*made)
+
+    @property
+    def own(self) -> dict[Hunk, str]:
+        """The user's own texts, by the hunks in whose place they go."""
+        return {hunk: text for decision in self.made.values() for hunk, text in decision.own.items()}
+
+    @property
+    def ignored(self) -> list[tuple[Finding, str]]:
+        """The findings to be left alone for good, each with the reason."""
+        return [
+            (finding, self.made[index].reason)
+            for index in self.of(Answer.IGNORED)
+            for finding in self.items[index].findings
+        ]
+
+
+class Dialogue:
+    """Asks about ``items`` one by one; ``explain`` gives the page of a rule."""
+
+    def __init__(
+        self, items: Sequence[Item], screen: Screen, texts: Texts, explain: Callable[[str], str] = lambda rule: ""
+    ) -> None:
+        self._items = items
+        self._screen = screen
+        self._texts = texts
+        self._explain = explain
+        self._made: dict[int, Decision] = {}
+        self._past: list[dict[int, Decision]] = []
+
+    def run(self) -> Decisions:
+        """Ask until everything is answered or the user quits. Raises KeyboardInterrupt if that is how they do it."""
+        write = True
+        shown = -1
+        while (index := self._next()) is not None:
+            if index != shown:
+                self._screen.show(self._items[index], index + 1, len(self._items))
+                shown = index
+            question = f"{index + 1}/{len(self._items)} Make it?"
+            key = self._screen.key(question, KEYS)
+            if key in ("q", ""):
+                answer = self._quit()
+                if answer is None:
+                    continue
+                write = answer
+                break
+            if key == "e":
+                # The rule's page has pushed the change off the screen.
+                shown = -1
+            self._take(index, key)
+        return Decisions(self._items, self._made, write)
+
+    def _next(self) -> int | None:
+        return next((index for index in range(len(self._items)) if index not in self._made), None)
+
+    def _take(self, index: int, key: str) -> None:
+        item = self._items[index]
+        match key:
+            case "y":
+                self._record({index: Decision(Answer.YES)})
+            case "n":
+                self._record({index: Decision(Answer.NO)})
+            case "a":
+                self._record(dict.fromkeys(self._alike(index), Decision(Answer.YES)))
+            case "s" | "d":
+                path = item.path
+                later = [i for i in range(index, len(self._items)) if self._items[i].path == path]
+                self._record({i: Decision(Answer.NO) for i in later if i not in self._made})
+            case "e":
+                self._screen.page("\n".join(self._explain(rule) for rule in _rules(item)))
+            case "E":
+                self._edit(index)
+            case "i":
+                self._ignore(index)
+            case "u":
+                self._undo()
+            case _:
+                self._screen.say(HELP)
+
+    def _record(self, decisions: Mapping[int, Decision]) -> None:
+        self._past.append(dict(self._made))
+        self._made.update(decisions)
+
+    def _undo(self) -> None:
+        if not self._past:
+            self._screen.say("There is no answer to take back.")
+            return
+        self._made = self._past.pop()
+
+    def _alike(self, index: int) -> list[int]:
+        """The unanswered items of the same rule and the same verdict: a broken one is not taken along with the kept."""
+
+        def kind(item: Item) -> tuple[str, str]:
+            return item.change.rule, item.change.proof.verdict if item.change.proof else ""
+
+        wanted = kind(self._items[index])
+        return [i for i, item in enumerate(self._items) if i not in self._made and kind(item) == wanted]
+
+    def _quit(self) -> bool | None:
+        """Ask whether to write; None to go on asking."""
+        accepted = sum(decision.made for decision in self._made.values())
+        recorded = sum(decision.answer is Answer.IGNORED for decision in self._made.values())
+        if not accepted and not recorded:
+            return False
+        what = f"{accepted} accepted" + (f" and {_count(recorded, 'comment')}" if recorded else "")
+        while True:
+            key = self._screen.key(f"Write {what}? (yes, no, continue asking)", "Ync").lower()
+            if key == "c":
+                return None
+            if key in ("y", "n", "", "\n"):
+                # The end of the input is no "no": nothing that was accepted gets lost, as with `git add -p`.
+                return key != "n"
+
+    def _ignore(self, index: int) -> None:
+        item = self._items[index]
+        while True:
+            reason = self._screen.line("Why? (one line; empty: back to the question)")
+            reason = " ".join("".join(c if c.isprintable() else " " for c in reason or "").split())
+            if not reason:
+                return
+            lacking = self._lacking(item, reason)
+            if lacking is None:
+                self._record({index: Decision(Answer.IGNORED, reason=reason)})
+                return
+            self._screen.say(lacking)
+
+    def _lacking(self, item: Item, reason: str) -> str | None:
+        for finding in item.findings:
+            source = self._texts.sources.get(finding.path)
+            try:
+                ignore_comment([finding.rule], reason).encode(source.encoding if source else "utf-8")
+            except UnicodeError:
+                return f"{finding.path} is {source.encoding if source else ''}, which has not all of these characters."
+        return None
+
+    def _edit(self, index: int) -> None:
+        item = self._items[index]
+        declined = [i for i in item.shares if i in self._made and not self._made[i].made]
+        if declined:
+            self._screen.say(f"It shares lines with {declined[0] + 1}, which was declined: take that back first.")
+            return
+        answered = {hunk: text for i in item.shares if i in self._made for hunk, text in self._made[i].own.items()}
+        proposed = {hunk: answered.get(hunk, "".join(hunk.added)) for hunk in item.hunks}
+        draft: Mapping[Hunk, str] = proposed
+        while True:
+            try:
+                draft = self._screen.edit(item, draft)
+            except EditorError as error:
+                self._screen.say(str(error))
+                return
+            objection = self._objection(draft, proposed)
+            if objection is None:
+                break
+            self._screen.say(objection)
+            if self._screen.key("Edit again?", "Yn").lower() not in ("y", "\n"):
+                return
+        self._record(self._edited(index, draft, proposed))
+
+    def _objection(self, draft: Mapping[Hunk, str], proposed: Mapping[Hunk, str]) -> str | None:
+        for hunk, text in draft.items():
+            if not text.strip() and proposed[hunk].strip():
+                return "An empty text is no change: answer n to leave the lines as they are."
+        changed = {hunk: text for hunk, text in draft.items() if text != "".join(hunk.added)}
+        return self._texts.objection(changed)
+
+    def _edited(self, index: int, draft: Mapping[Hunk, str], proposed: Mapping[Hunk, str]) -> dict[int, Decision]:
+        item = self._items[index]
+        own = {hunk: text for hunk, text in draft.items() if text != "".join(hunk.added)}
+        if draft == proposed and not own:
+            self._screen.say("Nothing was changed: accepted as proposed.")
+            return {index: Decision(Answer.YES)}
+        if all(text == "".join(hunk.removed) for hunk, text in draft.items()):
+            self._screen.say("That is the original: declined.")
+            return {index: Decision(Answer.NO)}
+        decisions = {index: Decision(Answer.OWN, own=own)}
+        for other in item.shares:
+            if not own.keys().isdisjoint(self._items[other].hunks):
+                before = self._made[other].own if other in self._made else {}
+                kept = {hunk: text for hunk, text in before.items() if hunk not in draft}
+                decisions[other] = Decision(Answer.OWN, own=kept)
+                self._screen.say(f"This answers {other + 1} too, which shares these lines.")
+        return decisions
+
+
+def _rules(item: Item) -> list[str]:
+    return list(dict.fromkeys(finding.rule for finding in item.findings))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,74 @@
+"""``apply -i``: from a dry run to what is to be written, with a person between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from codemods.apply import ApplyResult
+from codemods.check import Progress
+from codemods.explain import as_text, explain
+from codemods.interactive.dialogue import Answer, Decisions, Dialogue, Screen
+from codemods.interactive.finishing import Outcome, finish
+from codemods.interactive.items import Texts, items_of
+from codemods.options import Options
+from codemods.review import Key, Proof
+from codemods.rules import UnknownRule
+from codemods.source.files import SourceFile
+
+
+def ask(
+    before: ApplyResult,
+    targets: Sequence[SourceFile],
+    screen: Screen,
+    texts: Texts,
+    *,
+    options: Options,
+    jobs: int | None = None,
+    proofs: Mapping[Key, Proof] | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Ask on ``screen`` about each change of ``before``, a dry run over ``targets``, and make what was accepted.
+
+    Nothing is written. Raises KeyboardInterrupt if the user interrupts.
+    """
+    items = items_of(before, proofs)
+    if not items:
+        screen.say("There is nothing to ask about.")
+    decisions = Dialogue(items, screen, texts, _page).run()
+    outcome = finish(decisions, texts, targets, options=options, jobs=jobs, progress=progress, before=before)
+    for place, rule, text in outcome.remarks:
+        screen.say(f"{place}: {rule}: {text}.")
+    if items:
+        screen.say(summary(decisions))
+    return outcome
+
+
+def summary(decisions: Decisions) -> str:
+    """Return in one sentence what was answered."""
+    if not decisions.write:
+        return "Given up: nothing is written."
+    parts = [f"{len(found)} {kind.value}" for kind in Answer if (found := decisions.of(kind))]
+    left = len(decisions.items) - len(decisions.made)
+    if left:
+        parts.append(f"{left} not answered")
+    total = len(decisions.items)
+    return f"{total} change{'' if total == 1 else 's'}: {', '.join(parts)}."
+
+
+def _page(rule: str) -> str:
+    try:
+        return _unfilled(as_text(explain(rule)))
+    except UnknownRule as error:
+        return f"{error}\n"
+
+
+def _unfilled(text: str) -> str:
+    """Return ``text`` with each paragraph of prose on one line, which the terminal folds to its own width."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        prose = line[:1].isalpha() or line[:1] in "`("
+        if lines and prose and (lines[-1][:1].isalpha() or lines[-1][:1] in ("`", "(")):
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+    return "\n".join(lines)
