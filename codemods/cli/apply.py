@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from codemods.cli import _options as o
+from codemods.cli import _scope as s
 from codemods.cli._runs import RunOptions, settings_of, teller
 from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit
 
@@ -56,6 +57,10 @@ def command(
     verbose: o.Verbose = None,
     no_cache: o.NoCache = None,
     stdin_filename: o.StdinFilename = "<stdin>",
+    since: s.Since = None,
+    baseline: s.BaselineFile = None,
+    add_ignores: s.AddIgnores = False,
+    reason: s.Reason = None,
 ) -> int:
     """Rewrite files in place, or print the diff.
 
@@ -93,12 +98,19 @@ def command(
         stdin_filename=stdin_filename,
         exit_code=exit_code,
     )
+    s.require_comments(job, add_ignores, reason)
+    if add_ignores and dry_run:
+        raise UserError("--add-ignores writes files; it cannot be combined with --dry-run")
+    limited = since is not None or bool(baseline)
+    if verify and limited:
+        raise UserError("--since and --baseline cannot be combined with --verify")
     proven = FINE
     if verify:
         if job.stdin is not None:
             raise UserError("--verify runs a tree of files; it cannot be combined with -")
         result, proven = _verified(job, verify, runs, dry_run=dry_run)
     else:
+        wanted = s.wanted(job, since, baseline) if limited else None
         with job.progress as progress:
             result = apply(
                 job.targets.sources,
@@ -107,6 +119,7 @@ def command(
                 jobs=job.jobs,
                 skipped=job.targets.skipped,
                 progress=progress,
+                wanted=wanted,
             )
     report = Report.of_apply(result)
     if dry_run:
@@ -117,6 +130,8 @@ def command(
         emit(result.rewrites[0].encoded if result.rewrites else job.stdin, job.output)
     else:
         emit(job.render(report, colour=job.colour()), job.output)
+        if add_ignores:
+            proven = s.ignore_remaining(job, result, reason) or proven
         return TROUBLE if result.unwritten else proven
     emit(job.render(report, colour=job.colour(to_stderr=True)), None, stream=sys.stderr)
     return FOUND if job.exit_code and dry_run and result.rewrites else proven

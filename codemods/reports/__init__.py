@@ -17,7 +17,9 @@ from codemods.findings import Finding, Skipped
 
 if TYPE_CHECKING:
     from codemods.apply import ApplyResult, Dropped, Failure
+    from codemods.baseline import Fingerprint
     from codemods.check import CheckResult, Reported
+    from codemods.ignores import UnusedIgnore
 
 
 class Detail(enum.IntEnum):
@@ -47,11 +49,28 @@ class Report:
     applied: bool = False
     dry_run: bool = False
     dropped: tuple[Dropped, ...] = ()
+    unused: tuple[UnusedIgnore, ...] = ()
+    """Suppression comments that do nothing, where they were asked for."""
+    elsewhere: int = 0
+    """Findings left out because they are on lines that did not change."""
+    frozen: int = 0
+    """Findings left out because a baseline knows them."""
+    gone: tuple[Fingerprint, ...] = ()
+    """What the baseline knows and is there no more."""
 
     @classmethod
     def of_check(cls, result: CheckResult) -> Report:
         """Return what ``check`` has to say."""
-        return cls(result.files, result.findings, result.skipped, result.notes)
+        return cls(
+            result.files,
+            result.findings,
+            result.skipped,
+            result.notes,
+            unused=result.unused,
+            elsewhere=result.elsewhere,
+            frozen=result.frozen,
+            gone=result.gone,
+        )
 
     @classmethod
     def of_apply(cls, result: ApplyResult) -> Report:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codemods.findings import Finding, Skipped
 from codemods.reports import Detail, Report
+
+if TYPE_CHECKING:
+    from codemods.ignores import UnusedIgnore
 
 VERSION = 1
 
@@ -27,6 +30,13 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
         },
         "notes": list(report.notes),
     }
+    if report.elsewhere:
+        content["summary"]["elsewhere"] = report.elsewhere
+    if report.frozen or report.gone:
+        content["summary"] |= {"in_baseline": report.frozen, "gone_from_baseline": len(report.gone)}
+        content["gone_from_baseline"] = [mark._asdict() for mark in report.gone]
+    if report.unused:
+        content["unused_ignores"] = [_unused(one) for one in report.unused]
     if report.applied:
         content["fixed"] = [finding_object(finding, True) for finding in report.fixed]
         content["changed"] = list(report.changed)
@@ -59,6 +69,16 @@ def finding_object(finding: Finding, fixable: bool) -> dict[str, Any]:
         "remedy": finding.remedy,
         "trail": [step._asdict() for step in finding.trail],
         "partners": [{"rule": rule, "path": path, "line": at} for rule, path, at in finding.partners],
+    }
+
+
+def _unused(one: UnusedIgnore) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "line": one.comment.line,
+        "column": one.comment.column + 1,
+        "rules": None if one.rules is None else list(one.rules),
+        "reason": one.reason,
     }
 
 
