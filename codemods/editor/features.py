@@ -40,9 +40,9 @@ def saved(server: Server, params: lsp.DidSaveTextDocumentParams) -> None:
     """Analyse a text as it is saved, and all other open ones, which may call what is in it."""
     uri = params.text_document.uri
     server.schedule(uri, 0)
-    for other in server.workspace.text_documents:
-        if other != uri:
-            server.schedule(other, 0)
+    for other in server.workspace.text_documents.values():
+        if other.uri != uri:
+            server.schedule(other.uri, 0)
 
 
 def closed(server: Server, params: lsp.DidCloseTextDocumentParams) -> None:
@@ -105,14 +105,15 @@ async def resolve(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
     if not isinstance(data, dict) or action.edit is not None:
         return action
     uri, keys = data["uri"], data["keys"]
-    document = server.workspace.text_documents.get(uri)
+    document = server.document(uri)
     path = path_of(uri)
     if document is None or path is None or document.version != data["version"]:
         return action
     documents = server.documents()
     wanted = None if keys is None else {(rule, file, int(line)) for rule, file, line in keys}
     new = await server.in_worker(documents.mended, path, wanted)
-    if new and server.workspace.text_documents[uri].version == data["version"]:
+    now = server.document(uri)
+    if new and now is not None and now.version == data["version"]:
         action.edit = server.workspace_edit(new, documents)
     return action
 

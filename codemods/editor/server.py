@@ -13,10 +13,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from lsprotocol import types as lsp
 from pygls import uris
 from pygls.lsp.server import LanguageServer
+from pygls.workspace import TextDocument
 
 from codemods import __version__
 from codemods.editor.documents import Diagnosis, Documents, line_edits, lines_of
@@ -54,8 +56,14 @@ class Server(LanguageServer):
 
     def documents(self) -> Documents:
         """All that is open, as it is now."""
-        opened = self.workspace.text_documents.items()
-        return Documents({path: doc.source for uri, doc in opened if (path := path_of(uri)) is not None})
+        opened = self.workspace.text_documents.values()
+        return Documents({path: doc.source for doc in opened if (path := path_of(doc.uri)) is not None})
+
+    def document(self, uri: str) -> TextDocument | None:
+        """The text that is open as ``uri``."""
+        # pygls keeps them by their URIs with no character quoted.
+        found: TextDocument | None = self.workspace.text_documents.get(unquote(uri))
+        return found
 
     async def in_worker(self, call: Any, *arguments: Any) -> Any:
         """Return what ``call`` returns, in the analysing thread; None where it fails, which the client is told."""
@@ -90,17 +98,21 @@ class Server(LanguageServer):
 
     async def _later(self, uri: str, delay: float) -> None:
         await asyncio.sleep(delay)
-        await self.refresh(uri)
+        try:
+            await self.refresh(uri)
+        except Exception as error:
+            # Nobody waits for this task, so nobody else would hear of it.
+            self._complain(f"internal error, please report it: {type(error).__name__}: {error}")
 
     async def refresh(self, uri: str) -> Diagnosis | None:
         """Analyse ``uri`` as it is now, show what was found, and return it; None if it is not open or changed since."""
-        document = self.workspace.text_documents.get(uri)
+        document = self.document(uri)
         path = path_of(uri)
         if document is None or path is None:
             return None
         version = document.version
         diagnosis: Diagnosis | None = await self.in_worker(self.documents().diagnose, path)
-        now = self.workspace.text_documents.get(uri)
+        now = self.document(uri)
         if diagnosis is None or now is None or now.version != version:
             return None
         self.known[uri] = (version, diagnosis)
@@ -112,7 +124,7 @@ class Server(LanguageServer):
 
     async def diagnosis(self, uri: str) -> Diagnosis | None:
         """What is known of ``uri`` as it is now."""
-        document = self.workspace.text_documents.get(uri)
+        document = self.document(uri)
         version, diagnosis = self.known.get(uri, (None, None))
         if document is None or (diagnosis is not None and version == document.version):
             return diagnosis
@@ -138,7 +150,8 @@ class Server(LanguageServer):
 
     def range_of(self, uri: str, finding: Finding) -> lsp.Range:
         """Where ``finding`` is shown, in the units of the client."""
-        lines = lines_of(self.workspace.text_documents[uri].source)
+        document = self.document(uri)
+        lines = lines_of(document.source if document is not None else "")
         line, column, end_line, end_column = finding.span
         text = lines[line - 1].rstrip("\r\n") if line <= len(lines) else ""
         end = end_column if end_line == line else len(text)
@@ -158,7 +171,7 @@ class Server(LanguageServer):
 
     def workspace_edit(self, new: dict[str, str], documents: Documents) -> lsp.WorkspaceEdit:
         """The edit that makes the texts ``new``, by path, of those in ``documents``."""
-        opened = {path_of(uri): (uri, doc.version) for uri, doc in self.workspace.text_documents.items()}
+        opened = {path_of(doc.uri): (doc.uri, doc.version) for doc in self.workspace.text_documents.values()}
         changes: dict[str, list[lsp.TextEdit]] = {}
         versions: dict[str, int | None] = {}
         for path, text in new.items():

@@ -54,7 +54,8 @@ def applied(action: dict[str, Any], text: str, path: Path) -> str:
 
 
 def test_a_file_from_opening_to_closing(client: Client, tmp_path: Path) -> None:
-    path = tmp_path / "train.py"  # not on disk: what is open is all there is
+    # Not on disk: what is open is all there is. And its name is quoted in its URI.
+    path = tmp_path / "a b+c" / "tr\u00e4in.py"
     client.open(path, SCRIPT)
     retained, total = client.diagnostics(path)
     assert rules([retained, total]) == [("surplus-retain-graph", RETAIN), ("attached-loss-total", TOTAL)]
