@@ -60,7 +60,8 @@ class Runner:
         for program, text in {
             "codemod/bin/codemod": f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -m codemods "$@"',
             # Says what it was asked, and of the list of comments what the test has put there.
-            "bin/gh": f'printf "%s\\n" "$*" >> "{folder}/gh.log"\ncase "$*" in *--paginate*) cat "{folder}/known";; esac',
+            "bin/gh": f'printf "%s\\n" "$*" >> "{folder}/gh.log"\n'
+            f'case "$*" in *--paginate*) cat "{folder}/known";; esac',
         }.items():
             (folder / program).parent.mkdir(parents=True, exist_ok=True)
             (folder / program).write_text(f"#!/bin/sh\n{text}\n")
