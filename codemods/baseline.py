@@ -96,7 +96,9 @@ def _fingerprint(file: Path, number: int, entry: Any) -> Fingerprint:
         count = entry.get("count", 1)
         if all(isinstance(value, str) for value in values) and type(count) is int and count > 0:
             return Fingerprint(*map(str, values))
-    raise BaselineError(f"{file}: finding {number} of the baseline is not one; --update-baseline writes it anew")
+    raise BaselineError(
+        f"{file}: finding {number} of the baseline is none; without the file, --update-baseline writes another"
+    )
 
 
 def save_baseline(baseline: Baseline) -> bool:

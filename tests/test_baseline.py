@@ -191,6 +191,11 @@ def test_a_file_that_cannot_be_read_or_written(tmp_path: Path) -> None:
         load_baseline(tmp_path / "none.json")
     with pytest.raises(BaselineError, match="is a directory"):
         load_baseline(tmp_path)
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    with pytest.raises(BaselineError, match="read-only folder"):
+        save_baseline(Baseline(closed / "b.json", {}))
+    assert list(closed.iterdir()) == []
     with pytest.raises(BaselineError, match="no such file"):
         save_baseline(Baseline(tmp_path / "none" / "b.json", {}))
     file = tmp_path / "b.json"

@@ -61,8 +61,9 @@ class Server(LanguageServer):
 
     def document(self, uri: str) -> TextDocument | None:
         """The text that is open as ``uri``."""
-        # pygls keeps them by their URIs with no character quoted.
-        found: TextDocument | None = self.workspace.text_documents.get(unquote(uri))
+        # pygls keeps them by their URIs, since 2.1 with no character quoted.
+        opened = self.workspace.text_documents
+        found: TextDocument | None = opened.get(unquote(uri)) or opened.get(uri)
         return found
 
     async def in_worker(self, call: Any, *arguments: Any) -> Any:

@@ -55,6 +55,8 @@ def create_atomically(path: Path, data: bytes) -> None:
     shown = str(path)
     temporary = os.path.join(path.parent, f".codemod-{digest_of(os.fsencode(path.name))[:16]}-{os.getpid()}.tmp")
     try:
+        if not os.stat(path.parent).st_mode & 0o222:
+            raise Unwritable(shown, 0, "read-only folder")
         descriptor = os.open(temporary, _NEW_FILE, 0o666)
         try:
             with open(descriptor, "wb") as file:

@@ -202,5 +202,5 @@ def test_an_answer_comes_soon(client: Client, tmp_path: Path) -> None:
     start = time.monotonic()
     client.change(path, SCRIPT + "\n")
     client.diagnostics(path)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 20
     assert client.close() == 0
