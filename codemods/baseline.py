@@ -96,9 +96,7 @@ def _fingerprint(file: Path, number: int, entry: Any) -> Fingerprint:
         count = entry.get("count", 1)
         if all(isinstance(value, str) for value in values) and type(count) is int and count > 0:
             return Fingerprint(*map(str, values))
-    raise BaselineError(
-        f"{file}: finding {number} of the baseline is none; without the file, --update-baseline writes another"
-    )
+    raise BaselineError(f"{file}: entry {number} of the baseline is no finding; remove the file to write another")
 
 
 def save_baseline(baseline: Baseline) -> bool:

@@ -168,13 +168,13 @@ def test_an_empty_one_and_names_that_are_no_utf_8(tmp_path: Path) -> None:
         ('{"findings": []}', "not a baseline of codemod"),
         ('{"version": 1, "findings": []}', "not a baseline of codemod"),
         ('{"codemod-baseline": 2, "findings": []}', "written by a newer codemod"),
-        ('{"codemod-baseline": 1}', "finding 1"),
-        ('{"codemod-baseline": 1, "findings": [{"path": "a.py"}]}', "finding 1"),
-        ('{"codemod-baseline": 1, "findings": ["x"]}', "finding 1"),
+        ('{"codemod-baseline": 1}', "entry 1"),
+        ('{"codemod-baseline": 1, "findings": [{"path": "a.py"}]}', "entry 1"),
+        ('{"codemod-baseline": 1, "findings": ["x"]}', "entry 1"),
         (
             '{"codemod-baseline": 1, "findings": '
             '[{"path": "a", "rule": "b", "function": "", "statement": "", "count": -1}]}',
-            "finding 1",
+            "entry 1",
         ),
         ("<<<<<<< HEAD", "not a baseline"),
     ],

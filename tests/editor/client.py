@@ -31,10 +31,7 @@ class Client:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
-            },
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         self._numbers = itertools.count(1)
         self._messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
