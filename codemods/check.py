@@ -18,7 +18,9 @@ from codemods.source.files import SourceFile, display_path, read_source, source_
 from codemods.source.suppressions import Suppressions
 
 if TYPE_CHECKING:
+    from codemods.baseline import Fingerprint
     from codemods.edits.model import Edit
+    from codemods.ignores import UnusedIgnore
     from codemods.source.python2 import Translation
 
 Progress = Callable[[int, int], None]
@@ -84,6 +86,14 @@ class CheckResult:
     notes: tuple[str, ...]
     sources: tuple[SourceFile, ...] = ()
     """The files looked at, as they were read."""
+    unused: tuple[UnusedIgnore, ...] = ()
+    """Suppression comments that do nothing, where they were asked for."""
+    elsewhere: int = 0
+    """Findings left out because they are on lines that did not change."""
+    frozen: int = 0
+    """Findings left out because a baseline knows them."""
+    gone: tuple[Fingerprint, ...] = ()
+    """What the baseline knows and is there no more."""
 
 
 class Targets(NamedTuple):
@@ -129,16 +139,24 @@ def check(
     skipped: Sequence[Skipped] = (),
     progress: Progress | None = None,
     analyse: Analyser = analyse,
+    report_unused_ignores: bool = False,
 ) -> CheckResult:
     """Find what the selected rules find in ``targets``, less what comments in them suppress.
 
-    ``skipped`` are files that could not even be read; they are passed on. Raises nothing for a file of the user.
+    ``skipped`` are files that could not even be read; they are passed on. With ``report_unused_ignores`` the comments
+    that suppress nothing are in the result too. Raises nothing for a file of the user.
     """
     made = translations(targets, options)
     overlay = {one.source.path: one.text for one in made}
     analysis = analyse(targets, options=options, jobs=jobs, progress=progress, overlay=overlay or None)
     texts = {source.path: source.text for source in targets} | overlay
     findings = visible(analysis.findings, texts, options)
+    unused: Sequence[UnusedIgnore] = ()
+    if report_unused_ignores:
+        from codemods.ignores import unused_ignores
+
+        readable = {path: texts[path] for path in texts.keys() - {entry.path for entry in analysis.skipped}}
+        unused = unused_ignores(asked_for(analysis.findings, texts, options), readable, options)
     sources = {source.path: source for source in targets}
     judged = judge(findings, options, sources)
     reported = [*(Reported(one.finding, None) for one in made), *(one.placed(sources) for one in judged)]
@@ -148,6 +166,7 @@ def check(
         skipped=(*skipped, *broken_cells(targets), *analysis.skipped),
         notes=tuple(dict.fromkeys(analysis.notes)),
         sources=tuple(targets),
+        unused=tuple(unused),
     )
 
 
@@ -212,17 +231,28 @@ def selected(finding: Finding, options: Options) -> bool:
     return True
 
 
-def visible(findings: Iterable[Finding], texts: Mapping[str, str], options: Options) -> list[Finding]:
-    """Return those of ``findings`` that are selected and not suppressed, in order of path and position.
+def asked_for(findings: Iterable[Finding], texts: Mapping[str, str], options: Options) -> list[Finding]:
+    """Return those of ``findings`` that are in one of ``texts``, by path, and whose rule ``options`` ask for there.
 
-    ``texts`` are the files by path, as they were when the findings were made; a finding in another file is left out,
-    because nobody asked about that file.
+    A finding in another file is left out, because nobody asked about that file.
+    """
+    return [
+        finding
+        for finding in findings
+        if finding.path in texts
+        and selected(finding, options)
+        and finding.rule not in options.per_file_ignores.rules(finding.path)
+    ]
+
+
+def visible(findings: Iterable[Finding], texts: Mapping[str, str], options: Options) -> list[Finding]:
+    """Return those of ``findings`` that are asked for and not suppressed, in order of path and position.
+
+    ``texts`` are the files by path, as they were when the findings were made.
     """
     suppressions: dict[str, Suppressions] = {}
     chosen = []
-    for finding in findings:
-        if finding.path not in texts or not selected(finding, options):
-            continue
+    for finding in asked_for(findings, texts, options):
         if finding.path not in suppressions:
             suppressions[finding.path] = Suppressions.of(texts[finding.path])
         if not suppressions[finding.path].covers(finding.rule, finding.span.line, finding.span.end_line):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from codemods.source.perfile import PerFileIgnores
 
 
 @dataclass(frozen=True)
@@ -23,3 +25,5 @@ class Options:
     """The oldest PyTorch that the rewritten code has to run on."""
     python2: bool = False
     """Whether files of Python 2 are translated before anything else."""
+    per_file_ignores: PerFileIgnores = field(default_factory=PerFileIgnores)
+    """Rules that are left out of some files."""

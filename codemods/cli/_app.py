@@ -87,11 +87,31 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit(0)
 
 
+def _show_completion(shell: str | None) -> None:
+    if shell is not None:
+        from codemods.cli._completion import SCRIPTS
+
+        if shell not in SCRIPTS:
+            raise UserError(f"--show-completion {shell}: must be one of {', '.join(SCRIPTS)}")
+        print(SCRIPTS[shell], end="")
+        raise typer.Exit(0)
+
+
 def _root(
     context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
     ] = False,
+    completion: Annotated[
+        str | None,
+        typer.Option(
+            "--show-completion",
+            metavar="bash|zsh|fish",
+            callback=_show_completion,
+            is_eager=True,
+            help="Print what has this shell complete commands, options and rules, and stop.",
+        ),
+    ] = None,
 ) -> int:
     if context.invoked_subcommand is None:
         print(context.get_help(), file=sys.stderr)

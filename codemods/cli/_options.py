@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -18,6 +18,7 @@ from codemods.reports import Detail, Report, formats, renderer
 from codemods.rules import UnknownRule, require_known
 from codemods.source.config import ConfigError, find_config, is_version, load_config
 from codemods.source.errors import MissingPath
+from codemods.source.perfile import PerFileIgnores
 
 # What an option may be, its default first.
 CHOICES = {
@@ -92,6 +93,8 @@ class Job:
     exit_code: bool
     max_hunks: int | None
     stdin: bytes | None
+    settled: Mapping[str, Any] = field(default_factory=dict)
+    """All that was chosen, by name."""
 
     def render(self, report: Report, *, colour: bool) -> str | bytes:
         """Return the report in the form that was asked for: text, or for programs the bytes."""
@@ -151,6 +154,7 @@ def settle(
         # 0 in a configuration file takes a limit away that one further up might set.
         max_hunks=chosen.get("max_hunks") or None,
         stdin=stdin,
+        settled=chosen,
     )
 
 
@@ -177,6 +181,7 @@ class Choices:
             no_grad_style=chosen["no_grad_style"],
             target_torch=chosen["target_torch"],
             python2=bool(chosen.get("python2")),
+            per_file_ignores=chosen.get("per_file_ignores") or PerFileIgnores(),
         )
 
     @property
@@ -217,9 +222,12 @@ def settle_choices(
     }
     try:
         settings = load_config(start, config)
-        root = None if chosen["exclude"] else config or find_config(start)
+        file = config or find_config(start)
+        root = None if chosen["exclude"] else file
     except ConfigError as error:
         raise UserError(str(error)) from None
+    if file is not None:
+        settings |= _beside(file.parent.absolute(), settings)
     for name, value in settings.items():
         if chosen.get(name) in (None, ()):
             chosen[name] = value
@@ -230,7 +238,7 @@ def settle_choices(
     if chosen.get("quiet") and chosen.get("verbose"):
         raise UserError("--quiet and --verbose exclude each other")
     try:
-        require_known((*chosen["select"], *chosen["ignore"]))
+        require_known((*chosen["select"], *chosen["ignore"], *_per_file(chosen)))
     except UnknownRule as error:
         raise UserError(str(error)) from None
     target = chosen["target_torch"] = chosen.get("target_torch") or "current"
@@ -239,6 +247,21 @@ def settle_choices(
     if chosen.get("python2") and importlib.util.find_spec("fissix") is None:
         raise UserError("--python2 needs fissix: pip install 'torch-codemod[python2]'")
     return Choices(chosen, root.parent if root else None)
+
+
+def _beside(folder: Path, settings: Mapping[str, object]) -> dict[str, object]:
+    """Those of ``settings`` that name files, which are meant from ``folder`` on."""
+    beside: dict[str, object] = {}
+    if "per_file_ignores" in settings:
+        beside["per_file_ignores"] = PerFileIgnores(str(folder), cast("Any", settings["per_file_ignores"]))
+    if "baseline" in settings:
+        beside["baseline"] = str(folder / str(settings["baseline"]))
+    return beside
+
+
+def _per_file(chosen: Mapping[str, Any]) -> Iterable[str]:
+    given = chosen.get("per_file_ignores") or PerFileIgnores()
+    return (rule for _, rules in given.entries for rule in rules)
 
 
 def _names(values: Iterable[str] | None) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +12,8 @@ import typer
 from codemods.cli import _applying as ways
 from codemods.cli import _options as o
 from codemods.cli import _scope as s
-from codemods.cli._runs import RunOptions, settings_of, teller
-from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, complain, emit
+from codemods.cli._runs import RunOptions
+from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit
 
 if TYPE_CHECKING:
     from codemods.review import Evidence, Key

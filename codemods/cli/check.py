@@ -6,7 +6,8 @@ import sys
 from dataclasses import replace
 
 from codemods.cli import _options as o
-from codemods.cli._terminal import FINE, FOUND, emit
+from codemods.cli import _scope as s
+from codemods.cli._terminal import FINE, FOUND, UserError, emit
 
 
 def command(
@@ -29,13 +30,24 @@ def command(
     verbose: o.Verbose = None,
     no_cache: o.NoCache = None,
     stdin_filename: o.StdinFilename = "<stdin>",
+    since: s.Since = None,
+    baseline: s.BaselineFile = None,
+    update_baseline: s.UpdateBaseline = False,
+    report_unused_ignores: s.ReportUnusedIgnores = None,
+    add_ignores: s.AddIgnores = False,
+    reason: s.Reason = None,
+    remove_unused_ignores: s.RemoveUnusedIgnores = False,
 ) -> int:
-    """Report findings and change nothing.
+    """Report findings and change nothing, but for comments and the baseline where that is asked for.
 
     Exit status: 0 without findings, 1 with findings, 2 for bad usage or an error of ours.
     """
+    if update_baseline and since is not None:
+        raise UserError("--update-baseline writes all that is found; it cannot be combined with --since")
+    if add_ignores + remove_unused_ignores + update_baseline > 1:
+        raise UserError("--add-ignores, --remove-unused-ignores and --update-baseline exclude each other")
     from codemods.check import check
-    from codemods.fixes import planned as plan
+    from codemods.fixes import planned
     from codemods.reports import Report, shows_edits
 
     job = o.settle(
@@ -58,7 +70,12 @@ def command(
         verbose=verbose,
         no_cache=no_cache,
         stdin_filename=stdin_filename,
+        baseline=baseline,
+        report_unused_ignores=report_unused_ignores,
     )
+    s.require_comments(job, add_ignores, reason, remove_unused_ignores)
+    file = job.settled["baseline"]
+    scope = s.scope(job, since, None if update_baseline else file)
     with job.progress as progress:
         result = check(
             job.targets.sources,
@@ -66,10 +83,24 @@ def command(
             jobs=job.jobs,
             skipped=job.targets.skipped,
             progress=progress,
+            report_unused_ignores=remove_unused_ignores or bool(job.settled["report_unused_ignores"]),
         )
-    planned = None
+    if update_baseline:
+        return s.update(job, result, file)
+    result = scope.of_check(result, job.targets.sources, job.options)
+    if add_ignores:
+        return s.add_ignores(job, [one.finding for one in result.findings], job.targets.sources, reason)
+    if remove_unused_ignores:
+        return s.remove_ignores(job, result)
+    fixes = None
     if shows_edits(job.format) and any(reported.fixable for reported in result.findings):
-        planned = plan(job.targets.sources, options=job.options, jobs=job.jobs)
-    report = replace(Report.of_check(result, planned), command=("codemod", *sys.argv[1:]))
+        keys = {reported.finding.key for reported in result.findings}
+        fixes = planned(
+            job.targets.sources,
+            options=job.options,
+            jobs=job.jobs,
+            wanted=lambda findings: all(finding.key in keys for finding in findings),
+        )
+    report = replace(Report.of_check(result, fixes), command=("codemod", *sys.argv[1:]))
     emit(job.render(report, colour=job.colour()), job.output)
-    return FOUND if result.findings else FINE
+    return FOUND if result.findings or result.unused else FINE

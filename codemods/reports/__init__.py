@@ -18,7 +18,9 @@ from codemods.findings import Finding, Place, Skipped
 
 if TYPE_CHECKING:
     from codemods.apply import ApplyResult, Dropped, Failure
+    from codemods.baseline import Fingerprint
     from codemods.check import CheckResult, Reported
+    from codemods.ignores import UnusedIgnore
     from codemods.review import Evidence, Review
     from codemods.source.files import SourceFile
 
@@ -64,6 +66,14 @@ class Report:
     """What ``--max-hunks`` left for the next run."""
     command: tuple[str, ...] = ()
     """The words of the command line, for who wants to do it again; empty where there was none."""
+    unused: tuple[UnusedIgnore, ...] = ()
+    """Suppression comments that do nothing, where they were asked for."""
+    elsewhere: int = 0
+    """Findings left out because they are on lines that did not change."""
+    frozen: int = 0
+    """Findings left out because a baseline knows them."""
+    gone: tuple[Fingerprint, ...] = ()
+    """What the baseline knows and is there no more."""
 
     @classmethod
     def of_check(cls, result: CheckResult, fixes: ApplyResult | None = None) -> Report:
@@ -82,6 +92,10 @@ class Report:
             result.notes,
             sources={source.path: source for source in result.sources},
             **shown,
+            unused=result.unused,
+            elsewhere=result.elsewhere,
+            frozen=result.frozen,
+            gone=result.gone,
         )
 
     @classmethod

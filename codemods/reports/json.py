@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from codemods.findings import Finding, Place, Skipped
 from codemods.reports import Detail, Report
+
+if TYPE_CHECKING:
+    from codemods.ignores import UnusedIgnore
 
 VERSION = 1
 
@@ -27,6 +30,13 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
         },
         "notes": list(report.notes),
     }
+    if report.elsewhere:
+        content["summary"]["elsewhere"] = report.elsewhere
+    if report.frozen or report.gone:
+        content["summary"] |= {"in_baseline": report.frozen, "gone_from_baseline": len(report.gone)}
+        content["gone_from_baseline"] = [mark._asdict() for mark in report.gone]
+    if report.unused:
+        content["unused_ignores"] = [_placed(report, _unused(one)) for one in report.unused]
     if report.applied:
         content["fixed"] = [placed_object(report, finding, True) for finding in report.fixed]
         content["changed"] = list(report.changed)
@@ -64,6 +74,16 @@ def finding_object(finding: Finding, fixable: bool) -> dict[str, Any]:
     }
 
 
+def _unused(one: UnusedIgnore) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "line": one.comment.line,
+        "column": one.comment.column + 1,
+        "rules": None if one.rules is None else list(one.rules),
+        "reason": one.reason,
+    }
+
+
 def _places(entries: Iterable[Skipped]) -> list[dict[str, Any]]:
     return [{key: value for key, value in entry._asdict().items() if value is not None} for entry in entries]
 
@@ -73,7 +93,6 @@ class Placing(Protocol):
 
     def place(self, path: str, line: int) -> Place:
         """Where ``line`` of the file ``path`` is."""
-        ...
 
 
 def placed_object(places: Placing, finding: Finding, fixable: bool) -> dict[str, Any]:

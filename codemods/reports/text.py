@@ -37,6 +37,12 @@ def _lines(report: Report, detail: Detail, paint: _Paint) -> Iterator[str]:
     if not report.applied or detail >= Detail.VERBOSE:
         for reported in report.findings:
             yield from _finding(report, reported, detail, paint)
+    for one in report.unused:
+        place = f"{one.path}:{report.place(one.path, one.comment.line)}:{one.comment.column + 1}:"
+        yield f"{paint(_BOLD, place)} unused ignore: {printable(one.reason)}"
+    if detail >= Detail.VERBOSE:
+        for mark in report.gone:
+            yield paint(_DIM, f"{mark.path}: {mark.rule}: gone from the baseline: {mark.statement}")
     for entry in report.skipped:
         yield paint(_YELLOW, f"{_place(entry)}: skipped: {entry.reason}")
     for failure in report.failures:
@@ -91,6 +97,14 @@ def _summary(report: Report) -> Iterator[str]:
     else:
         parts.append(_count(len(report.findings), "finding"))
         parts.append(f"{report.fixable} fixable")
+    if report.elsewhere:
+        parts.append(f"{report.elsewhere} on lines that did not change")
+    if report.frozen:
+        parts.append(f"{report.frozen} in the baseline")
+    if report.gone:
+        parts.append(f"{len(report.gone)} gone from it (--update-baseline drops them)")
+    if report.unused:
+        parts.append(_count(len(report.unused), "unused ignore"))
     if report.skipped:
         parts.append(f"{len(report.skipped)} skipped")
     if report.failures:

@@ -70,6 +70,12 @@ def _one_of(*choices: str) -> _Kind:
     return _Kind("one of " + ", ".join(f'"{choice}"' for choice in choices), read)
 
 
+def _by_pattern(value: Any) -> object:
+    if not isinstance(value, dict) or not all(isinstance(pattern, str) and pattern.strip() for pattern in value):
+        raise TypeError
+    return tuple((pattern.strip(), _names(rules)) for pattern, rules in value.items())
+
+
 _FLAG = _Kind("true or false", _flag)
 _NAMES = _Kind('a list of rule names, or a text like "rule-a,rule-b"', _names)
 
@@ -88,6 +94,9 @@ _KEYS: Mapping[str, _Kind] = {
     "output": _Kind("a path", _text),
     "color": _one_of("auto", "always", "never"),
     "no-cache": _FLAG,
+    "per-file-ignores": _Kind('a table such as "tests/" = ["rule-a", "rule-b"]', _by_pattern),
+    "baseline": _Kind("a path", _text),
+    "report-unused-ignores": _FLAG,
     "exit-code": _FLAG,
     "max-hunks": _Kind("a whole number that is not negative", _number),
     "quiet": _FLAG,

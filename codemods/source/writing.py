@@ -8,6 +8,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from codemods.source.errors import ChangedSinceRead, Unreadable, Unwritable, os_reason
 from codemods.source.files import SourceFile, digest_of, read_bytes
@@ -44,6 +45,34 @@ def write_atomically(source: SourceFile, text: str) -> None:
         raise ChangedSinceRead(source.path, 0, "was removed since it was read") from None
     except OSError as error:
         raise Unwritable(source.path, 0, os_reason(error)) from None
+
+
+def create_atomically(path: Path, data: bytes) -> None:
+    """Make the file ``path`` of ``data``; whenever it is stopped, the file is not there or whole.
+
+    Raises `ChangedSinceRead` where something of that name is there by now, `Unwritable` for what the system refuses.
+    """
+    shown = str(path)
+    temporary = os.path.join(path.parent, f".codemod-{digest_of(os.fsencode(path.name))[:16]}-{os.getpid()}.tmp")
+    try:
+        if not os.stat(path.parent).st_mode & 0o222:
+            raise Unwritable(shown, 0, "read-only folder")
+        descriptor = os.open(temporary, _NEW_FILE, 0o666)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(descriptor)
+            if os.path.lexists(path):
+                raise ChangedSinceRead(shown, 0, "came to be meanwhile; run again")
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise Unwritable(shown, 0, os_reason(error)) from None
+    _sync_folder(os.fspath(path.parent))
 
 
 def _writable(source: SourceFile, target: str, folder: str) -> os.stat_result:

@@ -71,3 +71,21 @@ def test_check_diff_apply_and_nothing_left(tmp_path: Path, line_end: str) -> Non
         assert (tmp_path / "train.py").read_bytes() == mended
     again = codemod(tmp_path, "apply", ".", "--dry-run", "--exit-code")
     assert (again.returncode, again.stdout) == (0, b"")
+
+
+def test_a_baseline_a_selection_and_comments(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    update = ("check", ".", "--baseline", "b.json", "--update-baseline")
+    assert codemod(tmp_path, *update).returncode == 0
+    frozen = (tmp_path / "b.json").read_bytes()
+    assert b'"function": "", "statement": "def validate(batches):"' in frozen
+    assert codemod(tmp_path, "check", ".", "--baseline", "b.json").returncode == 0
+    # What was not looked for is not gone.
+    assert codemod(tmp_path, *update, "--select", "stored-graph").returncode == 0
+    assert (tmp_path / "b.json").read_bytes() == frozen
+    assert codemod(tmp_path, "check", ".", "--add-ignores").returncode == 0
+    said = b"def validate(batches):  # codemod: ignore[grad-in-evaluation]\n"
+    assert said in (tmp_path / "train.py").read_bytes()
+    assert codemod(tmp_path, "check", ".", "--report-unused-ignores").returncode == 0
+    gone = codemod(tmp_path, *update)
+    assert gone.stderr == b"codemod: b.json: 0 in the baseline, 0 added, 1 dropped\n"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
@@ -53,6 +53,8 @@ def test_every_kind_of_value(tmp_path: Path) -> None:
 def test_every_option_can_be_set_and_takes_its_own_default(tmp_path: Path) -> None:
     for option in fields(Options):
         default = option.default
+        if default is MISSING:
+            continue  # a table, read below
         value = "[]" if default == () else str(default).lower() if isinstance(default, bool) else f'"{default}"'
         file = write(tmp_path / "c.toml", f"{option.name} = {value}\n")
         assert load_config(config=file) == {option.name: default}
@@ -144,3 +146,16 @@ def test_a_given_file_must_be_there(tmp_path: Path) -> None:
 
 def test_a_tool_that_is_no_table_is_none_of_our_business(tmp_path: Path) -> None:
     assert load_config(config=write(tmp_path / "pyproject.toml", "tool = 3\n")) == {}
+
+
+def test_rules_left_out_of_some_files(tmp_path: Path) -> None:
+    text = '[tool.codemod.per-file-ignores]\n"tests/" = ["rule-a", "rule-b"]\n"*_test.py" = "rule-c, rule-d"\n'
+    settings = load_config(config=write(tmp_path / "pyproject.toml", text))
+    entries = (("tests/", ("rule-a", "rule-b")), ("*_test.py", ("rule-c", "rule-d")))
+    assert settings == {"per_file_ignores": entries}
+
+
+@pytest.mark.parametrize("value", ["[]", "'tests/'", "{a = 1}", "{a = [1]}", "{'' = ['x']}"])
+def test_rules_left_out_of_some_files_must_be_a_table(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConfigError, match="per-file-ignores"):
+        load_config(config=write(tmp_path / "c.toml", f"per-file-ignores = {value}\n"))

@@ -1,0 +1,136 @@
+"""The options about which findings count, and about the comments and the baseline that say so."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from codemods.cli._options import Job
+from codemods.cli._terminal import TROUBLE, UserError, complain
+from codemods.findings import Finding
+from codemods.reports import Detail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from codemods.apply import ApplyResult
+    from codemods.check import CheckResult
+    from codemods.ignores import Ignored
+    from codemods.scope import Scope
+    from codemods.source.files import SourceFile
+
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="REV", help="Only lines that were touched since this git revision was left."),
+]
+BaselineFile = Annotated[
+    str | None,
+    typer.Option("--baseline", metavar="FILE", help="Only findings that are not written down in this file."),
+]
+UpdateBaseline = Annotated[
+    bool, typer.Option("--update-baseline", help="Write all that is found down in the baseline, drop what is gone.")
+]
+AddIgnores = Annotated[
+    bool, typer.Option("--add-ignores", help="Write a suppression comment at every finding that is left.")
+]
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="The reason that --add-ignores gives in the comments.")
+]
+ReportUnusedIgnores = Annotated[
+    bool | None,
+    typer.Option(
+        "--report-unused-ignores/--no-report-unused-ignores", help="Report suppression comments that do nothing."
+    ),
+]
+RemoveUnusedIgnores = Annotated[
+    bool, typer.Option("--remove-unused-ignores", help="Take suppression comments out that do nothing.")
+]
+
+
+def scope(job: Job, since: str | None, baseline: str | Path | None) -> Scope:
+    """Return what of the findings of ``job`` is asked for; raises :class:`UserError` where that cannot be told."""
+    from codemods.baseline import BaselineError
+    from codemods.scope import Scope
+    from codemods.since import SinceError
+
+    try:
+        return Scope.of(job.targets.sources, since=since, baseline=Path(baseline) if baseline else None)
+    except (SinceError, BaselineError) as error:
+        raise UserError(str(error)) from None
+
+
+def wanted(job: Job, since: str | None, baseline: str | None) -> Callable[[tuple[Finding, ...]], bool]:
+    """Return what ``apply`` is to ask about findings; raises :class:`UserError` where that cannot be told."""
+    from codemods.check import check
+
+    if job.stdin is not None:
+        raise UserError("--since and --baseline are about files; they cannot be combined with -")
+    within = scope(job, since, baseline)
+    with job.progress as progress:
+        found = check(job.targets.sources, options=job.options, jobs=job.jobs, progress=progress)
+    return within.wanted(found, job.targets.sources, job.options)
+
+
+def update(job: Job, result: CheckResult, baseline: str | Path | None) -> int:
+    """Write the baseline and say what it holds."""
+    from codemods.baseline import BaselineError
+    from codemods.scope import update_baseline
+
+    if not baseline:
+        raise UserError("--update-baseline needs --baseline FILE, or baseline in [tool.codemod]")
+    try:
+        done = update_baseline(Path(baseline), result, job.targets.sources, job.options)
+    except BaselineError as error:
+        raise UserError(str(error)) from None
+    if job.detail is not Detail.QUIET:
+        complain(f"{baseline}: {done.count} in the baseline, {done.added} added, {done.dropped} dropped")
+    return 0
+
+
+def require_comments(job: Job, add: bool, reason: str | None, remove: bool = False) -> None:
+    """Raise :class:`UserError` where comments cannot be written as was asked for."""
+    from codemods.source.suppressing import is_reason
+
+    if reason is not None and not add:
+        raise UserError("--reason needs --add-ignores")
+    if reason is not None and not is_reason(reason):
+        raise UserError("--reason: must be one line, and nothing that would be read as another comment")
+    for given, option in ((add, "--add-ignores"), (remove, "--remove-unused-ignores")):
+        if given and job.stdin is not None:
+            raise UserError(f"{option} writes files; it cannot be combined with -")
+        if given and job.options.python2:
+            raise UserError(f"{option} needs the files as they are; it cannot be combined with --python2")
+
+
+def add_ignores(job: Job, findings: Sequence[Finding], sources: Sequence[SourceFile], reason: str | None) -> int:
+    """Write the comments and say how many; return the exit status."""
+    from codemods.ignores import add_ignores as add
+
+    return _tell(job, add(findings, sources, (reason or "").strip()), "finding", "suppressed")
+
+
+def ignore_remaining(job: Job, result: ApplyResult, reason: str | None) -> int:
+    """Write comments at what ``apply`` has left; return the exit status."""
+    from codemods.ignores import ignore_remaining as ignore
+
+    return _tell(job, ignore(result, job.targets.sources, (reason or "").strip()), "finding", "suppressed")
+
+
+def remove_ignores(job: Job, result: CheckResult) -> int:
+    """Take the comments out that do nothing and say how many; return the exit status."""
+    from codemods.ignores import remove_unused_ignores
+
+    return _tell(job, remove_unused_ignores(result.unused, job.targets.sources), "comment", "taken out or cut")
+
+
+def _tell(job: Job, done: Ignored, noun: str, verb: str) -> int:
+    for entry in done.unwritten:
+        complain(f"{entry.path}{f':{entry.line}' if entry.line else ''}: not saved: {entry.reason}")
+    if job.detail is not Detail.QUIET:
+        nouns = noun if done.number == 1 else f"{noun}s"
+        files = "file" if len(done.paths) == 1 else "files"
+        print(f"{done.number} {nouns} {verb} in {len(done.paths)} {files}", file=sys.stderr)
+    return TROUBLE if done.unwritten else 0

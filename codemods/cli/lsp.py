@@ -1,0 +1,26 @@
+"""``codemod lsp``: findings and quick fixes in editors."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Annotated
+
+import typer
+
+from codemods.cli._terminal import UserError
+
+
+def command(
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Speak over standard input and output, which is the only way.")
+    ] = True,
+) -> int:
+    """Serve an editor by the Language Server Protocol: diagnostics, quick fixes, hovers.
+
+    Exit status: 0 after the client has asked to end, 1 if it left without a word.
+    """
+    if importlib.util.find_spec("pygls") is None:
+        raise UserError("codemod lsp needs pygls: pip install 'torch-codemod[lsp]'")
+    from codemods.editor.server import serve
+
+    return serve()
