@@ -81,14 +81,16 @@ CREATE TABLE events (
 );
 CREATE INDEX events_repository ON events (repository);
 
+CREATE VIEW judged AS
+  SELECT v.* FROM verdicts v JOIN repositories r ON r.id = v.repository WHERE r.listed;
 CREATE VIEW by_rule AS
   SELECT f.rule AS rule, count(*) AS findings, sum(f.fate = 'fixed') AS fixed,
     count(DISTINCT f.repository) AS repositories,
-    (SELECT count(*) FROM verdicts v WHERE v.rule = f.rule AND v.verdict = 'kept') AS kept,
-    (SELECT count(*) FROM verdicts v WHERE v.rule = f.rule AND v.verdict = 'broken') AS broken,
-    (SELECT count(*) FROM verdicts v WHERE v.rule = f.rule AND v.verdict = 'not reached') AS not_reached,
-    (SELECT count(*) FROM verdicts v WHERE v.rule = f.rule AND v.verdict = 'not judged') AS not_judged
-  FROM findings f GROUP BY f.rule;
+    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'kept') AS kept,
+    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'broken') AS broken,
+    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'not reached') AS not_reached,
+    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'not judged') AS not_judged
+  FROM findings f JOIN repositories r ON r.id = f.repository WHERE r.listed GROUP BY f.rule;
 CREATE VIEW by_repository AS
   SELECT r.slug, r.url, r.state, r.stage, r.reason, r.verification, r.why, r.files, r.lines, r.changed, r.commits,
     r.base, r.head, r.pull_request,
@@ -202,13 +204,20 @@ class Ledger:
         for row in self._connection.execute(statement, values):
             yield dict(row)
 
+    def columns(self, statement: str) -> list[str]:
+        """The names of the columns that a statement selects."""
+        return [column[0] for column in self._connection.execute(f"SELECT * FROM ({statement}) LIMIT 0").description]
+
     def repository(self, number: int) -> Row:
         """The row of one repository."""
         return self.query("SELECT * FROM repositories WHERE id = ?", number)[0]
 
     def repositories(self) -> list[Row]:
         """The rows of all that the campaign lists, in its order."""
-        return self.query("SELECT * FROM repositories WHERE listed ORDER BY id")
+        return self.query(
+            "SELECT *, (SELECT group_concat(DISTINCT rule) FROM findings WHERE repository = id AND fate = 'fixed') "
+            "AS fixed_rules FROM repositories WHERE listed ORDER BY id"
+        )
 
     # Changes of state.
 

@@ -148,7 +148,7 @@ class _Work:
         """Find out what there is to do."""
         self._repositories = register(self._ledger, self._campaign)
         rows = self._ledger.repositories()
-        _require_known(only, rows)
+        require_known(only, rows)
         rows = [row for row in rows if not only or row["slug"] in only]
         for row in rows:
             if row["attempt"]:
@@ -335,7 +335,7 @@ def _entries(row: Row) -> tuple[tuple[str, str], ...]:
     return tuple((command, folder) for command, folder, _ in json.loads(row["entries"]))
 
 
-def _require_known(only: Collection[str], rows: Sequence[Row]) -> None:
+def require_known(only: Collection[str], rows: Sequence[Row]) -> None:
     known = {row["slug"] for row in rows}
     for name in only:
         if name not in known:

@@ -128,7 +128,10 @@ _RUN: Mapping[str, Key] = {
     "isolation": _one_of("auto", "overlay", "copy"),
 }
 
-_RULES = tuple("select ignore unsafe exclude hidden-state total-style no-grad-style target-torch python2".split())
+_RULES = (
+    *("select", "ignore", "unsafe", "exclude"),
+    *("hidden-state", "total-style", "no-grad-style", "target-torch", "python2"),
+)
 
 SECTIONS: Mapping[str, Mapping[str, Key]] = {
     "campaign": {"name": TEXT, "work": TEXT, "artifacts": TEXTS},
