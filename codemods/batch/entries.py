@@ -17,6 +17,7 @@ _CHANGE = re.compile(r"^[\s>$`*-]*cd\s+([\w./-]+)\s*(?:&&|;|`|$)")
 _NOT_LITERAL = re.compile(r"[|;&<>$`(){}\[\]*?~\\]|\.\.\.|path[/_]to|your[_-]|XXX")
 _MAIN = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*(?:from\s+([.\w]+)\s+import\s+([\w ,*()]+)|import\s+([\w., ]+))", re.MULTILINE)
+_TOP_LEVEL = re.compile(r"^\s*(?:from\s+(\w+)[\w.]*\s+import\b|import\s+(\w+))", re.MULTILINE)
 _ACTING = re.compile(r"^(?:for|while|with|[a-z_][\w.]*\()", re.MULTILINE)
 _TRAINS = re.compile(r"\.backward\s*\(|\.fit\s*\(")
 _NO_ENTRY = re.compile(r"(^|/)(tests?|docs?|third_party|thirdparty)/|(^|/)(test_[^/]*|setup|conftest|__init__)\.py$")
@@ -62,7 +63,7 @@ def find_entries(
         stem = PurePosixPath(path).stem.lower()
         named = 2 if stem.startswith("train") else 1 if stem.startswith(("main", "run")) else 0
         own = path in concerned
-        command, folder = told.get(path, (shlex.quote(path), "."))
+        command, folder = told.get(path, (_command(path, files), "."))
         score = (path in told, own, named, acts, -path.count("/"))
         why = [word for word, true in (("named in the README", path in told), (f"called {stem}", named)) if true]
         why.append("trains" if _TRAINS.search(text) else "imports what trains")
@@ -70,6 +71,25 @@ def find_entries(
     ranked.sort(key=lambda item: item[1])
     ranked.sort(key=lambda item: item[0], reverse=True)
     return [entry for _, _, entry in ranked[:most]]
+
+
+def _command(path: str, files: Mapping[str, str]) -> str:
+    """How ``path`` is started from the root: as a module where it imports what is found from there only.
+
+    A script finds its neighbours, a module what lies at the root; see sys.path in Python's documentation.
+    """
+    place = PurePosixPath(path)
+    at_root = {name.partition("/")[0].removesuffix(".py") for name in files}
+    beside = {
+        name.removeprefix(f"{place.parent}/").partition("/")[0].removesuffix(".py")
+        for name in files
+        if name.startswith(f"{place.parent}/")
+    }
+    wanted = {name for names in _TOP_LEVEL.findall(files[path]) for name in names if name}
+    dotted = re.search(r"^\s*from\s+\.", files[path], re.MULTILINE)
+    if place.parent.parts and (dotted or (wanted & (at_root - beside) and not wanted & (beside - at_root))):
+        return f"-m {'.'.join(place.with_suffix('').parts)}"
+    return shlex.quote(path)
 
 
 def _commands(readme: str, files: Mapping[str, str]) -> dict[str, tuple[str, str]]:

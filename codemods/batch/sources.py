@@ -59,7 +59,7 @@ class Source:
         path = self.local.as_posix() if self.local is not None else _path_of(self.url)
         parts = [part for part in path.removesuffix("/").removesuffix(".git").split("/") if part not in ("", ".", "..")]
         tail = parts[-1:] if self.local is not None else parts[-2:]
-        safe = "+".join(re.sub(r"[^A-Za-z0-9._-]+", "-", part).strip("-.") for part in tail)
+        safe = "+".join(re.sub(r"[^A-Za-z0-9._+-]+", "-", part).strip("-.") for part in tail)
         return safe[:100].strip("-.+") or "repository"
 
 
