@@ -160,6 +160,7 @@ def _execute(
                 out, err = process.communicate(data, timeout=max(0.0, min(left, _POLL) if growing else left))
                 return (process.returncode if status is None else status), out, err
             except subprocess.TimeoutExpired:
+                data = None  # communicate has it
                 if status is not None:
                     process.kill()
                 elif time.monotonic() >= end:
@@ -203,11 +204,16 @@ def executable() -> str:
 
 @functools.cache
 def _own_configuration() -> tuple[tuple[str, str], ...]:
-    answer = subprocess.run(
-        [executable(), "config", "--global", "-z", "--get-regexp", _TAKEN], capture_output=True, check=False, cwd="/"
-    )
+    command = [executable(), "config", "--global", "-z", "--get-regexp", _TAKEN]
+    answer = subprocess.run(command, capture_output=True, check=False, cwd="/", env=_users())
     entries = answer.stdout.decode("utf-8", "surrogateescape").split("\0")
     return tuple((key, value) for key, _, value in (entry.partition("\n") for entry in entries) if key)
+
+
+def _users() -> dict[str, str]:
+    """The environment in which the user's own configuration is read; nothing is traced."""
+    kept = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in kept}
 
 
 def identity(author: str) -> tuple[str, str]:
@@ -224,7 +230,8 @@ def identity(author: str) -> tuple[str, str]:
         if not value:
             command = [executable(), "config", "--includes", "--get", key]
             # Outside of any repository: whose campaign it is does not depend on where it is started.
-            value = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/").stdout.strip()
+            answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", env=_users())
+            value = answer.stdout.strip()
         if not value:
             raise CampaignError(
                 f'who commits? git has no {key}: set it, or write author = "Name <mail>" under [commit]'
