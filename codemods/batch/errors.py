@@ -24,7 +24,7 @@ class Exhausted(Exception):
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: What programs say of these; the C library's words, in the locale that they are started in.
-_FULL_TEXTS = tuple(os.strerror(number).lower() for number in _FULL)
+_FULL_TEXTS = (*(os.strerror(number).lower() for number in _FULL), "out of diskspace", "database or disk is full")
 
 
 def is_full(error: BaseException | str) -> bool:
@@ -32,4 +32,4 @@ def is_full(error: BaseException | str) -> bool:
     if isinstance(error, OSError) and error.errno in _FULL:
         return True
     text = str(error).lower()
-    return any(full in text for full in _FULL_TEXTS) or "database or disk is full" in text
+    return any(full in text for full in _FULL_TEXTS)

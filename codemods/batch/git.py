@@ -92,7 +92,8 @@ class Git:
             assert growing is not None
             raise Refused(f"larger than {human(growing[1])}, the limit of this campaign")
         if status != 0:
-            if is_full(said):
+            # What the other side says of its own disk is not about ours.
+            if is_full("\n".join(line for line in said.splitlines() if not line.startswith("remote:"))):
                 raise Exhausted(f"{name}: no space left on the device")
             raise Failed(f"{name}: {_last_words(said) or f'ended with status {status}'}")
         return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -121,6 +122,9 @@ def perform(job: Job, tell: Tell = lambda _: None) -> Outcome:
     except Exception as error:
         status = "exhausted" if is_full(error) else "failed"
         reason = f"{type(error).__name__}: {error}" if status == "failed" else "no space left on the device"
+    if status == "failed" and _no_room(folder):
+        # Programs say it in many ways, and some only that a file could not be written.
+        status, reason = "exhausted", "no space left on the device"
     # Here, where others are at work as well, and not where one process waits for the next result.
     shutil.rmtree(folder / "tree", ignore_errors=True)
     reason = " ".join(redact(reason, secrets).split())[:500]
@@ -143,6 +147,18 @@ def _perform(job: Job, folder: Path, log: Tell, tell: Tell) -> dict[str, Any]:
     from codemods.batch.verifying import verify
 
     return verify(job, folder, result, Git(log=log), tell)
+
+
+def _no_room(folder: Path) -> bool:
+    probe = folder / "room"
+    try:
+        probe.write_bytes(b"\0" * (256 << 10))
+    except OSError as error:
+        return is_full(error)
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink(missing_ok=True)
+    return False
 
 
 def write_facts(folder: Path, facts: dict[str, Any]) -> None:

@@ -100,7 +100,9 @@ def test_the_file_that_is_written_can_be_read_and_tells_the_truth(tmp_path: Path
     for line in file.read_text().splitlines():
         spelled = line.startswith("# ") and " = " in line and not line.startswith(("# [[", "# artifacts"))
         sample = any(word in line for word in ("# source", "# ref", "# skip", "# verify", "# list", "# remote"))
-        sample = sample or any(word in line for word in ("commands", "stand-ins", "python", "author", "exclude", "jobs"))
+        sample = sample or any(
+            word in line for word in ("commands", "stand-ins", "python", "author", "exclude", "jobs")
+        )
         sample = sample or "memory" in line
         lines.append(line[2:] if spelled and not sample else line)
     text = "\n".join(lines).replace("[campaign]", HEAD.strip())

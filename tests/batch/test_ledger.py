@@ -61,7 +61,9 @@ def test_planned_again_it_is_as_new_but_for_its_history(tmp_path: Path) -> None:
 
 def test_the_list_follows_the_campaign(tmp_path: Path) -> None:
     with planned(tmp_path, 3) as ledger:
-        ledger.register([("key2", "name2", "url2", ""), ("key9", "name2", "url9", ""), ("key0", "n", "u", "no")], slug_of)
+        ledger.register(
+            [("key2", "name2", "url2", ""), ("key9", "name2", "url9", ""), ("key0", "n", "u", "no")], slug_of
+        )
         rows = ledger.repositories()
         assert [(row["key"], row["state"]) for row in rows] == [
             ("key0", "skipped"),
@@ -159,7 +161,12 @@ def test_a_result_takes_its_place_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "taken", "slug"),
-    [("a+b", set(), "a+b"), ("A+B", {"a+b"}, "A+B-012345"), ("con", set(), "con-012345"), ("a", {"a", "a-012345"}, "a-01234567")],
+    [
+        ("a+b", set(), "a+b"),
+        ("A+B", {"a+b"}, "A+B-012345"),
+        ("con", set(), "con-012345"),
+        ("a", {"a", "a-012345"}, "a-01234567"),
+    ],
 )
 def test_names_of_folders(name: str, taken: set[str], slug: str) -> None:
     assert slug_of(name, "0123456789", taken) == slug

@@ -296,3 +296,33 @@ def test_the_same_campaign_elsewhere_makes_the_same_trees(campaign: Campaign) ->
     run_inline(other)
     trees = [tree_of(Places(one.work).clone("wrong"), "codemod") for one in (campaign, other)]
     assert trees[0] == trees[1]
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [("sha1 file write error. Out of diskspace", "exhausted"), ("[Errno 28] No space left on device", "exhausted"),
+     ("remote: No space left on device", "failed"), ("fatal: repository not found", "failed")],
+)  # fmt: skip
+def test_whose_fault_a_failure_is(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, status: str
+) -> None:
+    fake = tmp_path / "git"
+    fake.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 128\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr("codemods.batch.git.executable", lambda: str(fake))
+    job = Job("a", 1, "a", "clone", str(tmp_path / "attempt"), source=campaign.repositories[0].source)
+    assert perform(job).status == status
+
+
+def test_an_error_of_ours_fails_one_repository_and_stands_in_its_log(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ValueError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("codemods.batch.rewriting.apply", broken)
+        run_inline(campaign)
+    row = rows(campaign)["wrong"]
+    assert (row["state"], row["reason"]) == ("failed", "ValueError: a bug")
+    assert "Traceback" in (campaign.work / row["log"]).read_text()

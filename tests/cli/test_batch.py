@@ -58,7 +58,10 @@ def test_from_init_to_publish(file: str, tmp_path: Path) -> None:
         (["run", "campaign.toml", "--only", "no"], "no repository 'no' in this campaign"),
         (["report", "campaign.toml", "--format", "pdf"], "--format pdf: must be one of html, markdown"),
         (["status", "campaign.toml", "--format", "xml"], "--format xml: must be one of text, json"),
-        (["run", "campaign.toml", "--scheduler", "tcp://127.0.0.1:9"], "the scheduler tcp://127.0.0.1:9 does not answer"),
+        (
+            ["run", "campaign.toml", "--scheduler", "tcp://127.0.0.1:9"],
+            "the scheduler tcp://127.0.0.1:9 does not answer",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(
