@@ -26,10 +26,8 @@ def crafted(folder: Path, entries: list[tuple[str, str, str]], *, literally: boo
     def tree(rows: list[tuple[str, str, str]]) -> str:
         raw = b""
         for mode, name, content in rows:
-            if mode == "40000":
-                inner = content
-            else:
-                inner = git(folder, "hash-object", "-w", "--stdin", input=content.encode())
+            folder_of = mode == "40000"
+            inner = content if folder_of else git(folder, "hash-object", "-w", "--stdin", input=content.encode())
             raw += f"{mode} {name}".encode() + b"\0" + bytes.fromhex(inner)
         return git(folder, "hash-object", "-t", "tree", "-w", "--stdin", "--literally", input=raw)
 
@@ -64,7 +62,7 @@ REFUSED = {
     "a trailing dot": ([("100644", ".git.", "x")], "a name that some systems take for .git"),
     "a letter that is not seen": ([("100644", ".g\u200cit", "x")], "a name that some systems take for .git"),
     "backslashes": ([("100644", "..\\x", "x")], "a path that leads out"),
-    "a clash of case": ([("100644", "Model.py", "x"), ("100644", "model.py", "x")], "one file where case does not count"),
+    "a clash of case": ([("100644", "A.py", "x"), ("100644", "a.py", "x")], "one file where case does not count"),
     "a clash of folders": (
         [("100644", "Net//a.py", "x"), ("100644", "net//b.py", "x")],
         "Net and net are one file where case does not count",

@@ -46,7 +46,7 @@ def failed(job: Job, status: str = "died", reason: str = "its worker was ended b
 
 
 def test_from_the_file_to_the_branch(campaign: Campaign) -> None:
-    summary, executor, _ = run_inline(campaign)
+    summary, _, _ = run_inline(campaign)
     assert summary.settled == {"rewritten": 2, "failed": 1}
     assert states(campaign) == {"fine": "rewritten", "wrong": "rewritten", "nothing": "failed"}
     row = rows(campaign)["wrong"]
@@ -274,13 +274,12 @@ def verified(verdict: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "state", "published"),
-    [("kept", "verified", True), ("broken", "refused", False), ("not judged", "rewritten", False)],
+    ("verdict", "state"), [("kept", "verified"), ("broken", "refused"), ("not judged", "rewritten")]
 )
-def test_what_becomes_of_a_verdict(tmp_path: Path, verdict: str, state: str, published: bool) -> None:
+def test_what_becomes_of_a_verdict(tmp_path: Path, verdict: str, state: str) -> None:
     repository(tmp_path / "repos" / "r", {"train.py": TRAIN})
     campaign = read(campaign_file(tmp_path, verify=True))
-    summary, executor, _ = run_inline(campaign, verified(verdict))
+    _, executor, _ = run_inline(campaign, verified(verdict))
     assert executor.done == [("r", "clone"), ("r", "rewrite"), ("r", "verify")]
     row = rows(campaign)["r"]
     assert (row["state"], row["verification"]) == (state, verdict)

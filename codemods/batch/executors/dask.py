@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import logging
 import queue
 import shutil
 import tarfile
@@ -48,6 +49,7 @@ class DaskExecutor:
             raise CampaignError("--scheduler needs Dask: pip install 'torch-codemod[dask]'")
         from distributed import Client
 
+        _hush()
         try:
             self._client = Client(address, timeout=_REACHING, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
@@ -166,6 +168,13 @@ class DaskExecutor:
             raise CampaignError(
                 f"device is cuda, but no worker of {self._address} offers a GPU: start them with --resources GPU=1"
             )
+
+
+def _hush() -> None:
+    """Have Dask log nothing but its end: that a worker or the scheduler is gone is told by us, in a sentence."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def version() -> str:
