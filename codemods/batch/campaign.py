@@ -31,7 +31,7 @@ class Runs:
     run: bool = True
     commands: tuple[str, ...] = ()
     folder: str = "."
-    entries: int = 1
+    entries: int = 3
     stand_ins: tuple[str, ...] = ()
     steps: int = 20
     batches: int | None = None

@@ -47,7 +47,7 @@ globs = []   # the repositories among the folders that fit, such as "~/courses/2
 # Each repository's scripts are run briefly, original and rewritten, in isolation: see docs/verify.md.
 # run = true
 # commands = ["train.py --epochs 1"]   # tried where the script exists; else entry scripts are looked for
-# entries = 1                          # how many of those are run
+# entries = 3                          # how many of those are run
 # stand-ins = ["data/x.npy=float32:1000,3,32,32"]
 # steps = 20
 # timeout = 120     # seconds, each run

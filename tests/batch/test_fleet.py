@@ -50,7 +50,7 @@ def campaign(tmp_path: Path) -> Campaign:
             facts={
                 **rewritten, **kept, "findings": [finding("a-rule"), finding("b-rule", "left")],
                 "verdicts": [{"rule": "a-rule", "verdict": "kept", **verdict}],
-                "runs": [run("original", 480), run("rewritten", 8, step=0.0)],
+                "runs": [run("original", 480, step=3e4), run("rewritten", 8, step=0.0)],
             },
         )  # fmt: skip
         ledger.change(
@@ -119,7 +119,7 @@ def test_the_text_is_a_text(campaign: Campaign) -> None:
     assert "\x1b" not in shown
     assert "<script>" not in shown
     assert "| a-rule | 3 | 3 | 3 | 2 | 0 | 0 | 0 |" in shown
-    assert "| saved | `python train.py` | 480 → 8 | 9.8 KiB → 0 B |" in shown
+    assert "| saved | `python train.py` | 480 → 8 | 29.3 KiB → 0 B |" in shown
     for line in shown.splitlines():
         if line.startswith("| ") and "---" not in line:
             assert line.endswith(" |")

@@ -213,7 +213,8 @@ def main() -> int:
             first = first or taken.wall * workers
             print(
                 f"Dask, {workers} workers: {taken.wall:.1f} s, {60 * given.dask_repositories / taken.wall:.0f} "
-                f"repositories a minute, {taken.cpu:.1f} CPU s of ours, efficiency {first / (taken.wall * workers):.2f}, status {taken.status}"
+                f"repositories a minute, {taken.cpu:.1f} CPU s of ours, "
+                f"efficiency {first / (taken.wall * workers):.2f}, status {taken.status}"
             )
         print(f"load {os.getloadavg()[0]:.1f} at the end")
     return 0

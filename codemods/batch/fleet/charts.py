@@ -96,30 +96,33 @@ def bars(rows: Sequence[Bar], title: str) -> Markup:
     return _svg(len(rows) * _ROW + 4, shapes, title)
 
 
-def pairs(rows: Sequence[Pair], title: str, written: Callable[[float], str]) -> Markup:
-    """Before and after as two points of a line a row, on a logarithmic scale: what fell is a line to the left."""
+def pairs(rows: Sequence[Pair], title: str, written: Callable[[float], str], base: int = 10) -> Markup:
+    """Before and after as two points of a line a row, on a logarithmic scale: what fell is a line to the left.
+
+    ``base`` is that of the numbers that are told at the bottom: 10, or a power of two for sizes.
+    """
     left = _label_width([row.label for row in rows])
     values = [max(value, 0.0) for row in rows for value in (row.before, row.after)]
     low = min((value for value in values if value > 0), default=1.0)
-    low = 10 ** math.floor(math.log10(low))
-    high = max([*values, low * 10])
-    high = 10 ** math.ceil(math.log10(high) - 1e-9)
+    first = math.floor(math.log(low, base) + 1e-9)
+    last = max(first + 1, math.ceil(math.log(max([*values, 1e-9]), base) - 1e-9))
+    low, high = float(base) ** first, float(base) ** last
     room = _WIDTH - left - 120
 
     def place(value: float) -> float:
         # Nothing at all stands at the left edge: a logarithm has no zero.
         inside = max(value, low)
-        return left + room * (math.log10(inside) - math.log10(low)) / max(math.log10(high) - math.log10(low), 1e-9)
+        return left + room * math.log(inside / low) / math.log(high / low)
 
     height = len(rows) * _ROW + 30
     shapes = []
-    for power in range(round(math.log10(low)), round(math.log10(high)) + 1):
-        x = place(10.0**power)
+    for power in range(first, last + 1):
+        x = place(float(base) ** power)
         shapes.append(
             Markup(
                 '<line x1="{0:.1f}" x2="{0:.1f}" y1="0" y2="{1}" class="grid"/>'
                 '<text x="{0:.1f}" y="{2}" class="tick">{3}</text>'
-            ).format(x, height - 22, height - 6, written(10.0**power))
+            ).format(x, height - 22, height - 6, written(float(base) ** power))
         )
     for index, row in enumerate(rows):
         y = index * _ROW + 13

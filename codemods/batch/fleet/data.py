@@ -106,7 +106,12 @@ def read(campaign: Campaign) -> Fleet:
                 row["verdict"]: row["n"]
                 for row in ledger.query("SELECT verdict, count(*) AS n FROM judged GROUP BY verdict ORDER BY n DESC")
             },
-            savings=[_saving(row) for row in ledger.query("SELECT * FROM saved ORDER BY slug, command")],
+            savings=[
+                _saving(row)
+                for row in ledger.query("SELECT * FROM saved ORDER BY slug, command")
+                # Scripts that could not be run to any purpose saved nothing, and stand among the reasons.
+                if row["nodes_before"] is not None or row["nodes_after"] is not None
+            ],
             reasons=_reasons(repositories),
             seconds={
                 stage: sum(row[f"{stage}_seconds"] or 0 for row in repositories)

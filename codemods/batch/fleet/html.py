@@ -17,6 +17,8 @@ from codemods.diffs import printable
 
 #: How many rows are drawn or listed before the page says where the rest is.
 _PAIRS, _LISTED, _OPEN = 30, 2000, 60
+#: Bytes a step; the allocator's own noise is below.
+_GROWTH = 16 << 10
 _TONES = {
     "published": "good",
     "verified": "good",
@@ -106,7 +108,7 @@ def _charts(fleet: Fleet) -> list[tuple[str, str, list[tuple[str, str]], Markup]
                 charts.pairs([_nodes(s) for s in fell[:_PAIRS]], "Graph nodes before and after", _number),
             )
         )
-    grew = [s for s in fleet.savings if (s.growth[0] or 0) > 1024 and s.growth[1] is not None]
+    grew = [s for s in fleet.savings if s.growth[1] is not None and max(s.growth[0] or 0, s.growth[1]) > _GROWTH]
     grew.sort(key=lambda s: (s.growth[0] or 0) - (s.growth[1] or 0), reverse=True)
     if grew:
         rows_of = [
@@ -118,7 +120,7 @@ def _charts(fleet: Fleet) -> list[tuple[str, str, list[tuple[str, str]], Markup]
                 "Memory that each step adds",
                 "In the short run that proved the rewrite, on its small batches.",
                 [("before", "original"), ("after", "rewritten")],
-                charts.pairs(rows_of, "Memory each step adds, before and after", size),
+                charts.pairs(rows_of, "Memory each step adds, before and after", size, 16),
             )
         )
     spent = [(stage, seconds) for stage, seconds in fleet.seconds.items() if seconds]
