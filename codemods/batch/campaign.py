@@ -84,7 +84,7 @@ class Limits:
     look_again: float = 86_400.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Repository:
     """A repository of the campaign: its source, and what of the campaign is otherwise for it.
 

@@ -15,101 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from codemods.batch.errors import CampaignError, Exhausted, is_full
+from codemods.batch.ledger_schema import SCHEMA, VERSION
 
-VERSION = 1
 FILE = "ledger.sqlite"
 STATES = ("planned", "cloned", "rewritten", "verified", "published", "failed", "refused", "skipped")
-
-_SCHEMA = """
-CREATE TABLE campaign (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE repositories (
-  id INTEGER PRIMARY KEY,
-  key TEXT NOT NULL UNIQUE,
-  slug TEXT NOT NULL UNIQUE COLLATE NOCASE,
-  url TEXT NOT NULL,
-  listed INTEGER NOT NULL DEFAULT 1,
-  state TEXT NOT NULL DEFAULT 'planned',
-  stage TEXT NOT NULL DEFAULT '',
-  reason TEXT NOT NULL DEFAULT '',
-  log TEXT NOT NULL DEFAULT '',
-  fingerprint TEXT NOT NULL DEFAULT '',
-  attempt TEXT NOT NULL DEFAULT '',
-  deaths INTEGER NOT NULL DEFAULT 0,
-  base TEXT NOT NULL DEFAULT '',
-  base_branch TEXT NOT NULL DEFAULT '',
-  head TEXT NOT NULL DEFAULT '',
-  upstream TEXT NOT NULL DEFAULT '',
-  cloned_at REAL,
-  changed_at REAL NOT NULL,
-  files INTEGER, lines INTEGER, tree_files INTEGER, tree_bytes INTEGER, changed INTEGER, commits INTEGER,
-  verification TEXT NOT NULL DEFAULT '',
-  why TEXT NOT NULL DEFAULT '',
-  entries TEXT NOT NULL DEFAULT '',
-  clone_seconds REAL, rewrite_seconds REAL, verify_seconds REAL,
-  remote TEXT NOT NULL DEFAULT '',
-  pushed TEXT NOT NULL DEFAULT '',
-  pull_request TEXT NOT NULL DEFAULT ''
-);
-CREATE INDEX repositories_state ON repositories (state);
-CREATE TABLE findings (
-  repository INTEGER NOT NULL REFERENCES repositories (id),
-  rule TEXT NOT NULL, path TEXT NOT NULL, line INTEGER NOT NULL, promise TEXT NOT NULL,
-  fate TEXT NOT NULL, obstacle TEXT NOT NULL, message TEXT NOT NULL
-);
-CREATE INDEX findings_repository ON findings (repository);
-CREATE TABLE verdicts (
-  repository INTEGER NOT NULL REFERENCES repositories (id),
-  rule TEXT NOT NULL, path TEXT NOT NULL, line INTEGER NOT NULL, promise TEXT NOT NULL,
-  verdict TEXT NOT NULL, why TEXT NOT NULL
-);
-CREATE INDEX verdicts_repository ON verdicts (repository);
-CREATE TABLE runs (
-  repository INTEGER NOT NULL REFERENCES repositories (id),
-  command TEXT NOT NULL, version TEXT NOT NULL, outcome TEXT NOT NULL, error TEXT NOT NULL,
-  steps INTEGER, backwards INTEGER, nodes INTEGER, nodes_last INTEGER, nodes_per_step REAL, leak INTEGER,
-  bytes INTEGER, bytes_per_step REAL, resident INTEGER, seconds_per_step REAL, wall REAL
-);
-CREATE INDEX runs_repository ON runs (repository);
-CREATE TABLE problems (
-  repository INTEGER NOT NULL REFERENCES repositories (id),
-  kind TEXT NOT NULL, path TEXT NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL
-);
-CREATE INDEX problems_repository ON problems (repository);
-CREATE TABLE events (
-  id INTEGER PRIMARY KEY, at REAL NOT NULL, repository INTEGER NOT NULL REFERENCES repositories (id),
-  before TEXT NOT NULL, after TEXT NOT NULL, stage TEXT NOT NULL, reason TEXT NOT NULL
-);
-CREATE INDEX events_repository ON events (repository);
-
-CREATE VIEW judged AS
-  SELECT v.* FROM verdicts v JOIN repositories r ON r.id = v.repository WHERE r.listed;
-CREATE VIEW by_rule AS
-  SELECT f.rule AS rule, count(*) AS findings, sum(f.fate = 'fixed') AS fixed,
-    count(DISTINCT f.repository) AS repositories,
-    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'kept') AS kept,
-    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'broken') AS broken,
-    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'not reached') AS not_reached,
-    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'not judged') AS not_judged
-  FROM findings f JOIN repositories r ON r.id = f.repository WHERE r.listed GROUP BY f.rule;
-CREATE VIEW by_repository AS
-  SELECT r.slug, r.url, r.state, r.stage, r.reason, r.verification, r.why, r.files, r.lines, r.changed, r.commits,
-    r.base, r.head, r.pull_request,
-    (SELECT count(*) FROM findings f WHERE f.repository = r.id) AS findings,
-    (SELECT count(*) FROM findings f WHERE f.repository = r.id AND f.fate = 'fixed') AS fixed,
-    (SELECT count(*) FROM verdicts v WHERE v.repository = r.id AND v.verdict = 'kept') AS kept,
-    (SELECT count(*) FROM verdicts v WHERE v.repository = r.id AND v.verdict = 'broken') AS broken,
-    r.clone_seconds, r.rewrite_seconds, r.verify_seconds
-  FROM repositories r WHERE r.listed;
-CREATE VIEW saved AS
-  SELECT r.slug, o.command, o.outcome AS outcome_before, w.outcome AS outcome_after, o.error AS error_before,
-    o.nodes AS nodes_before, w.nodes AS nodes_after, o.bytes AS bytes_before, w.bytes AS bytes_after,
-    o.bytes_per_step AS growth_before, w.bytes_per_step AS growth_after,
-    o.seconds_per_step AS seconds_before, w.seconds_per_step AS seconds_after,
-    o.leak AS leak_before, w.leak AS leak_after
-  FROM runs o JOIN runs w ON w.repository = o.repository AND w.command = o.command AND w.version = 'rewritten'
-    JOIN repositories r ON r.id = o.repository
-  WHERE o.version = 'original' AND r.listed;
-"""
 
 Row = dict[str, Any]
 
@@ -135,7 +44,7 @@ class Ledger:
             ledger = cls(connection)
             if not connection.execute("PRAGMA user_version").fetchone()[0]:
                 with ledger.transaction():
-                    for statement in _SCHEMA.split(";\n"):
+                    for statement in SCHEMA.split(";\n"):
                         if statement.strip():
                             connection.execute(statement)
                     connection.execute(f"PRAGMA user_version={VERSION}")
@@ -212,6 +121,16 @@ class Ledger:
         """The row of one repository."""
         return self.query("SELECT * FROM repositories WHERE id = ?", number)[0]
 
+    def numbers(self) -> list[int]:
+        """The numbers of all repositories that the campaign lists, in its order."""
+        return [row[0] for row in self._connection.execute("SELECT id FROM repositories WHERE listed ORDER BY id")]
+
+    def numbers_of(self, slugs: Iterable[str]) -> dict[str, int | None]:
+        """The numbers of the repositories with these names; None for a name that none has."""
+        statement = "SELECT id FROM repositories WHERE listed AND slug=?"
+        found = {slug: self._connection.execute(statement, (slug,)).fetchone() for slug in slugs}
+        return {slug: None if row is None else int(row[0]) for slug, row in found.items()}
+
     def repositories(self) -> list[Row]:
         """The rows of all that the campaign lists, in its order."""
         return self.query(
@@ -221,37 +140,39 @@ class Ledger:
 
     # Changes of state.
 
-    def register(self, found: Iterable[tuple[str, str, str, str]], slug: Callable[[str, str, set[str]], str]) -> None:
+    def register(
+        self, found: Iterable[tuple[str, str, str, str]], slug: Callable[[str, str, Callable[[str], bool]], str]
+    ) -> None:
         """Bring the list up to date with the campaign's: of each its key, name, address and reason to be skipped.
 
-        ``slug`` makes a folder's name of name and key that is not among those taken.
+        ``slug`` makes a folder's name of name and key, one that is not taken.
         """
         now = time.time()
         with self.transaction() as db:
-            known = {
-                row["key"]: dict(row) for row in db.execute("SELECT id, key, slug, state, listed FROM repositories")
-            }
-            taken = {row["slug"].lower() for row in known.values()}
-            listed = set()
+
+            def taken(name: str) -> bool:
+                return db.execute("SELECT 1 FROM repositories WHERE slug=?", (name,)).fetchone() is not None
+
+            # What is not listed any more is found by the database: a list may be longer than there is memory to spare.
+            db.execute("CREATE TEMP TABLE IF NOT EXISTS now_listed (key TEXT PRIMARY KEY) WITHOUT ROWID")
+            db.execute("DELETE FROM now_listed")
             for key, name, url, skip in found:
-                listed.add(key)
-                row = known.get(key)
-                state = "skipped" if skip else "planned"
+                db.execute("INSERT OR IGNORE INTO now_listed VALUES (?)", (key,))
+                row = db.execute("SELECT id, state FROM repositories WHERE key=?", (key,)).fetchone()
                 if row is None:
-                    chosen = slug(name, key, taken)
-                    taken.add(chosen.lower())
                     db.execute(
                         "INSERT INTO repositories (key, slug, url, state, reason, changed_at) "
                         "VALUES (?, ?, ?, ?, ?, ?)",
-                        (key, chosen, url, state, skip, now),
+                        (key, slug(name, key, taken), url, "skipped" if skip else "planned", skip, now),
                     )
                 elif skip and row["state"] != "published":
                     db.execute("UPDATE repositories SET state='skipped', reason=? WHERE id=?", (skip, row["id"]))
                 elif not skip and row["state"] == "skipped":
                     db.execute("UPDATE repositories SET state='planned', reason='' WHERE id=?", (row["id"],))
-            for key, row in known.items():
-                if bool(row["listed"]) != (key in listed):
-                    db.execute("UPDATE repositories SET listed=? WHERE id=?", (key in listed, row["id"]))
+            db.execute(
+                "UPDATE repositories SET listed = key IN (SELECT key FROM now_listed) "
+                "WHERE listed <> (key IN (SELECT key FROM now_listed))"
+            )
 
     def begin(self, number: int, attempt: str) -> None:
         """Note that an attempt at the next stage begins; only its result will be taken."""

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from codemods.batch.jobs import LOG, RESULT
@@ -76,12 +77,12 @@ class Places:
         self.cache.mkdir(exist_ok=True)
 
 
-def slug_of(name: str, key: str, taken: set[str]) -> str:
-    """A name for a folder: ``name``, with a piece of ``key`` where another repository has it already."""
+def slug_of(name: str, key: str, taken: Callable[[str], bool]) -> str:
+    """A name for a folder: ``name``, with a piece of ``key`` where another repository has it, whatever the case."""
     # Names of devices are no folders on every system.
-    if name.lower() not in taken and not re.fullmatch(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?", name):
+    if not taken(name.lower()) and not re.fullmatch(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?", name):
         return name
     length = 6
-    while f"{name}-{key[:length]}".lower() in taken:
+    while taken(f"{name}-{key[:length]}".lower()):
         length += 2
     return f"{name}-{key[:length]}"

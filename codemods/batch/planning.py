@@ -36,7 +36,7 @@ def plan(campaign: Campaign) -> list[dict[str, Any]]:
     for repository in campaign.repositories:
         row = rows.get(repository.source.key)
         if row is None:
-            slug = slug_of(repository.source.name, repository.source.key, taken)
+            slug = slug_of(repository.source.name, repository.source.key, taken.__contains__)
             taken.add(slug.lower())
         else:
             slug = row["slug"]
@@ -190,7 +190,7 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
                 "pull_request": row["pull_request"],
             }
         )
-    new = len([key for key in by_key if key not in {row["key"] for row in rows}])
+    new = len(by_key.keys() - {row["key"] for row in rows})
     states = Counter(one["state"] for one in told)
     states["planned"] += new
     return {

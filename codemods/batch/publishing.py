@@ -16,7 +16,7 @@ from codemods.batch.git import Git
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owned
 from codemods.batch.places import Places
-from codemods.batch.running import require_known
+from codemods.batch.running import chosen
 from codemods.batch.sources import Source, parse, redact
 from codemods.batch.upstream import look, remote_refs
 
@@ -53,8 +53,8 @@ def publish(
     if not (campaign.work / "ledger.sqlite").is_file():
         raise CampaignError(f"{campaign.work}: nothing was done yet; codemod batch run {campaign.file.name}")
     with owned(campaign.work), Ledger.open(campaign.work) as ledger:
+        chosen(ledger, only)
         rows = ledger.repositories()
-        require_known(only, rows)
         by_key = {one.source.key: one for one in campaign.repositories}
         failures = done = changed = left = 0
         for row in rows:

@@ -147,31 +147,30 @@ class _Work:
     def prepare(self, only: Collection[str], again: Callable[[Row], str]) -> None:
         """Find out what there is to do."""
         self._repositories = register(self._ledger, self._campaign)
-        rows = self._ledger.repositories()
-        require_known(only, rows)
-        rows = [row for row in rows if not only or row["slug"] in only]
-        for row in rows:
+        numbers = chosen(self._ledger, only)
+        # One row at a time: of a hundred thousand, what stands in all of them would be most of the memory.
+        for row in map(self._ledger.repository, numbers):
             if row["attempt"]:
                 self._adopt(row)
-        rows = [self._ledger.repository(row["id"]) for row in rows]
-        for row in self._moved(rows):
+        for number in self._moved(numbers):
             self.summary.moved += 1
-            self._plan_again(row, "moved upstream")
-        for row in rows:
+            self._plan_again(self._ledger.repository(number), "moved upstream")
+        finished = 0
+        for number in numbers:
+            row = self._ledger.repository(number)
             reason = again(row)
             if reason and row["state"] not in ("planned", "skipped"):
                 self._plan_again(row, reason)
-        finished = 0
-        for row in (self._ledger.repository(row["id"]) for row in rows):
+                row = self._ledger.repository(number)
             stage = self._next(row)
             if stage == "clone":
-                self.todo.append(row["id"])
+                self.todo.append(number)
             elif stage:
                 # What is begun is brought to its end first.
-                self.todo.appendleft(row["id"])
+                self.todo.appendleft(number)
             else:
                 finished += 1
-        self._observer.begin(len(rows), finished)
+        self._observer.begin(len(numbers), finished)
 
     def loop(self, cloner: Executor, worker: Executor) -> None:
         """Keep the executors busy until nothing is left."""
@@ -312,20 +311,25 @@ class _Work:
         self._ledger.plan_again(row["id"], reason)
         self._places.forget(row["slug"])
 
-    def _moved(self, rows: Sequence[Row]) -> list[Row]:
-        """Those of ``rows``, not published yet, whose clone is old and whose upstream has other commits by now."""
+    def _moved(self, numbers: Sequence[int]) -> list[int]:
+        """Those of ``numbers``, not published yet, whose clone is old and whose upstream has other commits by now."""
         from codemods.batch.upstream import look
 
         before = time.time() - self._campaign.limits.look_again
-        old = [row for row in rows if row["base"] and row["state"] != "published" and (row["cloned_at"] or 0) < before]
+        old = []
+        for row in map(self._ledger.repository, numbers):
+            if row["base"] and row["state"] != "published" and (row["cloned_at"] or 0) < before:
+                old.append(row)
+        if old:
+            self._observer.say(f"asking the remotes of {len(old)} repositories whether they have moved")
         found = look([(row, self._repositories[row["id"]]) for row in old])
         moved = []
         for row in old:
-            answer = found.get(row["id"])
-            if answer is not None and answer.commit:
+            answer = found[row["id"]]
+            if answer.commit:
                 self._ledger.note(row["id"], upstream=answer.commit)
                 if answer.commit != row["base"]:
-                    moved.append(row)
+                    moved.append(row["id"])
         return moved
 
 
@@ -335,13 +339,17 @@ def _entries(row: Row) -> tuple[tuple[str, str], ...]:
     return tuple((command, folder) for command, folder, _ in json.loads(row["entries"]))
 
 
-def require_known(only: Collection[str], rows: Sequence[Row]) -> None:
-    known = {row["slug"] for row in rows}
-    for name in only:
-        if name not in known:
+def chosen(ledger: Ledger, only: Collection[str]) -> list[int]:
+    """The numbers of the repositories named ``only``, of all where none is. Raises :class:`CampaignError`."""
+    if not only:
+        return ledger.numbers()
+    found = ledger.numbers_of(only)
+    for name, number in found.items():
+        if number is None:
             import difflib
 
+            known = [row["slug"] for row in ledger.each("SELECT slug FROM repositories WHERE listed")]
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            raise CampaignError(
-                f"no repository {name!r} in this campaign" + (f"; did you mean {near[0]}?" if near else "")
-            )
+            told = f"; did you mean {near[0]}?" if near else ""
+            raise CampaignError(f"no repository {name!r} in this campaign{told}")
+    return sorted(number for number in found.values() if number is not None)

@@ -19,7 +19,7 @@ _USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/\s@'\"]+@", re.IGNORECASE)
 _SECRET_QUERY = re.compile(r"([?&][\w.-]*(?:token|key|secret|password|auth)[\w.-]*=)[^&\s'\"]+", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Source:
     """A repository's address. ``url`` holds no credentials and may be shown; what it had of them is apart.
 
