@@ -27,9 +27,16 @@ BOOT = Path(verify.probe.__file__).parent / "boot"
 GRACE = 10.0
 MEBIBYTE = 1 << 20
 
+# No module of the tree may answer for one of the standard library: nothing is isolated yet.
+_ELSEWHERE = """
+import sys
+sys.path[:] = [place for place in sys.path if place]
+"""
 # Without importing torch, which takes seconds, and in words that any Python 3 knows.
-_QUESTION = """
-import importlib.util, sys
+_QUESTION = (
+    _ELSEWHERE
+    + """
+import importlib.util
 version = ""
 if importlib.util.find_spec("torch") is not None:
     version = "unknown"
@@ -40,6 +47,7 @@ if importlib.util.find_spec("torch") is not None:
         pass
 print("%d.%d;%s" % (sys.version_info[0], sys.version_info[1], version))
 """
+)
 OLDEST_PYTHON = (3, 8)
 OLDEST_TORCH = (2, 0)
 
@@ -128,7 +136,7 @@ class Runner:
         return self._no_device() if self.settings.device == "cuda" else ""
 
     def _no_device(self) -> str:
-        question = "import torch; print(torch.cuda.is_available())"
+        question = _ELSEWHERE + "import torch; print(torch.cuda.is_available())"
         try:
             answer = subprocess.run(
                 [self.settings.python, "-c", question], capture_output=True, text=True, timeout=120, check=False

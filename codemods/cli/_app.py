@@ -35,7 +35,12 @@ def build(names: Sequence[str]) -> typer.Typer:
     # A callback keeps the command's name on the command line, however few commands there are.
     app.callback(invoke_without_command=True)(_root)
     for name in names:
-        app.command(name)(importlib.import_module(f"codemods.cli.{name}").command)
+        module = importlib.import_module(f"codemods.cli.{name}")
+        if hasattr(module, "app"):
+            # A command that has commands of its own.
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(module.command)
     return app
 
 

@@ -46,3 +46,12 @@ def test_what_will_not_do(tmp_path: Path, answer: str, sentence: str) -> None:
 def test_no_interpreter_at_all(tmp_path: Path) -> None:
     said = Runner(tmp_path, Settings(python=str(tmp_path / "nothing"))).trouble()
     assert "cannot be run as a Python interpreter" in said
+
+
+def test_no_module_of_the_tree_runs_before_there_is_isolation(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name in ("csv", "email", "contextlib", "zipfile", "json"):
+        (tree / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
+    assert Runner(tree, Settings(python=sys.executable)).trouble() == ""
+    assert not (tmp_path / "ran").exists()

@@ -1,0 +1,206 @@
+"""A campaign as its file describes it: which repositories, which rules, how to verify, commit and publish."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from codemods.batch import schema, sources
+from codemods.batch.errors import CampaignError
+from codemods.batch.sources import Source
+from codemods.options import Options
+
+ARTIFACTS = ("patch", "markdown", "sarif")
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How a repository is verified; see docs/verify.md for what the settings of a run mean.
+
+    ``commands`` are tried as they stand, each where its script exists; without any, up to ``entries`` entry scripts are
+    looked for. ``folder`` is where commands are started, relative to the repository.
+    """
+
+    run: bool = True
+    commands: tuple[str, ...] = ()
+    folder: str = "."
+    entries: int = 3
+    stand_ins: tuple[str, ...] = ()
+    steps: int = 20
+    batches: int | None = None
+    timeout: float = 120.0
+    device: str = "auto"
+    python: str = ""
+    memory: int | None = None
+    memory_limit: int | None = None
+    disk: int | None = None
+    isolation: str = "auto"
+
+
+@dataclass(frozen=True)
+class Commits:
+    """The branch that a repository is rewritten on; a commit a ``rule``, a ``file`` or ``one`` for all."""
+
+    branch: str = "codemod"
+    style: str = "rule"
+    author: str = ""
+
+
+@dataclass(frozen=True)
+class Publishing:
+    """Where branches go. ``remote``: empty for where the repository came from, else an address with ``{name}``.
+
+    ``require`` says what may be published: ``kept``: only rewrites that a run has kept; ``not-broken``: all of a
+    repository where nothing is known to break. ``throttle`` is in seconds between two repositories.
+    """
+
+    remote: str = ""
+    require: str = "kept"
+    client: str = "auto"
+    draft: bool = True
+    base: str = ""
+    title: str = ""
+    throttle: float = 10.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a repository may be and take; sizes in bytes, times in seconds. ``jobs``: None for one a core."""
+
+    jobs: int | None = None
+    files: int = 20_000
+    file_size: int = 100 << 20
+    size: int = 2 << 30
+    links: str = "refuse"
+    clone_timeout: float = 600.0
+    rewrite_timeout: float = 900.0
+    look_again: float = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository of the campaign: its source, and what of the campaign is otherwise for it.
+
+    ``skip`` says why it is left out; ``ref`` is the branch or tag to start from, empty for the remote's own choice.
+    """
+
+    source: Source
+    runs: Runs
+    ref: str = ""
+    skip: str = ""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign file, read and checked. ``work`` is the one folder that anything is written in."""
+
+    file: Path
+    name: str
+    work: Path
+    repositories: tuple[Repository, ...]
+    options: Options
+    exclude: tuple[str, ...] = ()
+    runs: Runs = field(default_factory=Runs)
+    commits: Commits = field(default_factory=Commits)
+    publishing: Publishing = field(default_factory=Publishing)
+    limits: Limits = field(default_factory=Limits)
+    artifacts: tuple[str, ...] = ARTIFACTS
+
+    def fingerprint(self, repository: Repository) -> str:
+        """What the results of ``repository`` depend on besides its code, so that a change of it is noticed."""
+        settled = [asdict(self.options), self.exclude, asdict(repository.runs), asdict(self.commits), self.artifacts]
+        text = json.dumps([*settled, repository.ref, self.publishing.require], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read(file: Path) -> Campaign:
+    """Read and check the campaign file ``file``.
+
+    Raises :class:`CampaignError` for a file that cannot be read or is not TOML, an unknown key, a value that does not
+    fit, a rule that there is none of, and an address that is none. Nothing is cloned or looked for on a network.
+    """
+    from codemods.rules import UnknownRule, require_known
+
+    tables, singles = schema.check(str(file), _load(file))
+    base = Path(os.path.abspath(file)).parent
+    campaign, rules = tables["campaign"], dict(tables["rules"])
+    exclude = rules.pop("exclude", ())
+    options = Options(**rules)
+    try:
+        require_known((*options.select, *options.ignore))
+    except UnknownRule as error:
+        raise CampaignError(f"{file}: {error}") from None
+    runs = Runs(**tables["verify"])
+    name = campaign.get("name") or file.stem
+    work = base / os.path.expanduser(campaign.get("work") or f"{file.stem}-work")
+    if os.path.abspath(work) in (str(base), os.path.expanduser("~"), "/"):
+        raise CampaignError(f"{file}: work must be a folder of its own, not {work}")
+    made = Campaign(
+        file=Path(os.path.abspath(file)),
+        name=name,
+        work=Path(os.path.abspath(work)),
+        repositories=tuple(_repositories(file, base, tables["repositories"], singles, runs)),
+        options=options,
+        exclude=tuple(exclude),
+        runs=runs,
+        commits=Commits(**tables["commit"]),
+        publishing=Publishing(**tables["publish"]),
+        limits=Limits(**tables["limits"]),
+        artifacts=campaign.get("artifacts", ARTIFACTS),
+    )
+    _check_artifacts(file, made)
+    return made
+
+
+def _load(file: Path) -> dict[str, Any]:
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        data: dict[str, Any] = toml.loads(file.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise CampaignError(f"{file}: no such file; codemod batch init {file} writes one") from None
+    except OSError as error:
+        raise CampaignError(f"{file}: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError as error:
+        raise CampaignError(f"{file}: byte 0x{error.object[error.start]:02x} is not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise CampaignError(f"{file}: not valid TOML: {error}") from None
+    return data
+
+
+def _repositories(
+    file: Path, base: Path, table: Mapping[str, Any], singles: list[dict[str, Any]], runs: Runs
+) -> Iterator[Repository]:
+    found: dict[str, Repository] = {}
+    try:
+        several = [sources.parse(text, base) for text in (*table.get("urls", ()), *table.get("paths", ()))]
+        several += sources.expand(table.get("globs", ()), base)
+        if "list" in table:
+            several += sources.read_list(base / os.path.expanduser(table["list"]))
+        for source in several:
+            found.setdefault(source.key, Repository(source, runs))
+        for entry in singles:
+            source = sources.parse(entry["source"], base)
+            # One that is in a list already keeps its place there, and the credentials that either has.
+            known = found.get(source.key)
+            source = known.source if known is not None and not source.secrets else source
+            own = replace(runs, **entry["verify"])
+            found[source.key] = Repository(source, own, entry.get("ref", ""), entry.get("skip", ""))
+    except CampaignError as error:
+        text = str(error)
+        raise CampaignError(text if text.startswith(str(base)) else f"{file}: {text}") from None
+    yield from found.values()
+
+
+def _check_artifacts(file: Path, campaign: Campaign) -> None:
+    from codemods.batch.artifacts import unknown
+
+    wrong = unknown(campaign.artifacts)
+    if wrong:
+        raise CampaignError(f"{file}: artifacts: {wrong}")

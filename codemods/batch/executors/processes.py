@@ -1,0 +1,76 @@
+"""Workers that are processes of this machine."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from pathlib import Path
+
+from codemods.batch.executors import Doing
+from codemods.batch.jobs import Job, Outcome
+from codemods.batch.worker import Worker
+
+
+class ProcessExecutor:
+    """``count`` processes on this machine; ``scratch`` is where they put temporary files, ``cache`` what stays."""
+
+    def __init__(self, count: int, scratch: Path, cache: Path) -> None:
+        self._count = count
+        self._jobs: queue.Queue[Job | None] = queue.Queue()
+        self._outcomes: queue.Queue[Outcome] = queue.Queue()
+        self._doing: dict[int, Doing] = {}
+        self._cancelled = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._serve, args=(number, Worker(scratch, cache)), daemon=True)
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def capacity(self) -> int:
+        """See :class:`Executor`; one more than there are, so that none has to wait for the ledger."""
+        return self._count + 1
+
+    def submit(self, job: Job) -> None:
+        """See :class:`Executor`."""
+        self._jobs.put(job)
+
+    def wait(self, timeout: float) -> list[Outcome]:
+        """See :class:`Executor`."""
+        outcomes = []
+        try:
+            outcomes.append(self._outcomes.get(timeout=timeout))
+            while True:
+                outcomes.append(self._outcomes.get_nowait())
+        except queue.Empty:
+            return outcomes
+
+    def doing(self) -> list[Doing]:
+        """See :class:`Executor`."""
+        return [doing for _, doing in sorted(self._doing.copy().items())]
+
+    def close(self) -> None:
+        """See :class:`Executor`."""
+        self._cancelled.set()
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join(30)
+
+    def _serve(self, number: int, worker: Worker) -> None:
+        try:
+            while (job := self._jobs.get()) is not None and not self._cancelled.is_set():
+                doing = self._doing[number] = Doing(str(number + 1), job.slug, job.stage)
+
+                def tell(text: str, doing: Doing = doing) -> None:
+                    doing.text = text
+
+                try:
+                    outcome = worker.do(job, tell, self._cancelled)
+                except Exception as error:  # no worker could be started: the thread must not die of it in silence
+                    outcome = Outcome(job, "exhausted", f"no worker could be started: {error}", {}, job.folder)
+                self._doing.pop(number, None)
+                self._outcomes.put(outcome)
+        finally:
+            worker.close()

@@ -1,0 +1,56 @@
+"""What came out of a campaign, over all its repositories: a page, a text, and tables, all read off the ledger."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from codemods.batch.campaign import Campaign
+from codemods.batch.errors import CampaignError, Exhausted, is_full
+
+#: What a report can be; the first are made where none is asked for, Parquet only if its library is installed.
+FORMS = ("html", "markdown", "csv", "parquet")
+
+
+def write_reports(campaign: Campaign, folder: Path | None = None, forms: Sequence[str] = ()) -> list[Path]:
+    """Write the reports of ``campaign`` into ``folder`` (by default ``report`` in the work folder); return their paths.
+
+    Raises :class:`CampaignError` where nothing was done yet, where a form needs a library that is not installed, and
+    where the folder cannot be written.
+    """
+    from codemods.batch.fleet import data, tables
+
+    place = folder if folder is not None else campaign.work / "report"
+    wanted = list(dict.fromkeys(forms)) or [form for form in FORMS if form != "parquet" or tables.has_parquet()]
+    if "parquet" in wanted and not tables.has_parquet():
+        raise CampaignError("--format parquet needs pyarrow: pip install 'torch-codemod[parquet]'")
+    fleet = data.read(campaign)
+    written: list[Path] = []
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for form in wanted:
+            if form == "html":
+                from codemods.batch.fleet.html import page
+
+                written.append(_write(place / "report.html", page(fleet, place)))
+            elif form == "markdown":
+                from codemods.batch.fleet.markdown import text
+
+                written.append(_write(place / "report.md", text(fleet)))
+            elif form == "csv":
+                written += tables.write_csv(campaign.work, place)
+            else:
+                written += tables.write_parquet(campaign.work, place)
+    except OSError as error:
+        if is_full(error):
+            raise Exhausted(f"{place}: no space left on the device") from None
+        raise CampaignError(f"cannot write {place}: {(error.strerror or str(error)).lower()}") from None
+    return written
+
+
+def _write(path: Path, text: str) -> Path:
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_bytes(text.encode("utf-8", "backslashreplace"))
+    os.replace(temporary, path)
+    return path

@@ -1,0 +1,157 @@
+"""Charts of the fleet page as SVG: drawn by hand, coloured by the page around them, and the same every time.
+
+Bars and points need no library; what they show stands beside them as text too, so that nothing is told by colour alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from codemods.batch.fleet.numbers import grouped
+
+_WIDTH = 1080
+_CHARACTER = 7.3  # pixels, about, of the page's font at 13 px
+_ROW = 26
+
+
+class Part(NamedTuple):
+    """A stretch of a bar: how long, its name, and the class that colours it."""
+
+    value: float
+    label: str
+    tone: str
+
+
+class Bar(NamedTuple):
+    """A bar: what it stands for, and its stretches."""
+
+    label: str
+    parts: tuple[Part, ...]
+
+
+class Pair(NamedTuple):
+    """A quantity before and after, and what it is of."""
+
+    label: str
+    before: float
+    after: float
+    note: str = ""
+
+
+def stacked(parts: Sequence[Part], title: str) -> Markup:
+    """One bar over the whole width, for shares of a whole."""
+    total = sum(part.value for part in parts) or 1
+    height = 34
+    shapes = []
+    x = 0.0
+    for part in parts:
+        width = _WIDTH * part.value / total
+        inner = Markup('<text x="{:.1f}" y="22" class="inside">{}</text>').format(x + 8, f"{grouped(int(part.value))}")
+        shapes.append(
+            Markup(
+                '<g><title>{}: {}</title><rect x="{:.1f}" y="0" width="{:.1f}" height="{}" class="{}"/>{}</g>'
+            ).format(
+                part.label,
+                grouped(int(part.value)),
+                x,
+                max(width - 2, 1),
+                height,
+                part.tone,
+                inner if width > 46 else "",
+            )
+        )
+        x += width
+    return _svg(height, shapes, title)
+
+
+def bars(rows: Sequence[Bar], title: str) -> Markup:
+    """A bar a row, names to the left and numbers to the right."""
+    left = _label_width([row.label for row in rows])
+    most = max((sum(part.value for part in row.parts) for row in rows), default=0) or 1
+    room = _WIDTH - left - 70
+    shapes = []
+    for index, row in enumerate(rows):
+        y = index * _ROW
+        total = sum(part.value for part in row.parts)
+        shapes.append(
+            Markup('<text x="{:.0f}" y="{}" class="name">{}</text>').format(left - 10, y + 17, _cut(row.label))
+        )
+        x = left
+        for part in row.parts:
+            width = room * part.value / most
+            if part.value:
+                shapes.append(
+                    Markup(
+                        '<rect x="{:.1f}" y="{}" width="{:.1f}" height="18" class="{}"><title>{}: {} {}</title></rect>'
+                    ).format(x, y + 4, max(width - 1, 1), part.tone, row.label, grouped(int(part.value)), part.label)
+                )
+            x += width
+        shapes.append(
+            Markup('<text x="{:.1f}" y="{}" class="value">{}</text>').format(x + 6, y + 17, grouped(int(total)))
+        )
+    return _svg(len(rows) * _ROW + 4, shapes, title)
+
+
+def pairs(rows: Sequence[Pair], title: str, written: Callable[[float], str], base: int = 10) -> Markup:
+    """Before and after as two points of a line a row, on a logarithmic scale: what fell is a line to the left.
+
+    ``base`` is that of the numbers that are told at the bottom: 10, or a power of two for sizes.
+    """
+    left = _label_width([row.label for row in rows])
+    values = [max(value, 0.0) for row in rows for value in (row.before, row.after)]
+    low = min((value for value in values if value > 0), default=1.0)
+    first = math.floor(math.log(low, base) + 1e-9)
+    last = max(first + 1, math.ceil(math.log(max([*values, 1e-9]), base) - 1e-9))
+    low, high = float(base) ** first, float(base) ** last
+    room = _WIDTH - left - 120
+
+    def place(value: float) -> float:
+        # Nothing at all stands at the left edge: a logarithm has no zero.
+        inside = max(value, low)
+        return left + room * math.log(inside / low) / math.log(high / low)
+
+    height = len(rows) * _ROW + 30
+    shapes = []
+    for power in range(first, last + 1):
+        x = place(float(base) ** power)
+        shapes.append(
+            Markup(
+                '<line x1="{0:.1f}" x2="{0:.1f}" y1="0" y2="{1}" class="grid"/>'
+                '<text x="{0:.1f}" y="{2}" class="tick">{3}</text>'
+            ).format(x, height - 22, height - 6, written(float(base) ** power))
+        )
+    for index, row in enumerate(rows):
+        y = index * _ROW + 13
+        before, after = place(row.before), place(row.after)
+        shapes.append(
+            Markup('<text x="{:.0f}" y="{}" class="name">{}</text>').format(left - 10, y + 4, _cut(row.label))
+        )
+        shapes.append(
+            Markup(
+                '<g><title>{}: {} before, {} after</title><line x1="{:.1f}" x2="{:.1f}" y1="{y}" y2="{y}" class="way"/>'
+                '<circle cx="{:.1f}" cy="{y}" r="5" class="before"/>'
+                '<circle cx="{:.1f}" cy="{y}" r="5" class="after"/></g>'
+            ).format(row.label, written(row.before), written(row.after), before, after, before, after, y=y)
+        )
+        shapes.append(
+            Markup('<text x="{:.1f}" y="{}" class="value">{}</text>').format(max(before, after) + 12, y + 4, row.note)
+        )
+    return _svg(height, shapes, title)
+
+
+def _svg(height: float, shapes: Sequence[Markup], title: str) -> Markup:
+    return Markup('<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="{}">{}</svg>').format(
+        _WIDTH, height, title, Markup("").join(shapes)
+    )
+
+
+def _label_width(labels: Sequence[str]) -> float:
+    return min(340.0, max((len(_cut(label)) for label in labels), default=4) * _CHARACTER + 14)
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= 44 else label[:43] + "…"

@@ -1,0 +1,153 @@
+"""The numbers of a fleet report, as the ledger has them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codemods.batch.campaign import Campaign
+from codemods.batch.errors import CampaignError
+from codemods.batch.ledger import STATES, Ledger, Row
+from codemods.batch.progress import outcome
+
+
+@dataclass(frozen=True)
+class Saving:
+    """One verified command of one repository: the same quantity before and after, None where it was not measured."""
+
+    slug: str
+    command: str
+    nodes: tuple[int | None, int | None]
+    growth: tuple[float | None, float | None]
+    peak: tuple[int | None, int | None]
+    seconds: tuple[float | None, float | None]
+    error: str
+    ended: str
+
+    @property
+    def factor(self) -> float:
+        """How many times fewer graph nodes were alive afterwards; 1.0 where that says nothing."""
+        before, after = self.nodes
+        return before / max(after, 1) if before and after is not None else 1.0
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A campaign's outcome. ``repositories`` are rows of the view ``by_repository`` with ``outcome``, a phrase."""
+
+    name: str
+    work: Path
+    at: str
+    states: dict[str, int]
+    repositories: list[Row]
+    rules: list[Row]
+    verdicts: dict[str, int]
+    savings: list[Saving]
+    reasons: list[tuple[str, str, str, int]]
+    seconds: dict[str, float]
+    files: int
+    lines: int
+
+    @property
+    def changed(self) -> int:
+        """Repositories with something to change."""
+        return sum(bool(row["changed"]) for row in self.repositories)
+
+    @property
+    def fixed(self) -> int:
+        """Findings that the branches fix."""
+        return sum(row["fixed"] for row in self.repositories)
+
+    @property
+    def findings(self) -> int:
+        """Findings there were."""
+        return sum(row["findings"] for row in self.repositories)
+
+    @property
+    def verified(self) -> int:
+        """Repositories of which rewrites were run and kept."""
+        return sum(row["verification"] == "kept" for row in self.repositories)
+
+    @property
+    def repaired(self) -> list[Saving]:
+        """Commands that stopped with an error before and run now."""
+        return [saving for saving in self.savings if saving.error and saving.ended == "ok"]
+
+    @property
+    def median_factor(self) -> float | None:
+        """The median of how many times fewer graph nodes were alive, over commands with fewer; None without any."""
+        factors = [saving.factor for saving in self.savings if saving.factor > 1.05]
+        return statistics.median(factors) if factors else None
+
+
+def read(campaign: Campaign) -> Fleet:
+    """Read the outcome of ``campaign`` off its ledger, which may be at work. Raises :class:`CampaignError`."""
+    ledger = Ledger.read(campaign.work)
+    if ledger is None:
+        raise CampaignError(f"{campaign.work}: nothing was done yet; codemod batch run {campaign.file.name}")
+    with ledger:
+        rows = {row["slug"]: row for row in ledger.repositories()}
+        repositories = ledger.query("SELECT * FROM by_repository ORDER BY slug COLLATE NOCASE")
+        for row in repositories:
+            row["outcome"] = outcome(rows[row["slug"]])
+        states = Counter(row["state"] for row in repositories)
+        return Fleet(
+            name=campaign.name,
+            work=campaign.work,
+            at=time.strftime("%Y-%m-%d %H:%M"),
+            states={state: states[state] for state in STATES if states[state]},
+            repositories=repositories,
+            rules=ledger.query("SELECT * FROM by_rule ORDER BY findings DESC, rule"),
+            verdicts={
+                row["verdict"]: row["n"]
+                for row in ledger.query("SELECT verdict, count(*) AS n FROM judged GROUP BY verdict ORDER BY n DESC")
+            },
+            savings=[
+                _saving(row)
+                for row in ledger.query("SELECT * FROM saved ORDER BY slug, command")
+                # Scripts that could not be run to any purpose saved nothing, and stand among the reasons.
+                if row["nodes_before"] is not None or row["nodes_after"] is not None
+            ],
+            reasons=_reasons(repositories),
+            seconds={
+                stage: sum(row[f"{stage}_seconds"] or 0 for row in repositories)
+                for stage in ("clone", "rewrite", "verify")
+            },
+            files=sum(row["files"] or 0 for row in repositories),
+            lines=sum(row["lines"] or 0 for row in repositories),
+        )
+
+
+def _saving(row: dict[str, Any]) -> Saving:
+    return Saving(
+        row["slug"],
+        row["command"],
+        (row["nodes_before"], row["nodes_after"]),
+        (row["growth_before"], row["growth_after"]),
+        (row["bytes_before"], row["bytes_after"]),
+        (row["seconds_before"], row["seconds_after"]),
+        row["error_before"],
+        row["outcome_after"],
+    )
+
+
+def _reasons(repositories: list[Row]) -> list[tuple[str, str, str, int]]:
+    """Why repositories came no further: state, stage, reason without what is theirs alone, and how many."""
+    counted: Counter[tuple[str, str, str]] = Counter()
+    for row in repositories:
+        if row["state"] in ("failed", "refused"):
+            counted[row["state"], row["stage"], _general(row["reason"])] += 1
+        elif row["verification"] == "not judged":
+            counted["not verified", "verify", _general(row["why"])] += 1
+    return [(*key, count) for key, count in counted.most_common()]
+
+
+def _general(reason: str) -> str:
+    import re
+
+    text = re.sub(r"'[^']*'|\"[^\"]*\"|\S*/\S*", "…", reason)
+    return re.sub(r"\d+", "N", text)[:160]

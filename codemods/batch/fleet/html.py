@@ -1,0 +1,179 @@
+"""The fleet report as one page that needs nothing else: no network, no script, light and dark, on paper too."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from codemods.batch.fleet import charts
+from codemods.batch.fleet.data import Fleet, Saving
+from codemods.batch.fleet.markdown import sentence
+from codemods.batch.fleet.numbers import grouped, several, share, size, span
+from codemods.batch.places import Places
+from codemods.diffs import printable
+
+#: How many rows are drawn or listed before the page says where the rest is.
+_PAIRS, _LISTED, _OPEN = 30, 2000, 60
+#: Bytes a step; the allocator's own noise is below.
+_GROWTH = 16 << 10
+_TONES = {
+    "published": "good",
+    "verified": "good",
+    "rewritten": "plain",
+    "cloned": "faint",
+    "planned": "faint",
+    "skipped": "faint",
+    "refused": "unknown",
+    "failed": "bad",
+}
+_MARKS = {"good": "✓", "plain": "●", "faint": "○", "unknown": "!", "bad": "✗"}
+
+
+def page(fleet: Fleet, folder: Path) -> str:
+    """Return the page as one HTML document, for ``folder``: links to the results of repositories lead from there."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("codemods.batch.fleet", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"size": size, "span": span, "grouped": grouped}
+    text = environment.get_template("fleet.html").render(
+        fleet=fleet,
+        sentence=sentence(fleet),
+        tiles=_tiles(fleet),
+        states=[(state, count, _TONES[state], _MARKS[_TONES[state]]) for state, count in fleet.states.items()],
+        charts=_charts(fleet),
+        savings=fleet.savings[:_LISTED],
+        repositories=[_repository(fleet, row, folder) for row in _troubled_first(fleet)[:_LISTED]],
+        more=max(0, len(fleet.repositories) - _LISTED),
+        opened=len(fleet.repositories) <= _OPEN,
+    )
+    return text.rstrip("\n") + "\n"
+
+
+def _visible(value: Any) -> Any:
+    """Return a text without control characters, which no page may hold."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return "\n".join(printable(line) for line in value.split("\n"))
+    return value
+
+
+def _tiles(fleet: Fleet) -> list[tuple[str, str, str]]:
+    tiles = [
+        (
+            grouped(len(fleet.repositories)),
+            "repositories" if len(fleet.repositories) != 1 else "repository",
+            f"{several(fleet.files, 'file')}, {several(fleet.lines, 'line')}",
+        ),
+        (grouped(fleet.fixed), f"of {several(fleet.findings, 'finding')} fixed", f"in {fleet.changed} repositories"),
+        (grouped(fleet.verified), "proven by running", f"{share(fleet.verified, fleet.changed)} of what changed"),
+    ]
+    if fleet.repaired:
+        count = len(fleet.repaired)
+        tiles.append((grouped(count), f"script{'s' * (count != 1)} repaired", "stopped with an error, and run now"))
+    factor = fleet.median_factor
+    if factor is not None:
+        tiles.append((f"{factor:.3g}×", "fewer graph nodes alive", "median of the runs where it fell"))
+    return tiles
+
+
+def _charts(fleet: Fleet) -> list[tuple[str, str, list[tuple[str, str]], Markup]]:
+    """Each chart: its title, what to know, the legend, and the drawing."""
+    drawn = []
+    if fleet.rules:
+        rows = [charts.Bar(row["rule"], _rule_parts(row)) for row in fleet.rules[:40]]
+        legend = [
+            ("kept", "kept by a run"),
+            ("fixed", "fixed, no run reached it"),
+            ("left", "left"),
+            ("broken", "broken"),
+        ]
+        drawn.append(("Findings by rule", "", legend, charts.bars(rows, "Findings by rule")))
+    fell = sorted((s for s in fleet.savings if s.factor > 1.05), key=lambda s: s.factor, reverse=True)
+    if fell:
+        told = f"The {_PAIRS} largest of {len(fell)}. " if len(fell) > _PAIRS else ""
+        drawn.append(
+            (
+                "Graph nodes alive, before and after",
+                f"{told}Most at any step of a short run; on a full one what grows goes on growing.",
+                [("before", "original"), ("after", "rewritten")],
+                charts.pairs([_nodes(s) for s in fell[:_PAIRS]], "Graph nodes before and after", _number),
+            )
+        )
+    grew = [s for s in fleet.savings if s.growth[1] is not None and max(s.growth[0] or 0, s.growth[1]) > _GROWTH]
+    grew.sort(key=lambda s: (s.growth[0] or 0) - (s.growth[1] or 0), reverse=True)
+    if grew:
+        rows_of = [
+            charts.Pair(_label(s), s.growth[0] or 0, s.growth[1] or 0, f"{size(s.growth[0])} → {size(s.growth[1])}")
+            for s in grew[:_PAIRS]
+        ]
+        drawn.append(
+            (
+                "Memory that each step adds",
+                "In the short run that proved the rewrite, on its small batches.",
+                [("before", "original"), ("after", "rewritten")],
+                charts.pairs(rows_of, "Memory each step adds, before and after", size, 16),
+            )
+        )
+    spent = [(stage, seconds) for stage, seconds in fleet.seconds.items() if seconds]
+    if spent:
+        parts = [
+            charts.Part(round(seconds), f"seconds of {stage}", tone)
+            for (stage, seconds), tone in zip(spent, ("left", "fixed", "kept"), strict=False)
+        ]
+        legend = [(part.tone, f"{stage} {span(s)}") for part, (stage, s) in zip(parts, spent, strict=True)]
+        drawn.append(("Where the time went", "", legend, charts.stacked(parts, "Seconds by stage")))
+    return drawn
+
+
+def _rule_parts(row: dict[str, Any]) -> tuple[charts.Part, ...]:
+    kept, broken = min(row["kept"], row["fixed"]), row["broken"]
+    return (
+        charts.Part(kept, "kept by a run", "kept"),
+        charts.Part(row["fixed"] - kept, "fixed, no run reached it", "fixed"),
+        charts.Part(max(row["findings"] - row["fixed"] - broken, 0), "left", "left"),
+        charts.Part(broken, "broken", "broken"),
+    )
+
+
+def _nodes(saving: Saving) -> charts.Pair:
+    before, after = saving.nodes
+    return charts.Pair(_label(saving), before or 0, after or 0, f"{grouped(before or 0)} → {grouped(after or 0)}")
+
+
+def _label(saving: Saving) -> str:
+    return saving.slug.rpartition("+")[2]
+
+
+def _number(value: float) -> str:
+    return grouped(round(value)) if value >= 1 else f"{value:g}"
+
+
+def _troubled_first(fleet: Fleet) -> list[dict[str, Any]]:
+    order = ["failed", "refused", "published", "verified", "rewritten", "cloned", "planned", "skipped"]
+    return sorted(fleet.repositories, key=lambda row: (order.index(row["state"]), -row["fixed"]))
+
+
+def _repository(fleet: Fleet, row: dict[str, Any], folder: Path) -> dict[str, Any]:
+    places = Places(fleet.work)
+    links = []
+    for stage, name, label in (
+        ("verify", "verification.html", "proof"),
+        ("verify" if row["verification"] == "kept" else "rewrite", "pull-request.md", "text"),
+        ("verify" if row["verification"] == "kept" else "rewrite", "changes.patch", "patch"),
+    ):
+        path = places.of(row["slug"], stage) / name
+        if row["changed"] and path.is_file():
+            links.append((label, os.path.relpath(path, folder).replace(os.sep, "/")))
+    tone = _TONES[row["state"]]
+    if row["state"] == "rewritten" and not row["changed"]:
+        tone = "faint"
+    return {**row, "tone": tone, "mark": _MARKS[tone], "links": links}

@@ -1,0 +1,95 @@
+"""The fleet report as text that reads well as it is, and in any forge's issue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from codemods.batch.fleet.data import Fleet
+from codemods.batch.fleet.numbers import several, share, size, span
+from codemods.diffs import printable
+
+#: Of more repositories the tables are for programs.
+_MOST = 300
+
+
+def text(fleet: Fleet) -> str:
+    """Return the report."""
+    lines = [f"# {printable(fleet.name)}", "", f"{sentence(fleet)} {fleet.at}.", ""]
+    lines += ["## Where the repositories stand", ""]
+    total = len(fleet.repositories)
+    lines += _table(
+        ("state", "repositories", "share"),
+        [(state, str(count), share(count, total)) for state, count in fleet.states.items()],
+    )
+    if fleet.rules:
+        lines += ["## By rule", ""]
+        head = ("rule", "repositories", "findings", "fixed", "kept", "broken", "not reached", "not judged")
+        keys = ("rule", "repositories", "findings", "fixed", "kept", "broken", "not_reached", "not_judged")
+        lines += _table(head, [[str(row[key]) for key in keys] for row in fleet.rules])
+        lines += ["*kept*, *broken*, *not reached*, *not judged* are verdicts of runs, where there were any.", ""]
+    if fleet.savings:
+        lines += ["## What verified runs saved", ""]
+        lines += _table(
+            ("repository", "command", "graph nodes", "memory a step", "peak", "time a step", "before"),
+            [
+                (
+                    saving.slug,
+                    f"`{saving.command}`",
+                    _change(*(None if n is None else str(n) for n in saving.nodes)),
+                    _change(*map(size, saving.growth)),
+                    _change(*map(size, saving.peak)),
+                    _change(*map(span, saving.seconds)),
+                    saving.error or "ran",
+                )
+                for saving in fleet.savings[:_MOST]
+            ],
+        )
+    if fleet.reasons:
+        lines += ["## What came no further, and why", ""]
+        lines += _table(
+            ("repositories", "what", "stage", "why"),
+            [(str(count), what, stage, reason) for what, stage, reason, count in fleet.reasons[:_MOST]],
+        )
+    lines += ["## Repositories", ""]
+    rows = fleet.repositories
+    lines += _table(
+        ("repository", "outcome", "findings", "fixed", "kept", "pull request"),
+        [
+            (
+                row["slug"],
+                row["outcome"],
+                str(row["findings"]),
+                str(row["fixed"]),
+                str(row["kept"]),
+                row["pull_request"],
+            )
+            for row in rows[:_MOST]
+        ],
+    )
+    if len(rows) > _MOST:
+        lines += [f"{len(rows) - _MOST} more stand in repositories.csv.", ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def sentence(fleet: Fleet) -> str:
+    """The whole of it in one sentence or two."""
+    told = (
+        f"{several(len(fleet.repositories), 'repository', 'repositories')} with {several(fleet.files, 'Python file')} "
+        f"({several(fleet.lines, 'line')}): {several(fleet.findings, 'finding')}, {fleet.fixed} fixed on branches of "
+        f"{several(fleet.changed, 'repository', 'repositories')}; rewrites of {fleet.verified} were run and kept."
+    )
+    if fleet.repaired:
+        told += f" {several(len(fleet.repaired), 'script')} that stopped with an error now run."
+    return told
+
+
+def _change(before: str | None, after: str | None) -> str:
+    return f"{before or '–'} → {after or '–'}"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |"]
+    for row in rows:
+        cells = (printable(str(cell)).replace("|", "\\|").replace("<", "&lt;") for cell in row)
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]

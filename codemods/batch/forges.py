@@ -1,0 +1,165 @@
+"""Pull requests by a forge's own command-line client: GitHub's gh, GitLab's glab. They know who the user is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from codemods.batch.errors import Failed
+from codemods.batch.sources import Source, redact
+
+_TIMEOUT = 120.0
+#: GitHub takes no longer text, and nobody reads one.
+_LONGEST = 60_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """A pull request to be opened: where (``repository`` is ``owner/name`` with its host), from and to which branch."""
+
+    repository: str
+    host: str
+    branch: str
+    base: str
+    title: str
+    body: Path
+    draft: bool
+    fork: str = ""
+    """``owner/name`` of the fork that the branch is in, empty for the repository itself."""
+
+    @property
+    def owner(self) -> str:
+        """Whose fork that is."""
+        return self.fork.rpartition("/")[0]
+
+
+def place_of(source: Source) -> tuple[str, str]:
+    """The host and ``owner/name`` of a repository on a forge; empty for one on this machine."""
+    if source.local is not None:
+        return "", ""
+    if "://" in source.url:
+        parts = urlsplit(source.url)
+        host, path = parts.hostname or "", parts.path
+    else:
+        host, _, path = source.url.rpartition("@")[2].partition(":")
+    return host, path.strip("/").removesuffix(".git")
+
+
+def client_for(choice: str, host: str) -> str:
+    """The client to be used for ``host``: ``choice``, or by ``auto`` the one that fits and is installed; or none.
+
+    Raises :class:`Failed` for a chosen one that is not installed.
+    """
+    if choice == "none" or not host:
+        return ""
+    if choice == "auto":
+        fitting = "glab" if "gitlab" in host else "gh" if "github" in host else ""
+        return fitting if fitting and shutil.which(fitting) else ""
+    if shutil.which(choice) is None:
+        raise Failed(f"{choice} is not installed")
+    return choice
+
+
+def create_command(client: str, request: Request) -> list[str]:
+    """The command that opens ``request``."""
+    head = f"{request.owner}:{request.branch}" if request.owner else request.branch
+    draft = ["--draft"] if request.draft else []
+    base = ["--base" if client == "gh" else "--target-branch", request.base] if request.base else []
+    if client == "gh":
+        words = ["gh", "pr", "create", "--repo", _named(request), "--head", head, *base]
+        return [*words, "--title", request.title, "--body-file", str(request.body), *draft]
+    fork = ["--head", request.fork] if request.fork else []
+    words = ["glab", "mr", "create", "--repo", _named(request), "--source-branch", request.branch, *fork, *base]
+    return [*words, "--title", request.title, "--description", _text(request.body), "--yes", *draft]
+
+
+def shown(client: str, request: Request) -> str:
+    """The command for people, without the text of a whole request in it."""
+    words = create_command(client, request)
+    if client == "glab":
+        words[words.index("--description") + 1] = f"@{request.body}"
+    return shlex.join(words)
+
+
+def open_request(client: str, request: Request, cwd: Path) -> str:
+    """Open ``request``, unless it is open already; return its address. Raises :class:`Failed`."""
+    found = _existing(client, request, cwd)
+    if found:
+        return found
+    body = request.body
+    if client == "gh" and body.stat().st_size > _LONGEST:
+        body = cwd / "scratch-body.md"
+        body.write_text(_text(request.body), encoding="utf-8")
+        request = Request(**{**vars(request), "body": body})
+    try:
+        out = _run(create_command(client, request), cwd)
+    finally:
+        if body.name == "scratch-body.md":
+            body.unlink(missing_ok=True)
+    lines = [word for word in out.split() if word.startswith(("https://", "http://"))]
+    return lines[-1] if lines else out.strip()[-300:]
+
+
+def _existing(client: str, request: Request, cwd: Path) -> str:
+    if client == "gh":
+        # gh takes no owner here: requests from other forks with a branch of the same name are told apart by it.
+        words = ["gh", "pr", "list", "--repo", _named(request), "--head", request.branch, "--state", "open"]
+        rows = _json(_run([*words, "--json", "url,headRepositoryOwner"], cwd))
+        for row in rows:
+            owner = (row.get("headRepositoryOwner") or {}).get("login", "")
+            if not request.owner or owner.lower() == request.owner.lower():
+                return str(row.get("url", ""))
+        return ""
+    words = ["glab", "mr", "list", "--repo", _named(request), "--source-branch", request.branch, "--output", "json"]
+    rows = _json(_run(words, cwd))
+    return str(rows[0].get("web_url", "")) if rows else ""
+
+
+def _named(request: Request) -> str:
+    """The repository as the client takes it: gh ``host/owner/name``, glab a whole address for another host."""
+    if request.host in ("github.com", "gitlab.com"):
+        return request.repository
+    return f"https://{request.host}/{request.repository}"
+
+
+def _json(text: str) -> list[dict[str, Any]]:
+    try:
+        rows = json.loads(text or "[]")
+    except ValueError:
+        raise Failed(f"the forge's client answered {text.strip()[:100]!r}") from None
+    return rows if isinstance(rows, list) else []
+
+
+def _text(body: Path) -> str:
+    text = body.read_text(encoding="utf-8", errors="replace")
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "\n\n(the rest is left out)\n"
+
+
+def _run(command: list[str], cwd: Path) -> str:
+    environment = {**os.environ, "GH_PROMPT_DISABLED": "1", "NO_PROMPT": "1", "NO_COLOR": "1", "CLICOLOR": "0"}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{command[0]} took more than {_TIMEOUT:.0f} seconds") from None
+    except OSError as error:
+        raise Failed(f"{command[0]}: {error.strerror}") from None
+    if done.returncode:
+        said = redact(" ".join((done.stderr or done.stdout).split()))
+        raise Failed(f"{' '.join(command[:3])}: {said[-300:] or f'status {done.returncode}'}")
+    return done.stdout

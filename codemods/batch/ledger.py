@@ -1,0 +1,282 @@
+"""What became of every repository: SQLite, one writer, every change of state a transaction.
+
+The shape is a promise, kept in docs/batch-schema.md. ``synchronous=FULL``: a state that was told survives a power cut;
+at a few transactions a repository that costs nothing one would notice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from codemods.batch.errors import CampaignError, Exhausted, is_full
+from codemods.batch.ledger_schema import SCHEMA, VERSION
+
+FILE = "ledger.sqlite"
+STATES = ("planned", "cloned", "rewritten", "verified", "published", "failed", "refused", "skipped")
+
+Row = dict[str, Any]
+
+
+class Ledger:
+    """The ledger of a campaign, open; a context manager. Only who holds the campaign's lock may write."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, work: Path) -> Ledger:
+        """Open the ledger in ``work`` to write, making one where there is none.
+
+        Raises :class:`CampaignError` for one that is broken or of another version.
+        """
+        with _told(work / FILE):
+            connection = sqlite3.connect(work / FILE, timeout=30, isolation_level=None)
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA foreign_keys=ON")
+            ledger = cls(connection)
+            if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                with ledger.transaction():
+                    for statement in SCHEMA.split(";\n"):
+                        if statement.strip():
+                            connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version={VERSION}")
+                    connection.execute("INSERT INTO campaign VALUES ('created', ?)", (str(int(time.time())),))
+            ledger._require_version(work)
+            return ledger
+
+    @classmethod
+    def read(cls, work: Path) -> Ledger | None:
+        """Open the ledger in ``work`` to read, while somebody else may write; None where there is none yet."""
+        file = work / FILE
+        if not file.is_file():
+            return None
+        with _told(file):
+            connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=30, isolation_level=None)
+            connection.row_factory = sqlite3.Row
+            ledger = cls(connection)
+            if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                # Killed before its first transaction: nothing was written.
+                connection.close()
+                return None
+            ledger._require_version(work)
+            return ledger
+
+    def _require_version(self, work: Path) -> None:
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            raise CampaignError(f"{work / FILE} has version {version}; this codemod writes version {VERSION}")
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: all of what is written in it, or nothing. Raises :class:`Exhausted` for a full disk."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            if is_full(error) or "disk I/O" in str(error):
+                raise Exhausted(f"the ledger could not be written: {error}") from None
+            raise CampaignError(f"the ledger could not be written: {error}") from None
+
+    @property
+    def created(self) -> int:
+        """When the campaign began, in seconds; commits bear this time, so that they can be made again."""
+        return int(self.query("SELECT value FROM campaign WHERE name = 'created'")[0]["value"])
+
+    def query(self, statement: str, *values: object) -> list[Row]:
+        """The rows that a statement selects."""
+        return [dict(row) for row in self._connection.execute(statement, values)]
+
+    def each(self, statement: str, *values: object) -> Iterator[Row]:
+        """The rows that a statement selects, one at a time."""
+        for row in self._connection.execute(statement, values):
+            yield dict(row)
+
+    def columns(self, statement: str) -> list[str]:
+        """The names of the columns that a statement selects."""
+        return [column[0] for column in self._connection.execute(f"SELECT * FROM ({statement}) LIMIT 0").description]
+
+    def repository(self, number: int) -> Row:
+        """The row of one repository."""
+        return self.query("SELECT * FROM repositories WHERE id = ?", number)[0]
+
+    def numbers(self) -> list[int]:
+        """The numbers of all repositories that the campaign lists, in its order."""
+        return [row[0] for row in self._connection.execute("SELECT id FROM repositories WHERE listed ORDER BY id")]
+
+    def numbers_of(self, slugs: Iterable[str]) -> dict[str, int | None]:
+        """The numbers of the repositories with these names; None for a name that none has."""
+        statement = "SELECT id FROM repositories WHERE listed AND slug=?"
+        found = {slug: self._connection.execute(statement, (slug,)).fetchone() for slug in slugs}
+        return {slug: None if row is None else int(row[0]) for slug, row in found.items()}
+
+    def repositories(self) -> list[Row]:
+        """The rows of all that the campaign lists, in its order."""
+        return self.query(
+            "SELECT *, (SELECT group_concat(DISTINCT rule) FROM findings WHERE repository = id AND fate = 'fixed') "
+            "AS fixed_rules FROM repositories WHERE listed ORDER BY id"
+        )
+
+    # Changes of state.
+
+    def register(
+        self, found: Iterable[tuple[str, str, str, str]], slug: Callable[[str, str, Callable[[str], bool]], str]
+    ) -> None:
+        """Bring the list up to date with the campaign's: of each its key, name, address and reason to be skipped.
+
+        ``slug`` makes a folder's name of name and key, one that is not taken.
+        """
+        now = time.time()
+        with self.transaction() as db:
+
+            def taken(name: str) -> bool:
+                return db.execute("SELECT 1 FROM repositories WHERE slug=?", (name,)).fetchone() is not None
+
+            # What is not listed any more is found by the database: a list may be longer than there is memory to spare.
+            db.execute("CREATE TEMP TABLE IF NOT EXISTS now_listed (key TEXT PRIMARY KEY) WITHOUT ROWID")
+            db.execute("DELETE FROM now_listed")
+            for key, name, url, skip in found:
+                db.execute("INSERT OR IGNORE INTO now_listed VALUES (?)", (key,))
+                row = db.execute("SELECT id, state FROM repositories WHERE key=?", (key,)).fetchone()
+                if row is None:
+                    db.execute(
+                        "INSERT INTO repositories (key, slug, url, state, reason, changed_at) "
+                        "VALUES (?, ?, ?, ?, ?, ?)",
+                        (key, slug(name, key, taken), url, "skipped" if skip else "planned", skip, now),
+                    )
+                elif skip and row["state"] != "published":
+                    db.execute("UPDATE repositories SET state='skipped', reason=? WHERE id=?", (skip, row["id"]))
+                elif not skip and row["state"] == "skipped":
+                    db.execute("UPDATE repositories SET state='planned', reason='' WHERE id=?", (row["id"],))
+            db.execute(
+                "UPDATE repositories SET listed = key IN (SELECT key FROM now_listed) "
+                "WHERE listed <> (key IN (SELECT key FROM now_listed))"
+            )
+
+    def begin(self, number: int, attempt: str) -> None:
+        """Note that an attempt at the next stage begins; only its result will be taken."""
+        with self.transaction() as db:
+            db.execute("UPDATE repositories SET attempt=? WHERE id=?", (attempt, number))
+
+    def died(self, number: int) -> int:
+        """Note that the worker of a repository died; return how often by now, since it was last planned."""
+        with self.transaction() as db:
+            db.execute("UPDATE repositories SET deaths=deaths+1, attempt='' WHERE id=?", (number,))
+            row = db.execute("SELECT deaths FROM repositories WHERE id=?", (number,)).fetchone()
+        return int(row[0])
+
+    def change(
+        self,
+        number: int,
+        state: str,
+        *,
+        stage: str = "",
+        reason: str = "",
+        facts: Mapping[str, Any] | None = None,
+        **columns: Any,
+    ) -> None:
+        """Bring a repository into ``state``, with the ``facts`` of the stage that did it, in one transaction."""
+        now = time.time()
+        with self.transaction() as db:
+            before = db.execute("SELECT state FROM repositories WHERE id=?", (number,)).fetchone()[0]
+            columns = {"state": state, "stage": stage, "reason": reason, "attempt": "", "changed_at": now, **columns}
+            columns |= _columns(stage, facts or {}, now)
+            assignments = ", ".join(f"{name}=?" for name in columns)
+            db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
+            db.execute(
+                "INSERT INTO events (at, repository, before, after, stage, reason) VALUES (?, ?, ?, ?, ?, ?)",
+                (now, number, before, state, stage, reason),
+            )
+            if facts is not None:
+                _insert_facts(db, number, stage, facts)
+
+    def plan_again(self, number: int, reason: str) -> None:
+        """Forget what was done with a repository, but for its history and what was published of it."""
+        with self.transaction() as db:
+            before = db.execute("SELECT state FROM repositories WHERE id=?", (number,)).fetchone()[0]
+            db.execute(
+                "UPDATE repositories SET state='planned', stage='', reason='', log='', attempt='', deaths=0, base='', "
+                "head='', upstream='', changed=NULL, commits=NULL, verification='', why='', entries='', changed_at=? "
+                "WHERE id=?",
+                (time.time(), number),
+            )
+            for table in ("findings", "verdicts", "runs", "problems"):
+                db.execute(f"DELETE FROM {table} WHERE repository=?", (number,))
+            db.execute(
+                "INSERT INTO events (at, repository, before, after, stage, reason) VALUES (?, ?, ?, 'planned', '', ?)",
+                (time.time(), number, before, reason),
+            )
+
+    def note(self, number: int, **columns: Any) -> None:
+        """Write down something that changes no state."""
+        with self.transaction() as db:
+            assignments = ", ".join(f"{name}=?" for name in columns)
+            db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
+
+
+_TAKEN = ("base", "base_branch", "head", "files", "lines", "tree_files", "tree_bytes", "changed", "commits")
+
+
+def _columns(stage: str, facts: Mapping[str, Any], now: float) -> dict[str, Any]:
+    columns = {name: facts[name] for name in (*_TAKEN, "verification", "why", "fingerprint") if name in facts}
+    if "entries" in facts:
+        columns["entries"] = json.dumps(facts["entries"])
+    if stage and "seconds" in facts:
+        columns[f"{stage}_seconds"] = facts["seconds"]
+    if stage == "clone" and facts:
+        columns |= {"cloned_at": now, "upstream": facts["base"]}
+    return columns
+
+
+def _insert_facts(db: sqlite3.Connection, number: int, stage: str, facts: Mapping[str, Any]) -> None:
+    for table in ("findings", "verdicts", "runs"):
+        if table not in facts:
+            continue
+        db.execute(f"DELETE FROM {table} WHERE repository=?", (number,))
+        for row in facts[table]:
+            names = ", ".join(row)
+            marks = ", ".join("?" * (len(row) + 1))
+            db.execute(f"INSERT INTO {table} (repository, {names}) VALUES ({marks})", (number, *row.values()))
+    if stage in ("rewrite", "verify"):
+        db.execute("DELETE FROM problems WHERE repository=?", (number,))
+    problems = [("unread", path, line, reason) for path, line, reason in facts.get("skipped", ())]
+    problems += [
+        ("failure of ours", path, line, f"{rule}: {why}") for rule, path, line, why in facts.get("failures", ())
+    ]
+    problems += [
+        ("dropped", path, line, f"{rule}: {verdict}: {why}")
+        for rule, path, line, verdict, why in facts.get("dropped", ())
+    ]
+    problems += [("note", "", 0, text) for text in facts.get("notes", ())]
+    db.executemany("INSERT INTO problems VALUES (?, ?, ?, ?, ?)", [(number, *problem) for problem in problems])
+
+
+@contextlib.contextmanager
+def _told(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        if is_full(error):
+            raise Exhausted(f"{file}: no space left on the device") from None
+        raise CampaignError(f"{file} cannot be used: {error}") from None

@@ -1,0 +1,233 @@
+"""What a campaign would do, and where it stands: told without doing anything."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from codemods.batch.campaign import Campaign, Repository
+from codemods.batch.entries import find_entries
+from codemods.batch.errors import Exhausted, Failed, Refused
+from codemods.batch.git import Git
+from codemods.batch.inspection import Entry, list_tree
+from codemods.batch.ledger import Ledger, Row
+from codemods.batch.places import Places, slug_of
+from codemods.batch.progress import outcome
+from codemods.batch.running import next_stage
+from codemods.batch.sources import Source, of_path, redact
+from codemods.diffs import printable
+
+#: Larger sources are data in disguise, and more files than this take longer than a plan may.
+_LARGEST, _MOST = 400_000, 400
+
+
+def plan(campaign: Campaign) -> list[dict[str, Any]]:
+    """Return what would be done with each repository, in the campaign's order; nothing is written.
+
+    Entry scripts are looked for in those that are on this machine: clones of an earlier run, and local sources.
+    """
+    ledger = Ledger.read(campaign.work)
+    rows = {row["key"]: row for row in ledger.each("SELECT * FROM repositories")} if ledger is not None else {}
+    places = Places(campaign.work)
+    taken = {row["slug"].lower() for row in rows.values()}
+    plans = []
+    for repository in campaign.repositories:
+        row = rows.get(repository.source.key)
+        if row is None:
+            slug = slug_of(repository.source.name, repository.source.key, taken.__contains__)
+            taken.add(slug.lower())
+        else:
+            slug = row["slug"]
+        plans.append(_plan(campaign, repository, row, slug, places))
+    return plans
+
+
+def _plan(campaign: Campaign, repository: Repository, row: Row | None, slug: str, places: Places) -> dict[str, Any]:
+    state = row["state"] if row is not None else "skipped" if repository.skip else "planned"
+    told: dict[str, Any] = {
+        "slug": slug,
+        "url": redact(repository.source.url),
+        "ref": repository.ref,
+        "state": state,
+        "next": "" if repository.skip else (next_stage(row, repository) if row is not None else "clone"),
+        "skip": repository.skip,
+        "verify": "off" if not repository.runs.run else "",
+        "entries": [],
+        "trouble": "",
+    }
+    source = repository.source
+    if told["verify"] or repository.skip:
+        return told
+    if repository.runs.commands:
+        told["verify"] = "configured"
+        told["entries"] = [{"command": command, "why": "configured"} for command in repository.runs.commands]
+        return told
+    if row is not None and row["entries"] not in ("", "[]"):
+        told["verify"] = "found"
+        told["entries"] = [{"command": c, "why": why} for c, _, why in json.loads(row["entries"])]
+        return told
+    place = places.clone(slug) if places.clone(slug).is_dir() else source.local
+    if place is None:
+        told["verify"] = "looked for once it is cloned"
+        return told
+    try:
+        files, readme = read_tree(place, repository.ref or "HEAD")
+    except (Failed, Refused, Exhausted) as error:
+        told["trouble"] = f"not a git repository with commits: {error}"
+        return told
+    found = find_entries(files, readme, most=max(1, repository.runs.entries))
+    told["verify"] = "found" if found else "no script that trains was found"
+    told["entries"] = [{"command": entry.command, "why": entry.why} for entry in found]
+    return told
+
+
+def read_tree(place: Path, commit: str) -> tuple[dict[str, str], str]:
+    """The Python files and the README of a commit of a repository on this machine, without writing any out.
+
+    Raises :class:`Failed` where there is no such commit.
+    """
+    git = Git(of_path(place))
+    wanted: list[Entry] = []
+    readme: list[Entry] = []
+    for entry in list_tree(git, place, commit):
+        if entry.mode in ("100644", "100755") and entry.size <= _LARGEST:
+            path = entry.path.decode("utf-8", "surrogateescape")
+            if path.endswith(".py"):
+                wanted.append(entry)
+            elif "/" not in path and PurePosixPath(path).stem.lower() == "readme":
+                readme.append(entry)
+    chosen = [*wanted[:_MOST], *readme[:1]]
+    if not chosen:
+        return {}, ""
+    request = b"".join(entry.object.encode() + b"\n" for entry in chosen)
+    answer = git.run("cat-file", "--batch", cwd=place, input=request)
+    texts: dict[str, str] = {}
+    position = 0
+    for entry in chosen:
+        end = answer.index(b"\n", position)
+        size = int(answer[position:end].split()[2])
+        text = answer[end + 1 : end + 1 + size].decode("utf-8", "replace")
+        texts[entry.path.decode("utf-8", "surrogateescape")] = text
+        position = end + 2 + size
+    told = texts.pop(readme[0].path.decode("utf-8", "surrogateescape")) if readme else ""
+    return texts, told
+
+
+def plan_text(campaign: Campaign, plans: list[dict[str, Any]]) -> str:
+    """The plan for people."""
+    lines = []
+    for one in plans:
+        lines.append(f"{printable(one['slug'])}  {printable(one['url'])}" + (f" ({one['ref']})" if one["ref"] else ""))
+        if one["skip"]:
+            lines.append(f"    left out: {printable(one['skip'])}")
+            continue
+        if one["trouble"]:
+            lines.append(f"    {printable(one['trouble'])}")
+            continue
+        lines.append(f"    {one['state']}; " + (f"next: {one['next']}" if one["next"] else "nothing more to do"))
+        if one["entries"]:
+            shown = "; ".join(f"{printable(e['command'])} ({e['why']})" for e in one["entries"])
+            lines.append(f"    to be run: {shown}")
+        else:
+            lines.append(f"    to be run: nothing: {one['verify']}")
+    rules = ", ".join(campaign.options.select) or "all rules"
+    if campaign.options.ignore:
+        rules += f" but {', '.join(campaign.options.ignore)}"
+    publish = campaign.publishing
+    todo = sum(bool(one["next"]) for one in plans)
+    lines += [
+        "",
+        f"{len(plans)} repositories, {todo} with something to do; work in {campaign.work}",
+        f"rules: {rules}; branch {campaign.commits.branch}, a commit a {campaign.commits.style}"
+        if campaign.commits.style != "one"
+        else f"rules: {rules}; branch {campaign.commits.branch}, one commit",
+        f"publish requires: {publish.require}; to {publish.remote or 'where each came from'}; "
+        f"{'draft pull requests' if publish.draft else 'pull requests'} by {publish.client}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
+    """Where the campaign stands; with ``upstream`` the remotes are asked whether they have moved."""
+    ledger = Ledger.read(campaign.work)
+    if ledger is None:
+        states = Counter("skipped" if one.skip else "planned" for one in campaign.repositories)
+        return {"campaign": campaign.name, "states": dict(states), "repositories": [], "begun": False}
+    with ledger:
+        rows = ledger.repositories()
+    by_key = {one.source.key: one for one in campaign.repositories}
+    moved: dict[int, Any] = {}
+    if upstream:
+        from codemods.batch.upstream import look
+
+        moved = look([(row, by_key[row["key"]]) for row in rows if row["base"] and row["key"] in by_key])
+    told = []
+    for row in rows:
+        repository = by_key.get(row["key"])
+        answer = moved.get(row["id"])
+        now = answer.commit if answer is not None and answer.commit else row["upstream"]
+        told.append(
+            {
+                "slug": row["slug"],
+                "url": row["url"],
+                "state": row["state"],
+                "stage": row["stage"],
+                "outcome": outcome(row),
+                "log": row["log"],
+                "next": next_stage(row, repository) if repository is not None else "",
+                "under_way": bool(row["attempt"]),
+                "verification": row["verification"],
+                "base": row["base"],
+                "head": row["head"],
+                "upstream": now,
+                "moved": bool(row["base"] and now and now != row["base"]),
+                "upstream_trouble": answer.trouble if answer is not None else "",
+                "other_settings": bool(
+                    repository and row["fingerprint"] and row["fingerprint"] != campaign.fingerprint(repository)
+                ),
+                "pull_request": row["pull_request"],
+            }
+        )
+    new = len(by_key.keys() - {row["key"] for row in rows})
+    states = Counter(one["state"] for one in told)
+    states["planned"] += new
+    return {
+        "campaign": campaign.name,
+        "states": {k: v for k, v in states.items() if v},
+        "repositories": told,
+        "begun": True,
+    }
+
+
+def status_text(told: dict[str, Any], *, verbose: bool = False) -> str:
+    """The status for people: numbers, what failed, what has moved; with ``verbose`` every repository."""
+    lines = [f"{told['campaign']}: " + ", ".join(f"{count} {state}" for state, count in sorted(told["states"].items()))]
+    if not told["begun"]:
+        return lines[0] + "\nnothing was done yet\n"
+    repositories = told["repositories"]
+    for one in repositories:
+        trouble = one["state"] in ("failed", "refused")
+        if trouble or verbose:
+            lines.append(f"  {printable(one['slug'])}: {printable(one['outcome'])}")
+            if trouble and one["log"]:
+                lines.append(f"      log: {one['log']}")
+        if one["moved"]:
+            lines.append(f"  {printable(one['slug'])}: moved upstream, {one['base'][:10]} to {one['upstream'][:10]}")
+        if one["upstream_trouble"]:
+            lines.append(f"  {printable(one['slug'])}: upstream: {printable(one['upstream_trouble'])}")
+        if one["pull_request"] and verbose:
+            lines.append(f"      {one['pull_request']}")
+    other = sum(one["other_settings"] for one in repositories)
+    if other:
+        lines.append(f"{other} were done with other settings; codemod batch retry --changed does them again")
+    left = sum(bool(one["next"]) for one in repositories)
+    if left:
+        lines.append(f"{left} still to do: codemod batch run")
+    return "\n".join(lines) + "\n"
+
+
+def source_of(campaign: Campaign, row: Row) -> Source | None:
+    """The source of a row, with whatever credentials the campaign file has for it."""
+    return next((one.source for one in campaign.repositories if one.source.key == row["key"]), None)

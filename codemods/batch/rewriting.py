@@ -1,0 +1,165 @@
+"""The second stage: rewrites on a branch of their own, with the files that go with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codemods.apply import ApplyResult, apply
+from codemods.batch import artifacts
+from codemods.batch.cloning import unpack_tree, write_tree
+from codemods.batch.committing import bundle, commits_of, write_branch
+from codemods.batch.entries import Entry, find_entries
+from codemods.batch.git import Git
+from codemods.batch.jobs import Job, Tell
+from codemods.check import Targets, read_targets
+from codemods.options import Options
+from codemods.source.config import ConfigError, load_config
+
+if TYPE_CHECKING:
+    from verify.results import Verification
+
+BUNDLE = "branch.bundle"
+#: Of a README more than this is no instruction.
+_README = 200_000
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A repository's files as they were written out, and what is asked of them."""
+
+    root: Path
+    targets: Targets
+    options: Options
+    notes: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def tree_of(job: Job, folder: Path, git: Git) -> Iterator[Tree]:
+    """Write the files of the job's repository and make them the working directory, so that paths are told from there.
+
+    What the repository's own pyproject.toml tells codemod to leave alone is left alone.
+    """
+    root = folder / "tree"
+    if job.packed:
+        unpack_tree(git, job.packed, root)
+    else:
+        write_tree(git, Path(job.clone), root)
+    before = os.getcwd()
+    os.chdir(root)
+    try:
+        notes: tuple[str, ...] = ()
+        exclude, options = job.exclude, job.options
+        try:
+            own: dict[str, Any] = load_config(root)
+        except ConfigError as error:
+            own, notes = {}, (str(error),)
+        if own:
+            options = replace(options, ignore=tuple(dict.fromkeys((*options.ignore, *own.get("ignore", ())))))
+            exclude = (*exclude, *own.get("exclude", ()))
+        yield Tree(root, read_targets(["."], exclude=exclude), options, notes)
+    finally:
+        os.chdir(before)
+
+
+def rewrite(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[str, Any]:
+    """Rewrite the job's repository; leave branch and artifacts in ``result``, return the facts for the ledger."""
+    tell("writing out")
+    with tree_of(job, folder, git) as tree:
+        tell("rewriting")
+        applied = rewritten(tree)
+        facts = finish(job, tree, result, git, applied, None)
+        if applied.rewrites and job.runs.run:
+            facts["entries"] = [list(entry) for entry in _entries(job, tree, applied)]
+        return facts
+
+
+def rewritten(tree: Tree, **choices: Any) -> ApplyResult:
+    """Return what ``apply`` makes of the tree, nothing written.
+
+    In one process: the executor has as many at work as there is room for, and whatever Python starts a pool of its own
+    with would look for modules in the working directory first.
+    """
+    return apply(
+        tree.targets.sources, options=tree.options, dry_run=True, jobs=1, skipped=tree.targets.skipped, **choices
+    )
+
+
+def finish(
+    job: Job, tree: Tree, result: Path, git: Git, applied: ApplyResult, verification: Verification | None
+) -> dict[str, Any]:
+    """Commit ``applied`` on the job's branch and write what goes with it; return the facts for the ledger."""
+    commits = commits_of(applied, job.commits.style, lambda wanted: rewritten(tree, wanted=wanted))
+    head = ""
+    if commits:
+        head = write_branch(git, tree.root, job.commits.branch, job.base, commits, job.identity, job.when)
+        bundle(git, tree.root, job.commits.branch, job.base, result / BUNDLE)
+    artifacts.write(result, job.artifacts, applied, verification)
+    fixed = {finding.key for finding in applied.fixed}
+    return {
+        "head": head,
+        "commits": len(commits),
+        "files": applied.files,
+        "lines": sum(source.text.count("\n") for source in tree.targets.sources),
+        "changed": len(applied.rewrites),
+        "findings": [
+            *(_finding(finding, "fixed", "") for finding in applied.fixed),
+            *(
+                _finding(one.finding, "left", one.obstacle or "")
+                for one in applied.remaining
+                if one.finding.key not in fixed
+            ),
+        ],
+        "dropped": [list(dropped) for dropped in applied.dropped],
+        "failures": [list(failure) for failure in applied.failures],
+        "skipped": [list(entry) for entry in applied.skipped],
+        "notes": [*tree.notes, *applied.notes],
+    }
+
+
+def _finding(finding: Any, fate: str, obstacle: str) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "path": finding.path,
+        "line": finding.span.line,
+        "promise": finding.promise.value,
+        "fate": fate,
+        "obstacle": obstacle,
+        "message": finding.message,
+    }
+
+
+def _entries(job: Job, tree: Tree, applied: ApplyResult) -> list[tuple[str, str, str]]:
+    """What to run to verify the rewrites: command, folder, why; configured ones where their script exists."""
+    import shlex
+
+    if job.runs.commands:
+        configured = []
+        for command in job.runs.commands:
+            scripts = [word for word in _words(shlex, command) if word.endswith(".py")]
+            if not scripts or any((tree.root / job.runs.folder / script).is_file() for script in scripts):
+                configured.append((command, job.runs.folder, "configured"))
+        return configured
+    files = {source.path: source.text for source in tree.targets.sources}
+    concerned = [rewrite.source.path for rewrite in applied.rewrites]
+    found: list[Entry] = find_entries(files, _readme(tree.root), concerned, most=job.runs.entries)
+    return [(entry.command, entry.folder, entry.why) for entry in found]
+
+
+def _words(shlex: Any, command: str) -> list[str]:
+    try:
+        return list(shlex.split(command))
+    except ValueError:
+        return []
+
+
+def _readme(root: Path) -> str:
+    for name in sorted(os.listdir(root)):
+        if name.lower().startswith("readme") and (root / name).is_file():
+            with open(root / name, encoding="utf-8", errors="replace") as file:
+                return file.read(_README)
+    return ""

@@ -1,0 +1,355 @@
+"""A campaign at work: what is next, who does it, and what the ledger is told. One process owns it at a time.
+
+Each stage is made in a folder of its own in ``scratch`` and moved into place when it is whole; then the ledger is told.
+Killed between the two, the campaign takes the result over when it goes on; killed before, it makes the stage again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from codemods.batch import sources
+from codemods.batch.campaign import Campaign, Repository
+from codemods.batch.committing import fetch_bundle
+from codemods.batch.errors import CampaignError, Exhausted, is_full
+from codemods.batch.executors import Doing, Executor
+from codemods.batch.git import Git, identity
+from codemods.batch.jobs import Job, Outcome, read_facts
+from codemods.batch.ledger import Ledger, Row
+from codemods.batch.lock import owned
+from codemods.batch.places import Places, slug_of
+from codemods.batch.rewriting import BUNDLE
+
+#: A repository whose worker died is tried once more; that of a second one is held to be its fault.
+DEATHS = 2
+_STATE_AFTER = {"clone": "cloned", "rewrite": "rewritten", "verify": "verified"}
+
+
+class Observer(Protocol):
+    """Told how a campaign goes, for a person who waits."""
+
+    def begin(self, total: int, finished: int) -> None:
+        """``total`` repositories are listed, ``finished`` of them needed nothing more."""
+        ...
+
+    def settled(self, row: Row, seconds: float) -> None:
+        """A repository came to its end, for this run."""
+        ...
+
+    def look(self, doing: Sequence[Doing]) -> None:
+        """What is being done; called several times a second."""
+        ...
+
+    def say(self, text: str) -> None:
+        """A sentence for the person."""
+        ...
+
+
+@dataclass
+class Summary:
+    """What a run did: ``settled`` counts repositories by the state that they came to, ``stopped`` says why it ended
+    early."""
+
+    settled: dict[str, int] = field(default_factory=dict)
+    adopted: int = 0
+    moved: int = 0
+    stopped: str = ""
+
+
+Executors = Callable[[Places, int], tuple[Executor, Executor]]
+
+
+def next_stage(row: Row, repository: Repository) -> str:
+    """The stage that a repository needs next; empty where it needs none."""
+    if row["state"] == "planned":
+        return "clone"
+    if row["state"] == "cloned":
+        return "rewrite"
+    if row["state"] == "rewritten" and row["changed"] and repository.runs.run and not row["verification"]:
+        return "verify" if row["entries"] not in ("", "[]") else ""
+    return ""
+
+
+def register(ledger: Ledger, campaign: Campaign) -> dict[int, Repository]:
+    """Bring the ledger's list up to date with the campaign's; return its repositories by their numbers."""
+    by_key = {repository.source.key: repository for repository in campaign.repositories}
+    ledger.register(
+        ((key, one.source.name, sources.redact(one.source.url), one.skip) for key, one in by_key.items()), slug_of
+    )
+    return {row["id"]: by_key[row["key"]] for row in ledger.each("SELECT id, key FROM repositories WHERE listed")}
+
+
+def run(
+    campaign: Campaign,
+    executors: Executors,
+    observer: Observer,
+    *,
+    only: Collection[str] = (),
+    stages: Collection[str] = ("clone", "rewrite", "verify"),
+    again: Callable[[Row], str] = lambda _: "",
+) -> Summary:
+    """Bring every repository of ``campaign`` as far as it can be brought; return what was done.
+
+    ``executors`` makes the two that are used: for clones, which need this machine and its credentials, and for all
+    else. ``only`` are names of repositories (empty: all). ``again`` says of a row why it is to be planned again, empty
+    if it is not. Raises :class:`CampaignError` where it cannot begin (also where it is at work already) and
+    :class:`Exhausted` where this machine has run out of something: what was done until then stands.
+    """
+    who = identity(campaign.commits.author)
+    with owned(campaign.work), Ledger.open(campaign.work) as ledger:
+        places = Places(campaign.work)
+        places.sweep()
+        work = _Work(campaign, ledger, places, observer, who, stages)
+        try:
+            work.prepare(only, again)
+            if work.todo:
+                work.loop(*executors(places, len(work.todo)))
+        except OSError as error:
+            if is_full(error):
+                raise Exhausted(f"{campaign.work}: no space left on the device") from None
+            raise
+        shutil.rmtree(places.scratch, ignore_errors=True)
+        return work.summary
+
+
+class _Work:
+    """One run of a campaign."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        ledger: Ledger,
+        places: Places,
+        observer: Observer,
+        who: tuple[str, str],
+        stages: Collection[str],
+    ) -> None:
+        self.summary = Summary()
+        self.todo: deque[int] = deque()
+        self._campaign = campaign
+        self._ledger = ledger
+        self._places = places
+        self._observer = observer
+        self._who = who
+        self._when = ledger.created
+        self._stages = stages
+        self._repositories: dict[int, Repository] = {}
+        self._ready: deque[int] = deque()
+        self._begun: dict[int, float] = {}
+
+    def prepare(self, only: Collection[str], again: Callable[[Row], str]) -> None:
+        """Find out what there is to do."""
+        self._repositories = register(self._ledger, self._campaign)
+        numbers = chosen(self._ledger, only)
+        # One row at a time: of a hundred thousand, what stands in all of them would be most of the memory.
+        for row in map(self._ledger.repository, numbers):
+            if row["attempt"]:
+                self._adopt(row)
+        for number in self._moved(numbers):
+            self.summary.moved += 1
+            self._plan_again(self._ledger.repository(number), "moved upstream")
+        finished = 0
+        for number in numbers:
+            row = self._ledger.repository(number)
+            reason = again(row)
+            if reason and row["state"] not in ("planned", "skipped"):
+                self._plan_again(row, reason)
+                row = self._ledger.repository(number)
+            stage = self._next(row)
+            if stage == "clone":
+                self.todo.append(number)
+            elif stage:
+                # What is begun is brought to its end first.
+                self.todo.appendleft(number)
+            else:
+                finished += 1
+        self._observer.begin(len(numbers), finished)
+
+    def loop(self, cloner: Executor, worker: Executor) -> None:
+        """Keep the executors busy until nothing is left."""
+        pending = {id(cloner): 0, id(worker): 0}
+        try:
+            while self.todo or self._ready or any(pending.values()):
+                while self._ready and pending[id(worker)] < worker.capacity:
+                    self._submit(self._ready.popleft(), worker)
+                    pending[id(worker)] += 1
+                # Clones that nobody works on yet only fill the disk.
+                while self.todo and pending[id(cloner)] < cloner.capacity and len(self._ready) < 2 * worker.capacity:
+                    number = self.todo.popleft()
+                    if self._next(self._ledger.repository(number)) != "clone":
+                        self._ready.append(number)
+                        break
+                    self._submit(number, cloner)
+                    pending[id(cloner)] += 1
+                self._observer.look([*worker.doing(), *(cloner.doing() if cloner is not worker else ())])
+                for executor in (worker, cloner) if cloner is not worker else (worker,):
+                    if not pending[id(executor)]:
+                        continue
+                    for outcome in executor.wait(0.1 if cloner is not worker else 0.25):
+                        pending[id(executor)] -= 1
+                        self._settle(outcome)
+        finally:
+            for executor in (worker, cloner) if cloner is not worker else (worker,):
+                executor.close()
+
+    # One repository.
+
+    def _next(self, row: Row) -> str:
+        stage = next_stage(row, self._repositories[row["id"]])
+        return stage if stage in self._stages else ""
+
+    def _submit(self, number: int, executor: Executor) -> None:
+        row = self._ledger.repository(number)
+        name = uuid.uuid4().hex
+        self._begun.setdefault(number, time.monotonic())
+        job = self._job(row, name)
+        self._ledger.begin(number, name)
+        executor.submit(job)
+
+    def _job(self, row: Row, name: str) -> Job:
+        campaign, repository = self._campaign, self._repositories[row["id"]]
+        stage = self._next(row)
+        entries = _entries(row) if stage == "verify" else ()
+        return Job(
+            id=name,
+            repository=row["id"],
+            slug=row["slug"],
+            stage=stage,
+            folder=str(self._places.attempt(name)),
+            base=row["base"],
+            source=repository.source if stage == "clone" else None,
+            ref=repository.ref,
+            clone="" if stage == "clone" else str(self._places.clone(row["slug"])),
+            runs=repository.runs,
+            options=campaign.options,
+            exclude=campaign.exclude,
+            commits=campaign.commits,
+            limits=campaign.limits,
+            artifacts=campaign.artifacts,
+            require=campaign.publishing.require,
+            identity=self._who,
+            when=self._when,
+            fingerprint=campaign.fingerprint(repository),
+            entries=entries,
+        )
+
+    def _settle(self, outcome: Outcome) -> None:
+        job = outcome.job
+        attempt = Path(job.folder)
+        log = self._places.keep_log(job.slug, job.stage, attempt)
+        if outcome.status == "exhausted":
+            raise Exhausted(f"{job.slug}: {outcome.reason}")
+        if outcome.status == "died":
+            deaths = self._ledger.died(job.repository)
+            if deaths < DEATHS:
+                self._observer.say(f"{job.slug}: {outcome.reason}; it is tried once more")
+                (self.todo if job.stage == "clone" else self._ready).append(job.repository)
+                shutil.rmtree(attempt, ignore_errors=True)
+                return
+            reason = f"{outcome.reason}, and so was another that tried"
+            self._ledger.change(job.repository, "failed", stage=job.stage, reason=reason, log=log)
+        elif outcome.status == "done":
+            self._places.take(job.slug, job.stage, attempt)
+            self._advance(self._ledger.repository(job.repository), job.stage, log)
+        else:
+            self._ledger.change(job.repository, outcome.status, stage=job.stage, reason=outcome.reason, log=log)
+        shutil.rmtree(attempt, ignore_errors=True)
+        self._go_on(job.repository)
+
+    def _go_on(self, number: int) -> None:
+        row = self._ledger.repository(number)
+        if self._next(row):
+            self._ready.append(number)
+            return
+        self.summary.settled[row["state"]] = self.summary.settled.get(row["state"], 0) + 1
+        self._observer.settled(row, time.monotonic() - self._begun.get(number, time.monotonic()))
+
+    def _advance(self, row: Row, stage: str, log: str) -> None:
+        """Tell the ledger of a result that is in its place."""
+        slug = row["slug"]
+        facts = read_facts(self._places.of(slug, stage))
+        assert facts is not None, "only what is whole is moved into place"
+        state, reason = _STATE_AFTER[stage], ""
+        bundle = self._places.of(slug, stage) / BUNDLE
+        if stage == "rewrite" and not facts["head"]:
+            # Nothing will be published of it, and of a hundred thousand most are like this.
+            self._places.drop(slug, "clone")
+        elif bundle.is_file() and facts.get("verification", "kept") != "not judged":
+            clone = self._places.clone(slug)
+            local = Git(sources.of_path(clone))
+            fetch_bundle(local, clone, self._campaign.commits.branch, bundle)
+        if facts.get("verification") == "not judged":
+            # The branch of the stage before stands, unverified.
+            state, facts = "rewritten", {**facts, "head": row["head"], "commits": row["commits"]}
+            for name in ("findings", "changed"):
+                facts.pop(name, None)
+        elif facts.get("verification") == "broken":
+            state, reason = "refused", f"a promise was broken: {facts['why']}"
+        self._ledger.change(row["id"], state, stage=stage, reason=reason, log=log, facts=facts)
+
+    # What earlier runs left.
+
+    def _adopt(self, row: Row) -> None:
+        """Take over a result that is in its place, of an attempt that the ledger was not told the end of."""
+        stage = next_stage(row, self._repositories[row["id"]])
+        facts = read_facts(self._places.of(row["slug"], stage)) if stage else None
+        if facts is not None and facts.get("attempt") == row["attempt"]:
+            self._advance(row, stage, self._places.log(row["slug"], stage).relative_to(self._places.work).as_posix())
+            self.summary.adopted += 1
+        else:
+            self._ledger.note(row["id"], attempt="")
+
+    def _plan_again(self, row: Row, reason: str) -> None:
+        # The ledger first: a result without an entry is made again, an entry without its result would be a lie.
+        self._ledger.plan_again(row["id"], reason)
+        self._places.forget(row["slug"])
+
+    def _moved(self, numbers: Sequence[int]) -> list[int]:
+        """Those of ``numbers``, not published yet, whose clone is old and whose upstream has other commits by now."""
+        from codemods.batch.upstream import look
+
+        before = time.time() - self._campaign.limits.look_again
+        old = []
+        for row in map(self._ledger.repository, numbers):
+            if row["base"] and row["state"] != "published" and (row["cloned_at"] or 0) < before:
+                old.append(row)
+        if old:
+            self._observer.say(f"asking the remotes of {len(old)} repositories whether they have moved")
+        found = look([(row, self._repositories[row["id"]]) for row in old])
+        moved = []
+        for row in old:
+            answer = found[row["id"]]
+            if answer.commit:
+                self._ledger.note(row["id"], upstream=answer.commit)
+                if answer.commit != row["base"]:
+                    moved.append(row["id"])
+        return moved
+
+
+def _entries(row: Row) -> tuple[tuple[str, str], ...]:
+    import json
+
+    return tuple((command, folder) for command, folder, _ in json.loads(row["entries"]))
+
+
+def chosen(ledger: Ledger, only: Collection[str]) -> list[int]:
+    """The numbers of the repositories named ``only``, of all where none is. Raises :class:`CampaignError`."""
+    if not only:
+        return ledger.numbers()
+    found = ledger.numbers_of(only)
+    for name, number in found.items():
+        if number is None:
+            import difflib
+
+            known = [row["slug"] for row in ledger.each("SELECT slug FROM repositories WHERE listed")]
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            told = f"; did you mean {near[0]}?" if near else ""
+            raise CampaignError(f"no repository {name!r} in this campaign{told}")
+    return sorted(number for number in found.values() if number is not None)

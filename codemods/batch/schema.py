@@ -1,0 +1,234 @@
+"""The keys of a campaign file: what each may be, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from codemods.batch.errors import CampaignError
+from codemods.source import config
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_AUTHOR = re.compile(r"[^<>\n]+ <[^<>\s]+>")
+
+
+class Key(NamedTuple):
+    """What a key may be: ``wanted`` says it to people, ``read`` raises TypeError or ValueError for anything else."""
+
+    wanted: str
+    read: Callable[[Any], Any]
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+        raise TypeError
+    return tuple(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError
+    return value.strip()
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise TypeError
+    return value
+
+
+def _natural(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 10**9:
+        raise TypeError
+    return float(value)
+
+
+def _size(value: Any) -> int:
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or float(match[1]) <= 0:
+        raise ValueError
+    return int(float(match[1]) * (1 << _UNITS[match[2].lower()]))
+
+
+def _branch(value: Any) -> str:
+    name = _text(value)
+    # What `git check-ref-format --branch` refuses, without starting git for it.
+    bad = re.search(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|$)|\.$|(^|/)\.|^-|^/|/$|^@$|^HEAD$", name)
+    if bad:
+        raise ValueError
+    return name
+
+
+def _author(value: Any) -> str:
+    name = _text(value)
+    if not _AUTHOR.fullmatch(name):
+        raise ValueError
+    return name
+
+
+def _stand_ins(value: Any) -> tuple[str, ...]:
+    from verify.standins import parse
+
+    for text in _texts(value):
+        parse(text)
+    return _texts(value)
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError
+    return value
+
+
+def _one_of(*choices: str) -> Key:
+    def read(value: Any) -> str:
+        if value not in choices:
+            raise ValueError
+        return str(value)
+
+    return Key("one of " + ", ".join(f'"{choice}"' for choice in choices), read)
+
+
+TEXT = Key("a text", _text)
+TEXTS = Key("a list of texts", _texts)
+FLAG = Key("true or false", _flag)
+COUNT = Key("a whole number from 1", _count)
+NATURAL = Key("a whole number that is not negative", _natural)
+SECONDS = Key("a number of seconds", _seconds)
+SIZE = Key('a size such as "500M" or "8G"', _size)
+
+_RUN: Mapping[str, Key] = {
+    "commands": TEXTS,
+    "folder": TEXT,
+    "entries": NATURAL,
+    "stand-ins": Key('a list of stand-ins, as "data/x.npy=float32:1000,3,32,32"', _stand_ins),
+    "steps": COUNT,
+    "batches": NATURAL,
+    "timeout": SECONDS,
+    "device": _one_of("auto", "cpu", "cuda"),
+    "python": TEXT,
+    "memory": SIZE,
+    "memory-limit": SIZE,
+    "disk": SIZE,
+    "isolation": _one_of("auto", "overlay", "copy"),
+}
+
+_RULES = (
+    *("select", "ignore", "unsafe", "exclude"),
+    *("hidden-state", "total-style", "no-grad-style", "target-torch", "python2"),
+)
+
+SECTIONS: Mapping[str, Mapping[str, Key]] = {
+    "campaign": {"name": TEXT, "work": TEXT, "artifacts": TEXTS},
+    "repositories": {"urls": TEXTS, "paths": TEXTS, "globs": TEXTS, "list": TEXT},
+    # One home for what these may be: the settings of every other command.
+    "rules": {name: Key(config._KEYS[name].wanted, config._KEYS[name].read) for name in _RULES},
+    "verify": {"run": FLAG, **_RUN},
+    "commit": {
+        "branch": Key("the name of a branch", _branch),
+        "style": _one_of("rule", "file", "one"),
+        "author": Key('a text like "Name <name@example.org>"', _author),
+    },
+    "publish": {
+        "remote": TEXT,
+        "require": _one_of("kept", "not-broken"),
+        "client": _one_of("auto", "gh", "glab", "none"),
+        "draft": FLAG,
+        "base": TEXT,
+        "title": TEXT,
+        "throttle": SECONDS,
+    },
+    "limits": {
+        "jobs": COUNT,
+        "files": COUNT,
+        "file-size": SIZE,
+        "size": SIZE,
+        "links": _one_of("refuse", "leave"),
+        "clone-timeout": SECONDS,
+        "rewrite-timeout": SECONDS,
+        "look-again": SECONDS,
+    },
+}
+REPOSITORY: Mapping[str, Key] = {
+    "source": TEXT,
+    "ref": Key("the name of a branch or tag", _branch),
+    "skip": Key("a text that says why", _text),
+    "verify": Key("a table", _table),
+}
+
+
+def check(file: str, data: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+    """Return the sections of a campaign file and its ``[[repository]]`` tables, keys with underscores.
+
+    Raises :class:`CampaignError` for the first thing that is wrong, with the nearest key that there is.
+    """
+    sections: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
+    repositories: list[dict[str, Any]] = []
+    for name, table in data.items():
+        if name == "repository":
+            if not isinstance(table, list):
+                raise CampaignError(f"{file}: a repository of its own is a table [[repository]], with two brackets")
+            repositories = [_repository(file, number, entry) for number, entry in enumerate(table, 1)]
+        elif name not in SECTIONS:
+            raise CampaignError(f"{file}: unknown table [{name}]{_nearest(name, (*SECTIONS, 'repository'))}")
+        elif not isinstance(table, dict):
+            raise CampaignError(f"{file}: {name} must be a table, [{name}]")
+        else:
+            sections[name] = _section(file, f"[{name}]", table, SECTIONS[name])
+    return sections, repositories
+
+
+def _repository(file: str, number: int, entry: Any) -> dict[str, Any]:
+    where = f"[[repository]] number {number}"
+    if not isinstance(entry, dict):
+        raise CampaignError(f"{file}: {where} must be a table")
+    checked = _section(file, where, entry, REPOSITORY)
+    if "source" not in checked:
+        raise CampaignError(f"{file}: {where} needs a source: a URL or a path")
+    checked["verify"] = _section(file, f"verify of {where}", checked.get("verify", {}), SECTIONS["verify"])
+    return checked
+
+
+def _section(file: str, where: str, table: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
+    checked: dict[str, Any] = {}
+    for written, value in table.items():
+        name = written.replace("_", "-")
+        key = keys.get(name)
+        if key is None:
+            raise CampaignError(f"{file}: unknown key {written!r} in {where}{_nearest(name, keys)}")
+        try:
+            checked[name.replace("-", "_")] = key.read(value)
+        except (TypeError, ValueError) as error:
+            # Our own sentence where there is one, as for a stand-in.
+            more = f": {error}" if isinstance(error, ValueError) and str(error) and name == "stand-ins" else ""
+            raise CampaignError(
+                f"{file}: {written!r} in {where} must be {key.wanted}, not {_shown(value)}{more}"
+            ) from None
+    return checked
+
+
+def _shown(value: Any) -> str:
+    from codemods.batch.sources import redact
+
+    text = redact(repr(value))
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _nearest(name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else "; known are " + ", ".join(known)

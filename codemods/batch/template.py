@@ -1,0 +1,93 @@
+"""The campaign file that ``codemod batch init`` writes: every key that matters, with what it means."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from codemods.batch.errors import CampaignError
+
+TEMPLATE = """\
+# A campaign of `codemod batch`: what is done to many repositories, and how. docs/batch.md says more.
+# Keys that are commented out show their defaults.
+
+[campaign]
+name = "{name}"
+# The one folder that anything is written in: clones, results, the ledger. Relative to this file.
+work = "{name}-work"
+# What is written beside each branch: "patch", and any form that `codemod check --format` knows.
+# artifacts = ["patch", "markdown", "sarif"]
+
+[repositories]
+# Where they are. Addresses with credentials work, but are better left to git's credential helper.
+urls = [
+    # "https://github.com/owner/name",
+    # "git@github.com:owner/name.git",
+]
+paths = []   # repositories on this machine, relative to this file
+globs = []   # the repositories among the folders that fit, such as "~/courses/2019/*"
+# list = "repositories.txt"   # a file with one address a line; # begins a comment
+
+# One repository on other terms than the rest, in a list above or not:
+# [[repository]]
+# source = "https://github.com/owner/name"
+# ref = "develop"
+# skip = "its owners asked us to"
+# verify.commands = ["main.py --epochs 1"]
+
+[rules]
+# As on the command line and in [tool.codemod]: see `codemod rules`.
+# select = []
+# ignore = []
+# exclude = ["third_party/"]
+# unsafe = false
+# target-torch = "current"
+
+[verify]
+# Each repository's scripts are run briefly, original and rewritten, in isolation: see docs/verify.md.
+# run = true
+# commands = ["train.py --epochs 1"]   # tried where the script exists; else entry scripts are looked for
+# entries = 3                          # how many of those are run
+# stand-ins = ["data/x.npy=float32:1000,3,32,32"]
+# steps = 20
+# timeout = 120     # seconds, each run
+# memory = "8G"     # each run, by default half of the machine's
+# device = "auto"   # "cuda": on a cluster, runs ask for a GPU
+# python = ""       # the interpreter that has torch, by default the one that codemod runs in
+
+[commit]
+# branch = "codemod"
+# style = "rule"    # a commit a "rule", a "file", or "one"
+# author = "Name <name@example.org>"   # by default git's user.name and user.email
+
+[publish]
+# "kept": only rewrites that a run has kept. "not-broken": also those that no run reached, and unverified repositories.
+# What a run found broken is never published, whatever stands here.
+# require = "kept"
+# remote = "https://github.com/me/{{name}}.git"   # by default where the repository came from
+# client = "auto"   # "gh", "glab" or "none": who opens the pull requests
+# draft = true
+# throttle = 10     # seconds between two repositories
+
+[limits]
+# jobs = 8               # repositories at a time, by default one a core
+# files = 20000          # more are refused, as are
+# file-size = "100M"     # larger files,
+# size = "2G"            # larger repositories,
+# links = "refuse"       # and links that lead out of the repository; "leave" passes over them
+# clone-timeout = 600    # seconds
+# rewrite-timeout = 900
+# look-again = 86400     # seconds after which `run` asks whether a repository has moved
+"""
+
+
+def write(file: Path, *, force: bool = False) -> None:
+    """Write a campaign file to begin with; raises :class:`CampaignError` where there is one already."""
+    text = TEMPLATE.format(name=file.stem)
+    try:
+        with open(file, "w" if force else "x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise CampaignError(f"{file} exists; --force writes over it") from None
+    except OSError as error:
+        raise CampaignError(f"cannot write {file}: {(error.strerror or os.strerror(0)).lower()}") from None

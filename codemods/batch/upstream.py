@@ -1,0 +1,52 @@
+"""Whether repositories have moved since they were cloned: ``git ls-remote``, several at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from codemods.batch.campaign import Repository
+from codemods.batch.errors import Exhausted, Failed, Refused
+from codemods.batch.git import Git
+from codemods.batch.ledger import Row
+from codemods.batch.sources import Source
+
+#: They wait for networks, not for processors.
+_AT_ONCE = 8
+_TIMEOUT = 60.0
+
+
+class Answer(NamedTuple):
+    """The commit that a remote has now, empty where it did not say, and then why."""
+
+    commit: str
+    trouble: str
+
+
+def look(pairs: Sequence[tuple[Row, Repository]]) -> dict[int, Answer]:
+    """Ask the remotes of repositories for the branch (or tag) that each was cloned from, by the number of each."""
+    if not pairs:
+        return {}
+    with ThreadPoolExecutor(min(_AT_ONCE, len(pairs))) as pool:
+        answers = pool.map(lambda pair: _ask(*pair), pairs)
+        return {row["id"]: answer for (row, _), answer in zip(pairs, answers, strict=True)}
+
+
+def _ask(row: Row, repository: Repository) -> Answer:
+    try:
+        refs = remote_refs(repository.source)
+    except (Failed, Refused, Exhausted) as error:
+        return Answer("", str(error))
+    name = repository.ref or row["base_branch"]
+    wanted = (f"refs/heads/{name}", f"refs/tags/{name}^{{}}", f"refs/tags/{name}") if name else ("HEAD",)
+    commit = next((refs[ref] for ref in wanted if ref in refs), "")
+    return Answer(commit, "" if commit else f"it has no {name or 'HEAD'} any more")
+
+
+def remote_refs(source: Source, log: Callable[[str], None] = lambda _: None) -> dict[str, str]:
+    """The refs of a remote: commits by name. Raises :class:`Failed`."""
+    out = Git(source, log).run("ls-remote", "--", source.address, cwd=Path("/"), timeout=_TIMEOUT)
+    pairs = (line.split("\t", 1) for line in out.decode("utf-8", "replace").splitlines() if "\t" in line)
+    return {name: commit for commit, name in pairs}

@@ -1,0 +1,152 @@
+"""The third stage: the rewrites are run, and the branch is made anew of what may be published."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codemods.batch.campaign import Runs
+from codemods.batch.errors import Failed
+from codemods.batch.git import Git
+from codemods.batch.jobs import Job, Tell
+from codemods.batch.rewriting import finish, rewritten, tree_of
+
+if TYPE_CHECKING:
+    from verify.results import Entry, Run, Verification
+    from verify.settings import Settings
+
+
+def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[str, Any]:
+    """Verify the job's repository by its entries; leave branch, artifacts and proof in ``result``, return the facts.
+
+    ``verification`` among them is ``kept`` (no promise broken, one kept), ``broken`` or ``not judged``.
+    """
+    from verify.applying import apply_verified
+    from verify.errors import VerifyError
+    from verify.reports import render
+    from verify.settings import entry_command
+
+    tell("writing out")
+    with tree_of(job, folder, git) as tree:
+        try:
+            settings = settings_of(job.runs)
+            commands = [
+                entry_command(command, settings.python, tree.root / place if place != "." else tree.root)
+                for command, place in job.entries
+            ]
+            applied, verification = apply_verified(
+                tree.targets.sources,
+                commands,
+                options=tree.options,
+                settings=settings,
+                tree=tree.root,
+                dry_run=True,
+                jobs=1,
+                tell=tell,
+            )
+        except VerifyError as error:
+            raise Failed(str(error)) from None
+        verdict = verdict_of(verification)
+        if job.require == "not-broken" and verdict != "broken":
+            applied = rewritten(tree)
+        applied = replace(applied, skipped=(*tree.targets.skipped, *applied.skipped))
+        tell("writing down")
+        for form in ("json", "html"):
+            # The folder is gone afterwards; what is told of it is told from its root.
+            text = render(verification, form).replace(str(tree.root), job.slug)
+            (result / f"verification.{form}").write_bytes(text.encode("utf-8", "backslashreplace"))
+        facts = finish(job, tree, result, git, applied, verification)
+        return facts | {
+            "verification": verdict,
+            "why": _why(verification),
+            "verdicts": [_verdict(rewrite) for rewrite in verification.rewrites],
+            "runs": [row for entry in verification.entries for row in _runs(entry)],
+        }
+
+
+def settings_of(runs: Runs) -> Settings:
+    """Return what ``runs`` come to as settings of ``verify``."""
+    from verify import settings as defaults
+    from verify.standins import parse
+
+    return defaults.Settings(
+        steps=runs.steps,
+        batches=runs.batches,
+        timeout=runs.timeout,
+        device=runs.device,
+        python=runs.python or sys.executable,
+        memory=runs.memory,
+        memory_limit=runs.memory_limit,
+        disk=runs.disk or defaults.DISK,
+        stand_ins=tuple(parse(text) for text in runs.stand_ins),
+        isolation=runs.isolation,  # type: ignore[arg-type]  # checked when the campaign was read
+    )
+
+
+def verdict_of(verification: Verification) -> str:
+    """``broken`` where any rewrite was; ``kept`` where one was kept; else ``not judged``.
+
+    A broken one is dropped from the branch, and all the same the repository is not published: a promise of ours did
+    not hold there, and a person should see why before anybody is sent the rest.
+    """
+    from verify.results import Verdict
+
+    verdicts = {rewrite.verdict for rewrite in verification.rewrites}
+    if Verdict.BROKEN in verdicts:
+        return "broken"
+    return "kept" if Verdict.KEPT in verdicts else "not judged"
+
+
+def _why(verification: Verification) -> str:
+    from verify.reports import remarks
+    from verify.results import Verdict
+
+    if verification.reason:
+        return verification.reason
+    broken = [rewrite for rewrite in verification.rewrites if rewrite.verdict is Verdict.BROKEN]
+    if broken:
+        first = broken[0]
+        return f"{first.finding.rule} at {first.finding.path}:{first.finding.span.line}: {first.why}"
+    return str(remarks.headline(verification))
+
+
+def _verdict(rewrite: Any) -> dict[str, Any]:
+    return {
+        "rule": rewrite.finding.rule,
+        "path": rewrite.finding.path,
+        "line": rewrite.finding.span.line,
+        "promise": rewrite.finding.promise.value,
+        "verdict": rewrite.verdict.value,
+        "why": rewrite.why,
+    }
+
+
+def _runs(entry: Entry) -> list[dict[str, Any]]:
+    from verify.reports.remarks import command_text
+
+    text = command_text(entry.command)
+    pairs = (("original", entry.original), ("rewritten", entry.rewritten))
+    return [{"command": text, "version": name, **_figures(run)} for name, run in pairs if run is not None]
+
+
+def _figures(run: Run) -> dict[str, Any]:
+    from verify.reports.figures import figures
+
+    numbers = figures(run)
+    return {
+        "outcome": run.outcome.value,
+        "error": run.error.type if run.error is not None else "",
+        "steps": numbers.stepped,
+        "backwards": numbers.backwards,
+        "nodes": max(numbers.live, default=None),
+        "nodes_last": numbers.live[-1] if numbers.live else None,
+        "nodes_per_step": numbers.slope,
+        "leak": numbers.leak,
+        "bytes": numbers.peak,
+        "bytes_per_step": numbers.growth,
+        "resident": numbers.resident,
+        "seconds_per_step": numbers.seconds,
+        "wall": run.wall,
+    }

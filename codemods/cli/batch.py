@@ -1,0 +1,224 @@
+"""``codemod batch``: many repositories, planned, rewritten, proven, reported on and published."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from codemods.cli._terminal import FINE, FOUND, UserError, emit
+
+if TYPE_CHECKING:
+    from codemods.batch.campaign import Campaign
+    from codemods.batch.executors import Executor
+    from codemods.batch.ledger import Row
+    from codemods.batch.places import Places
+
+app = typer.Typer(help="Rewrite, prove and publish many repositories; docs/batch.md says how.", no_args_is_help=False)
+
+File = Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="The campaign file.")]
+Format = Annotated[str, typer.Option("--format", metavar="text|json", help="The form of the answer.")]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", metavar="NAME", help="Only this repository, by its name; repeatable.")
+]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Repositories at a time; by default one a core.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="ADDRESS", help="Rewrite and verify on this Dask cluster, tcp://HOST:PORT."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+_T = TypeVar("_T")
+
+
+def _told(work: Callable[[], _T]) -> _T:
+    """Return what ``work`` returns; what a person has to put right becomes a sentence."""
+    from codemods.batch.errors import CampaignError, Exhausted
+
+    try:
+        return work()
+    except CampaignError as error:
+        raise UserError(str(error)) from None
+    except Exhausted as error:
+        raise UserError(f"{error}; what was done stands, and the same command goes on") from None
+
+
+def _read(file: Path) -> Campaign:
+    from codemods.batch.campaign import read
+
+    return _told(lambda: read(file))
+
+
+def _known(format: str, forms: Sequence[str] = ("text", "json")) -> None:
+    if format not in forms:
+        raise UserError(f"--format {format}: must be one of {', '.join(forms)}")
+
+
+@app.command("init")
+def init(
+    file: Annotated[Path, typer.Argument(metavar="[CAMPAIGN]", help="The file to write.")] = Path("campaign.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
+) -> int:
+    """Write a campaign file to begin with."""
+    from codemods.batch.template import write
+
+    _told(lambda: write(file, force=force))
+    emit(f"{file} is written: name your repositories in it, then: codemod batch plan {file}\n", None)
+    return FINE
+
+
+@app.command("plan")
+def plan(file: File, format: Format = "text") -> int:
+    """Show what would be done with each repository, and do nothing."""
+    from codemods.batch import planning
+
+    _known(format)
+    campaign = _read(file)
+    plans = _told(lambda: planning.plan(campaign))
+    emit(json.dumps(plans, indent=1) + "\n" if format == "json" else planning.plan_text(campaign, plans), None)
+    return FINE
+
+
+@app.command("run")
+def run(
+    file: File,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    only: Only = None,
+    clone_only: Annotated[bool, typer.Option("--clone-only", help="Clone, and stop there.")] = False,
+    quiet: Quiet = False,
+) -> int:
+    """Bring every repository as far as it can be brought; stopped or killed, the same command goes on.
+
+    Exit status: 0, or 1 where a repository failed or was refused.
+    """
+    stages = ("clone",) if clone_only else ("clone", "rewrite", "verify")
+    return _run(_read(file), jobs, scheduler, only, quiet, lambda _: "", stages)
+
+
+@app.command("retry")
+def retry(
+    file: File,
+    failed: Annotated[bool, typer.Option("--failed", help="What failed.")] = False,
+    refused: Annotated[bool, typer.Option("--refused", help="What was refused.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="What was done with other settings.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Everything but what is published.")] = False,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    only: Only = None,
+    quiet: Quiet = False,
+) -> int:
+    """Do repositories again from the start, and whatever else is left to do."""
+    if not (failed or refused or changed or everything):
+        raise UserError("say what to do again: --failed, --refused, --changed or --all")
+    campaign = _read(file)
+    fingerprints = {one.source.key: campaign.fingerprint(one) for one in campaign.repositories}
+
+    def again(row: Row) -> str:
+        if (failed and row["state"] == "failed") or (refused and row["state"] == "refused"):
+            return "tried again"
+        if row["state"] == "published":
+            return ""
+        if changed and row["fingerprint"] and row["fingerprint"] != fingerprints.get(row["key"]):
+            return "the campaign's settings changed"
+        return "done again" if everything else ""
+
+    return _run(campaign, jobs, scheduler, only, quiet, again)
+
+
+def _run(
+    campaign: Campaign,
+    jobs: int | None,
+    scheduler: str | None,
+    only: list[str] | None,
+    quiet: bool,
+    again: Callable[[Row], str],
+    stages: Sequence[str] = ("clone", "rewrite", "verify"),
+) -> int:
+    from codemods.batch.executors.choosing import executors_for
+    from codemods.batch.progress import Progress
+    from codemods.batch.running import run as run_campaign
+
+    def executors(places: Places, todo: int) -> tuple[Executor, Executor]:
+        return executors_for(campaign, places, todo, jobs=jobs, scheduler=scheduler)
+
+    with Progress(quiet=quiet) as progress:
+        summary = _told(
+            lambda: run_campaign(campaign, executors, progress, only=only or (), stages=stages, again=again)
+        )
+    counts = (
+        ", ".join(f"{count} {state}" for state, count in sorted(summary.settled.items())) or "nothing was left to do"
+    )
+    notes = [f"{summary.moved} had moved upstream and were done again"] if summary.moved else []
+    if not quiet:
+        emit(f"{campaign.name}: {'; '.join([counts, *notes])}\n", None)
+    return FOUND if summary.settled.keys() & {"failed", "refused"} else FINE
+
+
+@app.command("status")
+def status(
+    file: File,
+    upstream: Annotated[bool, typer.Option("--upstream", help="Ask the remotes whether they have moved.")] = False,
+    format: Format = "text",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every repository.")] = False,
+) -> int:
+    """Show where the campaign stands; works while it runs."""
+    from codemods.batch import planning
+
+    _known(format)
+    campaign = _read(file)
+    told = _told(lambda: planning.status(campaign, upstream=upstream))
+    emit(json.dumps(told, indent=1) + "\n" if format == "json" else planning.status_text(told, verbose=verbose), None)
+    return FINE
+
+
+@app.command("report")
+def report(
+    file: File,
+    format: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar="html|markdown|csv|parquet", help="A form; repeatable, by default all."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Where to; by default report/ in the work folder."),
+    ] = None,
+) -> int:
+    """Write what came out of the campaign: one page, a text, and tables."""
+    from codemods.batch.fleet import FORMS, write_reports
+
+    for name in format or ():
+        _known(name, FORMS)
+    campaign = _read(file)
+    written = _told(lambda: write_reports(campaign, output, format or ()))
+    emit("".join(f"{os.path.relpath(path)}\n" for path in written), None)
+    return FINE
+
+
+@app.command("publish")
+def publish(
+    file: File,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
+    only: Only = None,
+    most: Annotated[
+        int | None, typer.Option("--most", min=1, metavar="N", help="At most so many repositories.")
+    ] = None,
+) -> int:
+    """Push branches and open draft pull requests, one repository at a time.
+
+    Exit status: 0, or 1 where one could not be published.
+    """
+    from codemods.batch.publishing import publish as publish_campaign
+
+    campaign = _read(file)
+    failures = _told(
+        lambda: publish_campaign(
+            campaign, lambda line: emit(line + "\n", None), dry_run=dry_run, only=only or (), most=most
+        )
+    )
+    return FOUND if failures else FINE

@@ -1,0 +1,73 @@
+"""An executor without processes, for what is not about processes; it can be told what becomes of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from codemods.batch.campaign import Campaign
+from codemods.batch.executors import Doing, Executor
+from codemods.batch.jobs import Job, Outcome, perform
+from codemods.batch.ledger import Row
+from codemods.batch.places import Places
+from codemods.batch.running import Summary, run
+
+Fate = Callable[[Job], Outcome | None]
+
+
+class Inline:
+    """Does each job at once, in this process; ``fate`` may say what becomes of one instead."""
+
+    def __init__(self, fate: Fate = lambda job: None) -> None:
+        self.done: list[tuple[str, str]] = []
+        self._fate = fate
+        self._outcomes: list[Outcome] = []
+
+    capacity = 2
+
+    def submit(self, job: Job) -> None:
+        """Do it."""
+        self.done.append((job.slug, job.stage))
+        self._outcomes.append(self._fate(job) or perform(job))
+
+    def wait(self, timeout: float) -> list[Outcome]:
+        """What was done."""
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
+
+    def doing(self) -> list[Doing]:
+        """Nothing, ever."""
+        return []
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class Quiet:
+    """An observer that only remembers."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def begin(self, total: int, finished: int) -> None:
+        """See Observer."""
+
+    def settled(self, row: Row, seconds: float) -> None:
+        """See Observer."""
+
+    def look(self, doing: Any) -> None:
+        """See Observer."""
+
+    def say(self, text: str) -> None:
+        """See Observer."""
+        self.said.append(text)
+
+
+def run_inline(campaign: Campaign, fate: Fate = lambda job: None, **choices: Any) -> tuple[Summary, Inline, Quiet]:
+    """Run ``campaign`` in this process."""
+    executor, observer = Inline(fate), Quiet()
+
+    def executors(places: Places, todo: int) -> tuple[Executor, Executor]:
+        return executor, executor
+
+    return run(campaign, executors, observer, **choices), executor, observer

@@ -1,0 +1,221 @@
+"""git among other people's repositories: nothing of theirs is executed, and nothing of ours is told."""
+
+from __future__ import annotations
+
+import base64
+import http.server
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codemods.batch import git as batch_git
+from codemods.batch.campaign import Limits
+from codemods.batch.cloning import clone, pack, unpack_tree, write_tree
+from codemods.batch.errors import Exhausted, Failed
+from codemods.batch.git import Git
+from codemods.batch.sources import of_path, parse
+from codemods.batch.upstream import remote_refs
+from tests.batch.tools import CLEAN, bare, commit, git, repository
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home whose git executes something at every occasion, and says so in ``ran``."""
+    home = tmp_path / "home"
+    (home / "hooks").mkdir(parents=True)
+    (home / "template" / "hooks").mkdir(parents=True)
+    for folder in (home / "hooks", home / "template" / "hooks"):
+        for name in ("post-checkout", "reference-transaction", "pre-push", "post-index-change", "pre-commit"):
+            hook = folder / name
+            hook.write_text(f"#!/bin/sh\necho {name} >> {home}/ran\n")
+            hook.chmod(0o755)
+    (home / ".gitconfig").write_text(
+        f"[core]\nhooksPath = {home}/hooks\nattributesFile = {home}/attributes\n[init]\ntemplateDir = {home}/template\n"
+        f'[filter "evil"]\nsmudge = "sh -c \'echo smudge >> {home}/ran; cat\'"\nclean = cat\nrequired = true\n'
+        f'[filter "lfs"]\nsmudge = "sh -c \'echo lfs >> {home}/ran; cat\'"\n'
+        f"[core]\nfsmonitor = \"sh -c 'echo monitor >> {home}/ran'\"\n"
+        "[user]\nname = Me Myself\nemail = me@example.org\n"
+        '[credential]\nhelper = "!echo password=stored; #"\n[url "https://me:sesame@evil/"]\ninsteadOf = https://host/\n'
+    )
+    (home / "attributes").write_text("* filter=evil\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    batch_git._own_configuration.cache_clear()
+    yield home
+    batch_git._own_configuration.cache_clear()
+
+
+def test_nothing_is_executed(home: Path, tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "train.py": b"x = 1\r\ny = 2\n",
+        "latin.py": "# -*- coding: latin-1 -*-\n# $Id$ \xfc\n".encode("latin-1"),
+        ".gitattributes": "*.py filter=evil text eol=crlf ident working-tree-encoding=UTF-16\n*.bin filter=lfs\n",
+        "big.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
+        ".gitmodules": '[submodule "s"]\npath = s\nurl = ext::sh -c "touch ran"\nupdate = !touch ran\n',
+    }
+    source = tmp_path / "source"
+    source.mkdir()
+    git(source, "init", "-q", "-b", "main")
+    # As it stands in the objects, whatever the attributes would make of it.
+    for name, content in files.items():
+        raw = content if isinstance(content, bytes) else content.encode()
+        made = git(source, "hash-object", "-w", "--stdin", "--no-filters", input=raw)
+        git(source, "update-index", "--add", "--cacheinfo", f"100644,{made},{name}")
+    git(source, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},s")
+    git(source, "commit", "-q", "-m", "work")
+    facts = clone(Git(of_path(source)), of_path(source), "", tmp_path / "clone", Limits())
+    write_tree(Git(), tmp_path / "clone", tmp_path / "tree")
+    unpack_tree(Git(), pack(tmp_path / "clone"), tmp_path / "unpacked")
+    assert facts["submodules"] == 1
+    assert not (home / "ran").exists()
+    assert not list((tmp_path / "clone" / ".git").glob("hooks/*"))
+    for tree in (tmp_path / "tree", tmp_path / "unpacked"):
+        for name, content in files.items():
+            assert (tree / name).read_bytes() == (content if isinstance(content, bytes) else content.encode()), name
+
+
+def test_of_the_configuration_identity_and_credentials_are_taken(home: Path) -> None:
+    assert batch_git.identity("") == ("Me Myself", "me@example.org")
+    assert batch_git.identity("You <you@example.org>") == ("You", "you@example.org")
+    assert dict(batch_git._own_configuration()) == {"credential.helper": "!echo password=stored; #"}
+
+
+def test_traces_of_git_are_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    monkeypatch.setenv("GIT_TRACE_CURL", str(tmp_path / "trace"))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    source = repository(tmp_path / "source", {"a.py": CLEAN})
+    assert len(remote_refs(of_path(source))) == 2
+    assert not (tmp_path / "trace").exists()
+
+
+@pytest.mark.parametrize("address", ["ext::sh -c touch% ran", "file:///x", "/x"])
+def test_only_what_was_named_is_reached(address: str, tmp_path: Path) -> None:
+    remote = parse("https://host/a/b", tmp_path)
+    with pytest.raises(Failed, match="not allowed"):
+        Git(remote).run("ls-remote", "--", address, cwd=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_takes_too_long(tmp_path: Path) -> None:
+    repository(tmp_path / "r", {"a.py": CLEAN})
+    with pytest.raises(Failed, match="git cat-file took more than 0 seconds"):
+        Git().run("cat-file", "--batch-check", cwd=tmp_path / "r", input=b"HEAD\n" * 10, timeout=0.0)
+
+
+def test_a_full_disk_is_nobodys_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "git"
+    fake.write_text("#!/bin/sh\necho 'fatal: write error: No space left on device' >&2\nexit 128\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(batch_git, "executable", lambda: str(fake))
+    with pytest.raises(Exhausted, match="no space left"):
+        Git().run("fetch", cwd=tmp_path)
+
+
+class _Backend(http.server.BaseHTTPRequestHandler):
+    """git over HTTP for those who know the password: ``git http-backend`` behind basic authentication."""
+
+    root = ""
+    seen: list[str] = []  # noqa: RUF012  set anew by each test
+
+    def do_GET(self) -> None:
+        self._serve(b"")
+
+    def do_POST(self) -> None:
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            body = b""
+            while size := int(self.rfile.readline(), 16):
+                body += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self._serve(body)
+
+    def _serve(self, body: bytes) -> None:
+        given = self.headers.get("Authorization", "")
+        if given != "Basic " + base64.b64encode(b"me:s3cr3t p@ss").decode():
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.end_headers()
+            return
+        path, _, query = self.path.partition("?")
+        done = subprocess.run(
+            ["git", "http-backend"],
+            input=body,
+            capture_output=True,
+            check=True,
+            env={
+                "PATH": os.environ["PATH"],
+                "GIT_PROJECT_ROOT": self.root,
+                "GIT_HTTP_EXPORT_ALL": "1",
+                "REMOTE_USER": "me",
+                "PATH_INFO": path,
+                "QUERY_STRING": query,
+                "REQUEST_METHOD": self.command,
+                "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+                "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            },
+        )
+        head, _, answer = done.stdout.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+        self.send_response(int(fields.pop("Status", "200").split()[0]))
+        for name, value in fields.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The address of a forge that asks for a password, with the repository ``o/n.git``."""
+    source = repository(tmp_path / "origin", {"a.py": CLEAN})
+    bare(tmp_path / "forge" / "o" / "n.git", source)
+    git(tmp_path / "forge" / "o" / "n.git", "config", "http.receivepack", "true")
+    handler = type("Backend", (_Backend,), {"root": str(tmp_path / "forge")})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{serving.server_address[1]}"
+        serving.shutdown()
+
+
+def test_credentials_in_an_address_open_the_door_and_are_seen_nowhere(server: str, tmp_path: Path) -> None:
+    log: list[str] = []
+    source = parse(f"http://me:s3cr3t%20p%40ss@{server}/o/n.git", tmp_path)
+    facts = clone(Git(source, log.append), source, "", tmp_path / "clone", Limits())
+    assert facts["base"] == git(tmp_path / "origin", "rev-parse", "HEAD")
+    seen = "\n".join(log) + "".join(
+        path.read_text(errors="replace") for path in (tmp_path / "clone").rglob("*") if path.is_file()
+    )
+    assert "s3cr3t" not in seen
+    assert f"http://{server}/o/n.git" in seen
+    assert "refs/heads/main" in remote_refs(source)
+
+
+@pytest.mark.parametrize("user", ["", "me:wrong@", "me@"])
+def test_without_the_password_it_fails_and_asks_nobody(user: str, server: str, tmp_path: Path) -> None:
+    source = parse(f"http://{user}{server}/o/n.git", tmp_path)
+    log: list[str] = []
+    with pytest.raises(Failed) as caught:
+        clone(Git(source, log.append), source, "", tmp_path / "clone", Limits())
+    assert "wrong" not in f"{caught.value} {log}"
+
+
+def test_a_repository_may_tell_a_reference(tmp_path: Path) -> None:
+    source = repository(tmp_path / "source", {"a.py": CLEAN})
+    git(source, "checkout", "-q", "-b", "dev")
+    head = commit(source, {"b.py": CLEAN})
+    git(source, "checkout", "-q", "main")
+    facts = clone(Git(of_path(source)), of_path(source), "dev", tmp_path / "clone", Limits())
+    assert (facts["base"], facts["base_branch"], facts["tree_files"]) == (head, "dev", 2)
+    with pytest.raises(Failed, match="nothing"):
+        clone(Git(of_path(source)), of_path(source), "nothing", tmp_path / "other", Limits())

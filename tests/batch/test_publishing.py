@@ -1,0 +1,292 @@
+"""Branches and pull requests: what may go out, once, and never over somebody else's work."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codemods.batch import forges
+from codemods.batch.campaign import Campaign, Publishing, read
+from codemods.batch.errors import CampaignError, Failed
+from codemods.batch.ledger import FILE, Ledger
+from codemods.batch.publishing import publish
+from codemods.batch.sources import parse
+from tests.batch.inline import run_inline
+from tests.batch.test_running import verified
+from tests.batch.tools import CLEAN, TRAIN, bare, campaign_file, commit, git, repository
+
+
+class Forge:
+    """A campaign over bare repositories, run; ``publish`` returns failures and what was said."""
+
+    def __init__(self, folder: Path, verdict: str = "kept") -> None:
+        for name, text in (("one", TRAIN), ("two", TRAIN + "print(1)\n"), ("fine", CLEAN)):
+            source = repository(folder / "work" / name, {"train.py": text})
+            bare(folder / "repos" / f"{name}.git", source)
+        self.folder = folder
+        self.campaign: Campaign = read(campaign_file(folder, verify=True))
+        run_inline(self.campaign, verified(verdict))
+
+    def publish(self, **choices: Any) -> tuple[int, list[str]]:
+        said: list[str] = []
+        self.slept: list[float] = []
+        failures = publish(self.campaign, said.append, sleep=self.slept.append, **choices)
+        return failures, said
+
+    def row(self, slug: str) -> dict[str, Any]:
+        ledger = Ledger.read(self.campaign.work)
+        assert ledger is not None
+        with ledger:
+            return next(row for row in ledger.repositories() if row["slug"] == slug)
+
+    def remote(self, name: str) -> Path:
+        return self.folder / "repos" / f"{name}.git"
+
+    def refs(self, name: str) -> dict[str, str]:
+        lines = git(self.remote(name), "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+        return dict(line.split() for line in lines)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Forge]:
+    return lambda *rest: Forge(tmp_path, *rest)
+
+
+def test_branches_are_pushed_once(make: Callable[..., Forge]) -> None:
+    forge = make()
+    assert forge.publish()[0] == 0
+    for name in ("one", "two"):
+        row = forge.row(name)
+        assert row["state"] == "published"
+        assert forge.refs(name)["refs/heads/codemod"] == row["head"] == row["pushed"]
+    assert list(forge.refs("fine")) == ["refs/heads/main"]
+    assert forge.slept == [10.0]
+    failures, said = forge.publish()
+    assert (failures, forge.slept) == (0, [])
+    assert "nothing to publish" in said[0]
+
+
+def test_a_dry_run_prints_and_does_nothing(make: Callable[..., Forge]) -> None:
+    forge = make()
+    before = {name: forge.refs(name) for name in ("one", "two")}
+    failures, said = forge.publish(dry_run=True)
+    assert failures == 0
+    pushes = [line for line in said if line.startswith("  git -C ")]
+    assert len(pushes) == 2
+    assert "--force-with-lease=refs/heads/codemod: -- file://" in pushes[0]
+    assert before == {name: forge.refs(name) for name in ("one", "two")}
+    assert forge.row("one")["state"] == "verified"
+
+
+@pytest.mark.parametrize("require", ["kept", "not-broken"])
+def test_what_is_broken_is_never_published(make: Callable[..., Forge], require: str) -> None:
+    forge = make("broken")
+    forge.campaign = replace(forge.campaign, publishing=Publishing(require=require))
+    _, said = forge.publish()
+    assert any("one: not published: a promise was broken" in line for line in said)
+    assert list(forge.refs("one")) == ["refs/heads/main"]
+    # Nor by asking for it, nor if its state were another.
+    with sqlite3.connect(forge.campaign.work / FILE) as connection:
+        connection.execute("UPDATE repositories SET state = 'verified'")
+    forge.publish(only=["one"])
+    assert list(forge.refs("one")) == ["refs/heads/main"]
+
+
+def test_what_is_not_verified_only_if_the_campaign_says_so(make: Callable[..., Forge]) -> None:
+    forge = make("not judged")
+    forge.publish()
+    assert list(forge.refs("one")) == ["refs/heads/main"]
+    _, said = forge.publish(only=["one"])
+    assert said[0] == "one: not published: it is not verified: told so"
+    loose = replace(forge.campaign, publishing=Publishing(require="not-broken"))
+    # What a branch holds depends on it, so it has to be made again.
+    _, said = publish_said(loose)
+    assert "retry --changed" in said
+    run_inline(loose, verified("not judged"), again=lambda row: "changed")
+    forge.campaign = loose
+    assert forge.publish()[0] == 0
+    assert "refs/heads/codemod" in forge.refs("one")
+
+
+def publish_said(campaign: Campaign) -> tuple[int, str]:
+    said: list[str] = []
+    return publish(campaign, said.append, only=["one"], sleep=lambda _: None), " ".join(said)
+
+
+def test_what_moved_upstream_is_not_published(make: Callable[..., Forge]) -> None:
+    forge = make()
+    source = forge.folder / "work" / "one"
+    commit(source, {"train.py": TRAIN + "print(2)\n"})
+    git(source, "push", "-q", str(forge.remote("one")), "main")
+    failures, said = forge.publish()
+    assert failures == 1
+    assert any("one: not published: moved upstream" in line for line in said)
+    assert "refs/heads/codemod" not in forge.refs("one")
+    assert "refs/heads/codemod" in forge.refs("two")
+    assert forge.row("one")["upstream"] != forge.row("one")["base"]
+
+
+def test_a_branch_of_somebody_else_is_left_alone(make: Callable[..., Forge]) -> None:
+    forge = make()
+    source = forge.folder / "work" / "one"
+    git(source, "checkout", "-q", "-b", "codemod")
+    theirs = commit(source, {"own.py": CLEAN})
+    git(source, "push", "-q", str(forge.remote("one")), "codemod")
+    failures, said = forge.publish()
+    assert failures == 1
+    assert any("a branch codemod that this campaign has not made" in line for line in said)
+    assert forge.refs("one")["refs/heads/codemod"] == theirs
+
+
+def test_a_branch_that_is_there_already_is_not_pushed_again(make: Callable[..., Forge]) -> None:
+    forge = make()
+    clone = forge.campaign.work / "repositories" / "one" / "clone" / "tree"
+    git(clone, "push", "-q", forge.remote("one").as_uri(), "codemod")
+    # As after a kill between the push and the ledger.
+    failures, said = forge.publish()
+    assert failures == 0
+    assert "one: codemod is pushed already" in said
+    assert forge.row("one")["state"] == "published"
+
+
+def test_a_branch_in_the_clone_that_is_not_ours_is_not_pushed(make: Callable[..., Forge]) -> None:
+    forge = make()
+    clone = forge.campaign.work / "repositories" / "one" / "clone" / "tree"
+    git(clone, "branch", "-f", "codemod", "HEAD")
+    failures, said = forge.publish()
+    assert failures == 1
+    assert any("is not the one that was made" in line for line in said)
+
+
+def test_to_a_fork(make: Callable[..., Forge], tmp_path: Path) -> None:
+    forge = make()
+    for name in ("one", "two"):
+        bare(tmp_path / "forks" / f"{name}.git", forge.folder / "work" / name)
+    forge.campaign = replace(forge.campaign, publishing=Publishing(remote="forks/{name}.git"))
+    assert forge.publish(most=1)[0] == 0
+    assert "codemod" in git(tmp_path / "forks" / "one.git", "branch", "--list", "codemod")
+    assert not git(tmp_path / "forks" / "two.git", "branch", "--list", "codemod")
+    assert list(forge.refs("one")) == ["refs/heads/main"]
+    forge.campaign = replace(forge.campaign, publishing=Publishing(remote="forks/{nme}.git"))
+    failures, said = forge.publish()
+    assert failures == 2
+    assert all("names no address" in line for line in said)
+
+
+def test_before_anything_was_run(tmp_path: Path) -> None:
+    repository(tmp_path / "repos" / "one", {"a.py": CLEAN})
+    with pytest.raises(CampaignError, match="nothing was done yet; codemod batch run"):
+        publish(read(campaign_file(tmp_path)), print)
+
+
+# Pull requests.
+
+GH = """#!/bin/sh
+printf '%s\\n' "$*" >> "$LOG"
+case "$*" in
+  *" list "*) cat "$LOG.open" 2>/dev/null || echo '[]' ;;
+  *fail*) echo 'GraphQL: no https://me:hunter2@host/x' >&2; exit 1 ;;
+  *) echo 'Warning: 1 uncommitted change' >&2; echo 'https://github.com/o/n/pull/7' ;;
+esac
+"""
+
+
+@pytest.fixture
+def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A gh, and the file where what it was asked stands."""
+    (tmp_path / "bin").mkdir()
+    for name in ("gh", "glab"):
+        client = tmp_path / "bin" / name
+        client.write_text(GH)
+        client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("LOG", str(tmp_path / "asked"))
+    (tmp_path / "body.md").write_text("text")
+    return tmp_path / "asked"
+
+
+def request(tmp_path: Path, **choices: Any) -> forges.Request:
+    fields: dict[str, Any] = {"repository": "o/n", "host": "github.com", "branch": "codemod", "base": "main"}
+    fields |= {"title": "A title", "body": tmp_path / "body.md", "draft": True}
+    return forges.Request(**{**fields, **choices})
+
+
+def test_a_request_is_opened_by_gh(gh: Path, tmp_path: Path) -> None:
+    assert forges.open_request("gh", request(tmp_path), tmp_path) == "https://github.com/o/n/pull/7"
+    asked = gh.read_text().splitlines()[-1]
+    assert asked == (
+        f"pr create --repo o/n --head codemod --base main --title A title --body-file {tmp_path}/body.md --draft"
+    )
+
+
+def test_one_that_is_open_is_found(gh: Path, tmp_path: Path) -> None:
+    Path(f"{gh}.open").write_text('[{"url": "https://github.com/o/n/pull/3", "headRepositoryOwner": {"login": "Me"}}]')
+    assert forges.open_request("gh", request(tmp_path), tmp_path) == "https://github.com/o/n/pull/3"
+    assert forges.open_request("gh", request(tmp_path, fork="me/n"), tmp_path) == "https://github.com/o/n/pull/3"
+    assert "create" not in gh.read_text()
+    assert forges.open_request("gh", request(tmp_path, fork="you/n"), tmp_path) == "https://github.com/o/n/pull/7"
+    assert "--head you:codemod" in gh.read_text()
+
+
+def test_a_request_is_opened_by_glab(gh: Path, tmp_path: Path) -> None:
+    forges.open_request("glab", request(tmp_path, host="git.lab.org", fork="me/n"), tmp_path)
+    listed, asked = gh.read_text().splitlines()
+    assert listed == "mr list --repo https://git.lab.org/o/n --source-branch codemod --output json"
+    assert asked == (
+        "mr create --repo https://git.lab.org/o/n --source-branch codemod --head me/n --target-branch main "
+        "--title A title --description text --yes --draft"
+    )
+
+
+def test_a_text_that_is_too_long_is_cut(gh: Path, tmp_path: Path) -> None:
+    (tmp_path / "body.md").write_text("ä" * 70_000)
+    forges.open_request("gh", request(tmp_path), tmp_path)
+    assert "scratch-body.md" in gh.read_text()
+    assert not (tmp_path / "scratch-body.md").exists()
+
+
+def test_what_a_client_says_is_told_without_credentials(gh: Path, tmp_path: Path) -> None:
+    with pytest.raises(Failed) as caught:
+        forges.open_request("gh", request(tmp_path, title="fail"), tmp_path)
+    assert "gh pr create: GraphQL: no https://***@host/x" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("choice", "host", "client"),
+    [
+        ("auto", "github.com", "gh"),
+        ("auto", "gitlab.inria.fr", "glab"),
+        ("auto", "git.example.org", ""),
+        ("gh", "git.example.org", "gh"),
+        ("none", "github.com", ""),
+        ("auto", "", ""),
+    ],
+)
+def test_which_client(gh: Path, choice: str, host: str, client: str) -> None:
+    assert forges.client_for(choice, host) == client
+
+
+def test_a_client_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nothing")
+    assert forges.client_for("auto", "github.com") == ""
+    with pytest.raises(Failed, match="gh is not installed"):
+        forges.client_for("gh", "github.com")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("https://github.com/o/n.git", ("github.com", "o/n")),
+        ("git@gitlab.com:g/s/n.git", ("gitlab.com", "g/s/n")),
+        ("ssh://git@host:22/o/n", ("host", "o/n")),
+        ("/some/folder", ("", "")),
+    ],
+)
+def test_where_a_repository_is(text: str, place: tuple[str, str]) -> None:
+    assert forges.place_of(parse(text, Path("/"))) == place
