@@ -62,7 +62,7 @@ def _proof(verification: Verification | None) -> str:
         finding = rewrite.finding
         place = f"`{printable(finding.path)}:{finding.span.line}`"
         cells = [rewrite.verdict.value, finding.rule, place, finding.promise.value]
-        why = remarks.reason_text(rewrite, judged=verification.judged)
+        why = remarks.reason_text(rewrite, verification)
         cells.append(printable(why).replace("|", "\\|"))
         lines.append(f"| {' | '.join(cells)} |")
     limits = remarks.limits(verification)
