@@ -89,20 +89,22 @@ class Terminal:
 
     def key(self, question: str, keys: str) -> str:
         """Ask for one of ``keys``, the capital of which Enter stands for; the end of the input is the empty text."""
-        self._sink.write(f"{question} [{','.join(keys)}] ")
-        self._sink.flush()
+        asked = f"{question} [{','.join(keys)}] "
         if not self._raw:
+            self._write(asked)
             line = self._read_line()
             return "" if line is None else (line.strip() or "\n")[:1]
-        key = self._read_key()
+        with _keys(self._input):
+            # Asked only now: Ctrl-D is a key here, and something else to a terminal that hands over lines.
+            self._write(asked)
+            key = self._read_key()
         shown = "" if key in ("\n", END) or not key.isprintable() else key
         self._print([shown])
         return "" if key == END else key
 
     def line(self, question: str) -> str | None:
         """Ask for a line."""
-        self._sink.write(f"{question}\n> ")
-        self._sink.flush()
+        self._write(f"{question}\n> ")
         return self._read_line()
 
     def edit(self, item: Item, proposed: Mapping[Hunk, str]) -> Mapping[Hunk, str]:
@@ -110,6 +112,10 @@ class Terminal:
         if not proposed:
             raise EditorError("There are no lines to edit.")
         return edited(proposed)
+
+    def _write(self, text: str) -> None:
+        self._sink.write(text)
+        self._sink.flush()
 
     def _print(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -154,20 +160,20 @@ class Terminal:
         return line.decode(errors="replace")
 
     def _read_key(self) -> str:
-        with _keys(self._input):
-            data = self._next_byte()
-            if not data:
-                return END
-            if data == _ESCAPE.encode():
-                # An arrow or a function key: the rest of its sequence is no answer to anything.
-                while select.select([self._input], [], [], 0.05)[0] and _read(self._input, 16):
-                    pass
-                return _ESCAPE
-            while not _complete(data):
-                more = self._next_byte()
-                if not more:
-                    break
-                data += more
+        data = self._next_byte()
+        # A Ctrl-D pressed ahead of the question arrives as a null.
+        if data in (b"", b"\0"):
+            return END
+        if data == _ESCAPE.encode():
+            # An arrow or a function key: the rest of its sequence is no answer to anything.
+            while select.select([self._input], [], [], 0.05)[0] and _read(self._input, 16):
+                pass
+            return _ESCAPE
+        while not _complete(data):
+            more = self._next_byte()
+            if not more:
+                break
+            data += more
         key = data.decode(errors="replace")
         return "\n" if key == "\r" else key
 

@@ -61,7 +61,8 @@ def test_yes_no_yes(script: Path) -> None:
 def test_plain_terminals_of_forty_columns(script: Path, environ: dict[str, str]) -> None:
     script.write_text(WIDE)
     dumb = environ.get("TERM") == "dumb"
-    with Person(script.parent, "apply", "-i", "train.py", columns=40, **environ) as someone:
+    # Without -q a slow machine shows its progress bar, which is no part of the dialogue.
+    with Person(script.parent, "apply", "-i", "-q", "train.py", columns=40, **environ) as someone:
         shown = someone.answer("n\n" if dumb else "n")
         shown += someone.answer("n\n" if dumb else "n")
         shown += someone.answer("y\n" if dumb else "y")
