@@ -27,16 +27,9 @@ BOOT = Path(verify.probe.__file__).parent / "boot"
 GRACE = 10.0
 MEBIBYTE = 1 << 20
 
-# No module of the tree may answer for one of the standard library: nothing is isolated yet.
-_ELSEWHERE = """
-import sys
-sys.path[:] = [place for place in sys.path if place]
-"""
 # Without importing torch, which takes seconds, and in words that any Python 3 knows.
-_QUESTION = (
-    _ELSEWHERE
-    + """
-import importlib.util
+_QUESTION = """
+import importlib.util, sys
 version = ""
 if importlib.util.find_spec("torch") is not None:
     version = "unknown"
@@ -47,7 +40,6 @@ if importlib.util.find_spec("torch") is not None:
         pass
 print("%d.%d;%s" % (sys.version_info[0], sys.version_info[1], version))
 """
-)
 OLDEST_PYTHON = (3, 8)
 OLDEST_TORCH = (2, 0)
 
@@ -120,9 +112,7 @@ class Runner:
         """Say in one sentence why the chosen interpreter cannot run anything with torch; empty if it can."""
         python = self.settings.python
         try:
-            answer = subprocess.run(
-                [python, "-c", _QUESTION], capture_output=True, text=True, timeout=60, cwd=self.root, check=False
-            )
+            answer = self._ask(_QUESTION, 60)
             version, torch = answer.stdout.strip().split(";")
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"{python} cannot be run as a Python interpreter: {error}"
@@ -135,12 +125,21 @@ class Runner:
                 return f"{python} has {name} {found}; {name} {'.'.join(map(str, oldest))} or newer is needed"
         return self._no_device() if self.settings.device == "cuda" else ""
 
+    def _ask(self, question: str, seconds: float) -> subprocess.CompletedProcess[str]:
+        """Have the chosen interpreter answer, outside of the tree: nothing is isolated yet.
+
+        Python looks for modules in the folder that it is started in, also where ``PYTHONPATH`` names it by a dot.
+        """
+        python = self.settings.python
+        if os.path.dirname(python):
+            python = os.path.join(os.path.abspath(self.root), python)
+        return subprocess.run(
+            [python, "-c", question], capture_output=True, text=True, timeout=seconds, cwd=os.sep, check=False
+        )
+
     def _no_device(self) -> str:
-        question = _ELSEWHERE + "import torch; print(torch.cuda.is_available())"
         try:
-            answer = subprocess.run(
-                [self.settings.python, "-c", question], capture_output=True, text=True, timeout=120, check=False
-            )
+            answer = self._ask("import torch; print(torch.cuda.is_available())", 120)
         except subprocess.TimeoutExpired:
             return "torch does not answer whether there is a CUDA device"
         if answer.stdout.strip() != "True":

@@ -87,7 +87,7 @@ def publish(
                 failures += 1
                 say(f"{row['slug']}: not published: {error}")
         if not done and not failures:
-            say(f"nothing to publish: {left} may not be (codemod batch status says where each stands)")
+            say(f"nothing left to publish; {left} may not be: codemod batch status says where each stands")
         return failures
 
 

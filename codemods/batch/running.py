@@ -102,6 +102,8 @@ def run(
     if it is not. Raises :class:`CampaignError` where it cannot begin (also where it is at work already) and
     :class:`Exhausted` where this machine has run out of something: what was done until then stands.
     """
+    if not campaign.repositories:
+        raise CampaignError(f"{campaign.file}: names no repositories: fill in urls, paths, globs or list")
     who = identity(campaign.commits.author)
     with owned(campaign.work), Ledger.open(campaign.work) as ledger:
         places = Places(campaign.work)

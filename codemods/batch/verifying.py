@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codemods.batch.artifacts import PULL_REQUEST
 from codemods.batch.campaign import Runs
 from codemods.batch.errors import Failed
 from codemods.batch.git import Git
@@ -53,15 +54,21 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
             applied = rewritten(tree)
         applied = replace(applied, skipped=(*tree.targets.skipped, *applied.skipped))
         tell("writing down")
-        for form in ("json", "html"):
+
+        def told(text: str) -> str:
             # The folder is gone afterwards; what is told of it is told from its root.
-            text = render(verification, form).replace(str(tree.root), job.slug)
+            return text.replace(str(tree.root), job.slug)
+
+        for form in ("json", "html"):
+            text = told(render(verification, form))
             (result / f"verification.{form}").write_bytes(text.encode("utf-8", "backslashreplace"))
         facts = finish(job, tree, result, git, applied, verification)
+        request = result / PULL_REQUEST
+        request.write_text(told(request.read_text(encoding="utf-8")), encoding="utf-8")
         return facts | {
             "verification": verdict,
-            "why": _why(verification),
-            "verdicts": [_verdict(rewrite) for rewrite in verification.rewrites],
+            "why": told(_why(verification)),
+            "verdicts": [{**row, "why": told(row["why"])} for row in map(_verdict, verification.rewrites)],
             "runs": [row for entry in verification.entries for row in _runs(entry)],
         }
 

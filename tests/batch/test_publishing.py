@@ -69,7 +69,7 @@ def test_branches_are_pushed_once(make: Callable[..., Forge]) -> None:
     assert forge.slept == [10.0]
     failures, said = forge.publish()
     assert (failures, forge.slept) == (0, [])
-    assert "nothing to publish" in said[0]
+    assert "nothing left to publish" in said[0]
 
 
 def test_a_dry_run_prints_and_does_nothing(make: Callable[..., Forge]) -> None:

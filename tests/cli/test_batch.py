@@ -74,6 +74,15 @@ def test_what_cannot_be_done_is_one_sentence(
     assert "Traceback" not in ran.stderr
 
 
+def test_a_campaign_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = campaign_file(tmp_path).name
+    assert codemod("batch", "plan", file).stdout.startswith("\n0 repositories")
+    ran = codemod("batch", "run", file)
+    assert (ran.status, "names no repositories" in ran.stderr) == (2, True)
+    assert not (tmp_path / "work").exists()
+
+
 @pytest.mark.parametrize("words", [[], ["no-such-command"]])
 def test_bad_usage(words: list[str]) -> None:
     assert codemod("batch", *words).status == 2

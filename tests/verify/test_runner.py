@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -48,10 +49,16 @@ def test_no_interpreter_at_all(tmp_path: Path) -> None:
     assert "cannot be run as a Python interpreter" in said
 
 
-def test_no_module_of_the_tree_runs_before_there_is_isolation(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", [None, ".", ""])
+def test_no_module_of_the_tree_runs_before_there_is_isolation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None
+) -> None:
+    if path is not None:
+        monkeypatch.setenv("PYTHONPATH", f"{path}{os.pathsep}/nothing")
     tree = tmp_path / "tree"
     tree.mkdir()
-    for name in ("csv", "email", "contextlib", "zipfile", "json"):
+    for name in ("csv", "email", "contextlib", "zipfile", "json", "sitecustomize"):
         (tree / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
+    monkeypatch.chdir(tree)
     assert Runner(tree, Settings(python=sys.executable)).trouble() == ""
     assert not (tmp_path / "ran").exists()
