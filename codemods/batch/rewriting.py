@@ -17,6 +17,7 @@ from codemods.batch.entries import Entry, find_entries
 from codemods.batch.git import Git
 from codemods.batch.jobs import Job, Tell
 from codemods.check import Targets, read_targets
+from codemods.findings import Skipped
 from codemods.options import Options
 from codemods.source.config import ConfigError, load_config
 
@@ -116,9 +117,13 @@ def finish(
         ],
         "dropped": [list(dropped) for dropped in applied.dropped],
         "failures": [list(failure) for failure in applied.failures],
-        "skipped": [list(entry) for entry in applied.skipped],
+        "skipped": [[entry.path, entry.line, _reason(entry)] for entry in applied.skipped],
         "notes": [*tree.notes, *applied.notes],
     }
+
+
+def _reason(entry: Skipped) -> str:
+    return entry.reason if entry.cell is None else f"cell {entry.cell}: {entry.reason}"
 
 
 def _finding(finding: Any, fate: str, obstacle: str) -> dict[str, Any]:

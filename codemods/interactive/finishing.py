@@ -90,7 +90,9 @@ def finish(
         files=before.files,
         rewrites=rewrites,
         translations=tuple(one for one in made.translations if one.source.path in kept),
-        remaining=tuple(judge([_originally(f, texts, overlay) for f in after], options, known)),
+        remaining=tuple(
+            judge([_originally(f, texts, overlay) for f in after], options, {source.path: source for source in targets})
+        ),
         fixed=tuple(f for f in work.still(made, after, known, overlay) if f.path in kept),
         skipped=before.skipped,
         failures=tuple(dict.fromkeys((*before.failures, *made.failures))),
