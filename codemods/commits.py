@@ -18,7 +18,7 @@ from codemods.explain import PROMISES, explain, reason
 from codemods.findings import Promise
 from codemods.options import Options
 from codemods.partition import STYLES, Looking, Part, partition
-from codemods.repository import CommitError, Repository
+from codemods.repository import CommitError, Repository, merged
 from codemods.review import Change, Key, Proof
 from codemods.rules import UnknownRule
 from codemods.source.errors import SourceError
@@ -26,7 +26,7 @@ from codemods.source.files import SourceFile, read_bytes, read_source
 from codemods.source.writing import write_atomically
 from codemods.tracking import LineMap
 
-__all__ = ["STYLES", "Commit", "CommitError", "Wording", "commit_result", "written"]
+__all__ = ["STYLES", "Commit", "CommitError", "Wording", "commit_result", "message", "written"]
 
 _WIDTH = 72
 _SITES = 40
@@ -89,8 +89,8 @@ def commit_result(
     names = git.require_tracked([source.absolute for source in sources.values()])
     git.require_clean(names.values(), allow_dirty=allow_dirty)
     looking = Looking(result.sources, options, analyse, jobs) if options and result.sources else None
-    parts = partition(result, style, merge=git.merged, looking=looking if style != "one" else None, proofs=proofs)
-    messages = [_message(part, wording or Wording()) for part in parts]
+    parts = partition(result, style, merge=merged, looking=looking if style != "one" else None, proofs=proofs)
+    messages = [message(part, wording or Wording()) for part in parts]
     return _committed(git, parts, messages, sources, names, author=author, hooks=hooks)
 
 
@@ -196,7 +196,8 @@ def _taken_back(git: Repository, state: object, sources: Mapping[str, SourceFile
 # messages
 
 
-def _message(part: Part, wording: Wording) -> str:
+def message(part: Part, wording: Wording) -> str:
+    """Return the message of the commit that ``part`` becomes."""
     body = [paragraph for paragraph in _body(part, wording) if paragraph]
     return "\n\n".join([_cut(wording.prefix + _subject(part)), *body]) + "\n"
 

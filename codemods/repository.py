@@ -164,17 +164,6 @@ class Repository:
                 lock.unlink()
             raise
 
-    def merged(self, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
-        """Return how git merges three versions of a file; None for a conflict."""
-        import tempfile
-
-        with tempfile.TemporaryDirectory() as folder:
-            for name, data in (("ours", ours), ("base", base), ("theirs", theirs)):
-                (Path(folder) / name).write_bytes(data)
-            command = ["git", "merge-file", "--stdout", "--quiet", "ours", "base", "theirs"]
-            done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        return done.stdout if done.returncode == 0 else None
-
     # ------------------------------------------------------------------------------------------------------------------
 
     def _told(self, *words: str) -> str:
@@ -228,3 +217,15 @@ def _tail(done: subprocess.CompletedProcess[str]) -> str:
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
     return ", ".join(names[:_FEW]) + more
+
+
+def merged(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
+    """Return how git merges three versions of a file; None for a conflict."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in (("ours", ours), ("base", base), ("theirs", theirs)):
+            (Path(folder) / name).write_bytes(data)
+        command = ["git", "merge-file", "--stdout", "--quiet", "ours", "base", "theirs"]
+        done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return done.stdout if done.returncode == 0 else None

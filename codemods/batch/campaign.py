@@ -49,7 +49,7 @@ class Commits:
     """The branch that a repository is rewritten on; a commit a ``rule``, a ``file`` or ``one`` for all."""
 
     branch: str = "codemod"
-    style: str = "rule"
+    style: str = "per-rule"
     author: str = ""
 
 

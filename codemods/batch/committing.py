@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from codemods.apply import ApplyResult, Mended
+from codemods.analysis import analyse
+from codemods.apply import ApplyResult
 from codemods.batch.git import Git
-from codemods.findings import Finding
-
-#: Makes of the files as they were read those with the rewrites that are wanted.
-Applier = Callable[[Callable[[tuple[Finding, ...]], bool]], ApplyResult]
+from codemods.commits import Wording, message
+from codemods.options import Options
+from codemods.partition import Looking, partition
+from codemods.repository import merged
+from codemods.review import Key, Proof
 
 
 class Commit(NamedTuple):
@@ -21,76 +23,21 @@ class Commit(NamedTuple):
     files: Mapping[str, bytes]
 
 
-def commits_of(result: ApplyResult, style: str, again: Applier) -> list[Commit]:
-    """Return the commits that lead from the files as they were read to ``result``, by ``style``: rule, file or one.
+def commits_of(
+    result: ApplyResult, style: str, *, options: Options, proofs: Mapping[Key, Proof] | None = None
+) -> list[Commit]:
+    """Return the commits that lead from the files as they were read to ``result``, which is a dry run.
 
-    A commit a rule comes in the order of the promises, strongest first; ``again`` applies some of the rewrites only.
-    Rules that hold only in company share a commit. All commits together are ``result``, whatever happens.
+    ``style`` is one of :data:`codemods.partition.STYLES`; they are the commits that ``apply --commit`` with ``options``
+    would make. ``proofs`` are what ``verify`` said.
     """
-    final = {rewrite.source.path: rewrite.encoded for rewrite in result.rewrites}
-    if not final:
-        return []
-    if style == "file":
-        commits = []
-        for path, data in sorted(final.items()):
-            findings = [finding for finding in result.fixed if finding.path == path]
-            commits.append(Commit(_message(f"codemod: {path}", findings), {path: data}))
-        return commits
-    by_rule = _by_rule(result.mended)
-    if style == "rule" and len(by_rule) > 1 and not result.translations:
-        commits = list(_a_rule_each(final, by_rule, again))
-        made: dict[str, bytes] = {}
-        for commit in commits:
-            made.update(commit.files)
-        if made == final:
-            return commits
-    title = f"codemod: {', '.join(by_rule) or 'Python 3'}"
-    return [Commit(_message(title, result.fixed), final)]
-
-
-def _a_rule_each(
-    final: Mapping[str, bytes], by_rule: Mapping[str, Sequence[Mended]], again: Applier
-) -> Iterator[Commit]:
-    before: dict[str, bytes] = {}
-    allowed: set[tuple[str, str, int]] = set()
-    pending: list[Finding] = []
-    names: list[str] = []
-    last = list(by_rule)[-1]
-    for rule, groups in by_rule.items():
-        allowed |= {finding.key for group in groups for finding in group.findings}
-        pending += [finding for group in groups for finding in group.findings]
-        names.append(rule)
-        if rule == last:
-            now: Mapping[str, bytes] = final
-        else:
-            keys = frozenset(allowed)
-            made = again(lambda findings: all(finding.key in keys for finding in findings))  # noqa: B023
-            now = {rewrite.source.path: rewrite.encoded for rewrite in made.rewrites}
-        changed = {path: data for path, data in now.items() if before.get(path) != data}
-        if set(before) - set(now) or not changed:
-            # It holds only together with a later one: they share a commit.
-            continue
-        yield Commit(_message(f"codemod: {', '.join(names)}", pending), changed)
-        before, pending, names = dict(now), [], []
-
-
-def _by_rule(mended: Sequence[Mended]) -> dict[str, list[Mended]]:
-    """Groups by the rule that names them, which is that of the weakest promise, strongest promises first."""
-    groups: dict[tuple[int, str], list[Mended]] = {}
-    for group in mended:
-        leading = max(group.findings, key=lambda finding: finding.promise.rank)
-        groups.setdefault((leading.promise.rank, leading.rule), []).append(group)
-    by_rule: dict[str, list[Mended]] = {}
-    for (_, rule), members in sorted(groups.items(), key=lambda item: item[0]):
-        by_rule.setdefault(rule, []).extend(members)
-    return by_rule
-
-
-def _message(title: str, findings: Sequence[Finding]) -> str:
-    lines = [title if len(title) <= 100 else title[:97] + "...", ""]
-    for finding in sorted(findings, key=lambda one: (one.path, one.span)):
-        lines.append(f"* {finding.path}:{finding.span.line}: {finding.message} ({finding.promise.value})")
-    return "\n".join(" ".join(line.split()) for line in lines).rstrip() + "\n"
+    sources = {rewrite.source.path: rewrite.source for rewrite in result.rewrites}
+    looking = None if style == "one" else Looking(result.sources, options, analyse, 1)
+    parts = partition(result, style, merge=merged, looking=looking, proofs=proofs) if sources else ()
+    return [
+        Commit(message(part, Wording()), {path: sources[path].encode(text) for path, text in part.texts.items()})
+        for part in parts
+    ]
 
 
 def write_branch(

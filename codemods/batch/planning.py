@@ -140,7 +140,7 @@ def plan_text(campaign: Campaign, plans: list[dict[str, Any]]) -> str:
     lines += [
         "",
         f"{len(plans)} repositories, {todo} with something to do; work in {campaign.work}",
-        f"rules: {rules}; branch {campaign.commits.branch}, a commit a {campaign.commits.style}"
+        f"rules: {rules}; branch {campaign.commits.branch}, commits {campaign.commits.style}"
         if campaign.commits.style != "one"
         else f"rules: {rules}; branch {campaign.commits.branch}, one commit",
         f"publish requires: {publish.require}; to {publish.remote or 'where each came from'}; "

@@ -22,6 +22,7 @@ from codemods.options import Options
 from codemods.source.config import ConfigError, load_config
 
 if TYPE_CHECKING:
+    from codemods.review import Evidence
     from verify.results import Verification
 
 BUNDLE = "branch.bundle"
@@ -94,12 +95,14 @@ def finish(
     job: Job, tree: Tree, result: Path, git: Git, applied: ApplyResult, verification: Verification | None
 ) -> dict[str, Any]:
     """Commit ``applied`` on the job's branch and write what goes with it; return the facts for the ledger."""
-    commits = commits_of(applied, job.commits.style, lambda wanted: rewritten(tree, wanted=wanted))
+    evidence = _evidence(verification)
+    proofs = evidence.proofs if evidence else None
+    commits = commits_of(applied, job.commits.style, options=tree.options, proofs=proofs)
     head = ""
     if commits:
         head = write_branch(git, tree.root, job.commits.branch, job.base, commits, job.identity, job.when)
         bundle(git, tree.root, job.commits.branch, job.base, result / BUNDLE)
-    artifacts.write(result, job.artifacts, applied, verification)
+    artifacts.write(result, job.artifacts, applied, evidence)
     fixed = {finding.key for finding in applied.fixed}
     return {
         "head": head,
@@ -120,6 +123,14 @@ def finish(
         "skipped": [[entry.path, entry.line, _reason(entry)] for entry in applied.skipped],
         "notes": [*tree.notes, *applied.notes],
     }
+
+
+def _evidence(verification: Verification | None) -> Evidence | None:
+    if verification is None:
+        return None
+    from verify.reports.evidence import evidence_of
+
+    return evidence_of(verification)
 
 
 def _reason(entry: Skipped) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from codemods.batch.errors import CampaignError
+from codemods.partition import STYLES
 from codemods.source import config
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -141,7 +142,7 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
     "verify": {"run": FLAG, **_RUN},
     "commit": {
         "branch": Key("the name of a branch", _branch),
-        "style": _one_of("rule", "file", "one"),
+        "style": _one_of(*STYLES),
         "author": Key('a text like "Name <name@example.org>"', _author),
     },
     "publish": {

@@ -57,7 +57,7 @@ globs = []   # the repositories among the folders that fit, such as "~/courses/2
 
 [commit]
 # branch = "codemod"
-# style = "rule"    # a commit a "rule", a "file", or "one"
+# style = "per-rule"    # or "per-file", or "one"
 # author = "Name <name@example.org>"   # by default git's user.name and user.email
 
 [publish]

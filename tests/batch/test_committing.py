@@ -42,7 +42,7 @@ def applied(**choices: object) -> ApplyResult:
 def written(tree: Path, style: str) -> list[tuple[str, list[str]]]:
     """Make the branch; its commits, oldest first: the title and the files."""
     result = applied()
-    commits = commits_of(result, style, lambda wanted: applied(wanted=wanted))
+    commits = commits_of(result, style, options=Options())
     base = git(tree, "rev-parse", "HEAD")
     head = write_branch(Git(), tree, "fix/graph", base, commits, WHO, 1_700_000_000)
     assert head == git(tree, "rev-parse", "fix/graph")
@@ -65,42 +65,47 @@ NAME = 'a "b"\\ü.py'
 
 
 def test_a_commit_a_rule(tree: Path) -> None:
-    assert written(tree, "rule") == [
-        ("codemod: attached-loss-total", [NAME, "odd.py"]),
-        ("codemod: surplus-retain-graph", [NAME, "odd.py"]),
+    assert sorted(written(tree, "per-rule")) == [
+        ("Fix attached-loss-total in 2 files", [NAME, "odd.py"]),
+        ("Fix surplus-retain-graph in 2 files", [NAME, "odd.py"]),
     ]
 
 
 def test_a_commit_a_file(tree: Path) -> None:
-    assert written(tree, "file") == [(f"codemod: {NAME}", [NAME]), ("codemod: sub/odd.py", ["odd.py"])]
+    assert [paths for _, paths in written(tree, "per-file")] == [[NAME], ["odd.py"]]
 
 
 def test_one_commit(tree: Path) -> None:
-    assert written(tree, "one") == [("codemod: attached-loss-total, surplus-retain-graph", [NAME, "odd.py"])]
+    assert written(tree, "one") == [("Fix surplus-retain-graph and attached-loss-total in 2 files", [NAME, "odd.py"])]
 
 
 def test_commits_are_the_same_each_time(tree: Path) -> None:
-    written(tree, "rule")
+    written(tree, "per-rule")
     first = git(tree, "rev-parse", "fix/graph")
-    written(tree, "rule")
+    written(tree, "per-rule")
     assert git(tree, "rev-parse", "fix/graph") == first
 
 
-def test_rules_that_hold_only_together_are_one_commit(tree: Path) -> None:
+def test_rules_that_share_a_line_are_one_commit(tree: Path) -> None:
+    for path in tree.rglob("*.py"):
+        text = path.read_bytes()
+        assert b"loss.backward(retain_graph=True)" in text
+        path.write_bytes(
+            text.replace(b"loss.backward(retain_graph=True)", b"loss.backward(retain_graph=True); total += loss")
+        )
     result = applied()
-    nothing = applied(wanted=lambda _: False)
-    commits = commits_of(result, "rule", lambda wanted: nothing)
+    commits = commits_of(result, "per-rule", options=Options())
+    whole = {path: data for commit in commits for path, data in commit.files.items()}
+    assert whole == {rewrite.source.path: rewrite.encoded for rewrite in result.rewrites}
     assert len(commits) == 1
-    assert commits[0].files == {rewrite.source.path: rewrite.encoded for rewrite in result.rewrites}
-    assert "attached-loss-total" in commits[0].message
 
 
 def test_nothing_to_commit(tree: Path) -> None:
-    assert commits_of(applied(wanted=lambda _: False), "rule", lambda wanted: applied()) == []
+    assert commits_of(applied(wanted=lambda _: False), "per-rule", options=Options()) == []
 
 
 def test_a_branch_travels(tree: Path, tmp_path: Path) -> None:
-    written(tree, "rule")
+    written(tree, "per-rule")
     base = git(tree, "rev-parse", "HEAD")
     bundle(Git(), tree, "fix/graph", base, tmp_path / "b.bundle")
     target = tmp_path / "clone"
