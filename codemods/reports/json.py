@@ -33,6 +33,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
         content["failures"] = [failure._asdict() for failure in report.failures]
         content["unwritten"] = _places(report.unwritten)
         content["dropped"] = [dropped._asdict() for dropped in report.dropped]
+        content["postponed"] = [finding_object(finding, True) for finding in report.postponed]
         # For reading; for `git apply` there is the diff itself, in the encodings of the files.
         content["diff"] = report.diff.decode("utf-8", "replace")
         content["summary"] |= {

@@ -88,6 +88,8 @@ def _summary(report: Report) -> Iterator[str]:
     else:
         parts.append(_count(len(report.findings), "finding"))
         parts.append(f"{report.fixable} fixable")
+    if report.postponed:
+        parts.append(f"{len(report.postponed)} for the next run")
     if report.skipped:
         parts.append(f"{len(report.skipped)} skipped")
     if report.failures:
