@@ -482,3 +482,22 @@ def test_every_stage_parses(folder: Path) -> None:
             ["git", "show", f"{one.hash}:train.py"], cwd=folder, capture_output=True, text=True, check=True
         ).stdout
         ast.parse(text)
+
+
+@pytest.mark.slow
+def test_every_commit_over_fixtures_can_be_reverted(folder: Path) -> None:
+    """Whatever rules meet in one file: undone alone, a commit leaves exactly what the others make."""
+    fixtures = Path(__file__).parents[1] / "fixtures"
+    files = {}
+    for name in ("legacy-variable", "unreset-loss", "surplus-retain-graph"):
+        for file in (fixtures / name).rglob("*.py"):
+            if "after" not in (*file.parts, file.stem):
+                files[file.relative_to(fixtures).as_posix()] = file.read_bytes()
+    repository(folder, files)
+    options = Options(unsafe=True)
+    result = apply(read_targets(["."]).sources, options=options, dry_run=True)
+    commits = commit_result(result, options=options)
+    assert len(commits) >= 5
+    for rewrite in result.rewrites:
+        assert rewrite.source.absolute.read_bytes() == rewrite.encoded
+    require_revertible(folder, commits)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from codemods import __version__
+from codemods.check import Reported
 from codemods.diffs import unified
 from codemods.explain import PROMISES, Explanation, explain, reason, source_of_fact
 from codemods.findings import Finding, Promise
@@ -276,7 +277,7 @@ def _proof(report: Report) -> list[str]:
 
 
 def _left_counts(report: Report) -> str:
-    words = Counter(_obstacle_kind(reported.finding, report) for reported in report.findings)
+    words = Counter(_kind(reported, report) for reported in report.findings)
     parts = [f"{number:,} {kind}" for kind, number in words.items()]
     parts += [f"{len(report.dropped):,} not seen to keep its promise"] if report.dropped else []
     parts += [f"{len(report.failures):,} edits of ours taken back"] if report.failures else []
@@ -285,12 +286,15 @@ def _left_counts(report: Report) -> str:
     return ", ".join(parts)
 
 
-def _obstacle_kind(finding: Finding, report: Report) -> str:
+def _kind(reported: Reported, report: Report) -> str:
+    finding = reported.finding
+    if report.postponed and reported.fixable:
+        return "for the next run"
     if finding.promise is Promise.ADVICE or not finding.edits:
         return "advice"
     if finding.promise is Promise.BEHAVIOUR:
         return "that change what is learned"
-    return "for the next run" if report.postponed else "that cannot be changed alone"
+    return "that cannot be changed alone"
 
 
 def _left(report: Report) -> list[str]:
@@ -302,13 +306,12 @@ def _left(report: Report) -> list[str]:
     dropped = [f"{code(f'{d.path}:{d.line}')} {code(d.rule)}: {d.verdict}: {inline(d.why)}" for d in report.dropped]
     lists.append(("Not made, because running did not show the promise kept", dropped))
     by_kind: dict[str, list[str]] = defaultdict(list)
-    postponed = {finding.key for finding in report.postponed}
     for reported in report.findings:
         finding = reported.finding
-        if finding.key in postponed:
+        kind = _kind(reported, report)
+        if kind == "for the next run":
             continue
         place = f"{finding.path}:{report.place(finding.path, finding.span.line, now=True)}"
-        kind = _obstacle_kind(finding, report)
         heading = {
             "advice": "Advice: nothing safe can be written there",
             "that change what is learned": "Changes what is learned: made with `--unsafe` only",

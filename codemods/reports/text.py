@@ -105,6 +105,8 @@ def _summary(report: Report) -> Iterator[str]:
         parts.append(f"{len(report.gone)} gone from it (--update-baseline drops them)")
     if report.unused:
         parts.append(_count(len(report.unused), "unused ignore"))
+    if report.postponed:
+        parts.append(f"{len(report.postponed)} for the next run")
     if report.skipped:
         parts.append(f"{len(report.skipped)} skipped")
     if report.failures:

@@ -145,10 +145,13 @@ def test_max_hunks(codemod: Codemod, tree: Path) -> None:
     assert told.startswith("**2 places in 1 file**")
     assert "For the next run" in told
     assert "1 × `wrong`" in told
+    assert "Left as it is" not in told
     assert (tree / "b.py").read_bytes() == FILES["b.py"]
     assert "1 finding fixed" in codemod("apply", ".", "--max-hunks", "2").out.decode()
 
 
 def test_max_hunks_from_the_configuration(codemod: Codemod, tree: Path) -> None:
     (tree / "pyproject.toml").write_text("[tool.codemod]\nmax-hunks = 1\n")
-    assert "1 finding fixed" in codemod("apply", ".").out.decode()
+    told = codemod("apply", ".").out.decode()
+    assert "1 finding fixed" in told
+    assert "2 for the next run" in told
