@@ -42,12 +42,8 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
         content["changed"] = list(report.changed)
         content["failures"] = [_placed(report, failure._asdict()) for failure in report.failures]
         content["unwritten"] = _places(report.unwritten)
-<<<<<<< HEAD
         content["dropped"] = [_placed(report, dropped._asdict()) for dropped in report.dropped]
-=======
-        content["dropped"] = [dropped._asdict() for dropped in report.dropped]
-        content["postponed"] = [finding_object(finding, True) for finding in report.postponed]
->>>>>>> pr
+        content["postponed"] = [placed_object(report, finding, True) for finding in report.postponed]
         # For reading; for `git apply` there is the diff itself, in the encodings of the files.
         content["diff"] = report.diff.decode("utf-8", "replace")
         content["summary"] |= {
