@@ -167,8 +167,14 @@ RENAMED_CALLS = {
         )
     },
     "torch.matrix_rank": "torch.linalg.matrix_rank",
+    "torchvision.transforms.Scale": "torchvision.transforms.Resize",
+    "torchvision.transforms.RandomSizedCrop": "torchvision.transforms.RandomResizedCrop",
 }
-"""Calls that have another name today and do the same (docs; ran: torch 2.13 warns, and refuses ``matrix_rank``)."""
+"""Calls that have another name today and do the same (docs; ran: torch 2.13 warns, and refuses ``matrix_rank``,
+torchvision 0.28 the last two: they were subclasses of their successors that only warned, until 0.13)."""
+
+GONE_CALLS = frozenset(path for path in RENAMED_CALLS if path.startswith("torchvision.")) | {"torch.matrix_rank"}
+"""Those of them that raise today; the others only warn."""
 
 REMOVED_CALLS = {
     "torch.symeig": "torch.linalg.eigh",

@@ -43,6 +43,9 @@ _COMMON = frozenset({"uniform", "normal", "constant", "eye", "dirac", "orthogona
 def _words(path: str) -> tuple[bytes, ...]:
     """What stands in a text that calls the function of torch at ``path``."""
     module, _, name = path.rpartition(".")
+    if path.startswith("torchvision."):
+        # Its transforms go by many names.
+        return (f".{name}(".encode(),)
     return (f"{module.rpartition('.')[2]}.{name}(".encode() if name in _COMMON else f"{name}(".encode(),)
 
 
@@ -60,6 +63,7 @@ class LegacyCall(Rule):
     * ``iter(loader).next()``, refused since the iterator of a ``DataLoader`` has ``__next__`` only -> ``next(...)``.
     * ``x.masked_fill(mask.byte(), v)`` and its relatives, which take boolean masks only -> ``mask.bool()``.
     * ``verbose=`` of learning-rate schedulers, which is gone, is dropped.
+    * ``transforms.Scale`` and ``RandomSizedCrop`` of torchvision -> ``Resize``, ``RandomResizedCrop``.
     * ``torch.matrix_rank`` -> ``torch.linalg.matrix_rank``; ``from torch._six import inf`` and the like -> where these
       are today.
     * ``clip_grad_norm`` -> ``clip_grad_norm_``, ``init.xavier_uniform`` -> ``init.xavier_uniform_`` and the like, and
@@ -229,13 +233,15 @@ def _call(site: Site, file: ParsedFile) -> _Change | None:
         successor = facts.REMOVED_CALLS[path]
         message = f"{path} is gone; {successor} took its place, with other arguments or results"
         return _Change(site.span, message, f"see {successor}", ())
-    refused = path == "torch.matrix_rank"
-    name = path.rpartition(".")[2]
+    refused = path in facts.GONE_CALLS
+    (module, _, name), (home, _, successor) = path.rpartition("."), today.rpartition(".")
     message = f"{name} is {'gone' if refused else 'deprecated'} in favour of {today}"
-    if isinstance(call.func, ast.Attribute) and today == f"{path}_":
+    if isinstance(call.func, ast.Attribute) and home == module:
         owner = ast.unparse(call.func.value)
-        edit: Edit = KeepPart(file.span(call.func), file.span(call.func.value), f".{name}_")
-        return _Change(site.span, message, f"write `{owner}.{name}_`", (edit,), "0.4")
+        edit: Edit = KeepPart(file.span(call.func), file.span(call.func.value), f".{successor}")
+        return _Change(site.span, message, f"write `{owner}.{successor}`", (edit,), "0.4")
+    if not today.startswith("torch."):
+        return _Change(site.span, message, f"import {successor} from {home}", ())
     code = f"{{torch}}{today.removeprefix('torch')}"
     since = "1.8" if refused else "0.4"
     return _Change(site.span, message, f"write `{today}`", (ReplaceExpression(file.span(call.func), code),), since)
