@@ -46,7 +46,7 @@ def analyse(
         decide = functools.partial(_decide, project, rules, options)
         seen = observe(project, rules, decide, jobs=jobs, progress=progress)
         notes += seen.notes
-        findings += decide(seen.observations)
+        findings += seen.findings
         skipped += _unparsable(project)
     findings.sort(key=lambda f: (f.path, f.span, f.rule))
     return Analysis(findings, sorted(skipped), list(dict.fromkeys(notes)))

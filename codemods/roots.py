@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from codemods.gates import code_of
 from codemods.graph.machine import NEVER_OF_THE_TREE
 from codemods.graph.program import ParsedFile, Tree
 
@@ -35,13 +36,6 @@ _MAY_ACT = re.compile(
 )
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def gate(words: Iterable[bytes]) -> Callable[[bytes], bool]:
-    """Whether one of ``words`` stands in a text."""
-    # the regular expression of all of them takes twice as long
-    ordered = sorted(set(words))
-    return lambda text: any(word in text for word in ordered)
 
 
 def may_act(raw: bytes) -> bool:
@@ -106,11 +100,13 @@ def called_as(name: str, owner: str | None) -> bytes:
 
 @dataclass(eq=False)
 class _Unit:
-    """A function at the top of a file, or a method; ``text`` is that of it with its decorators."""
+    """A function at the top of a file, or a method; ``text`` is that of it with its decorators, ``code`` the same
+    without comments and strings."""
 
     node: _Function
     owner: ast.ClassDef | None
     text: bytes
+    code: bytes
 
     @property
     def calls(self) -> bytes:
@@ -130,6 +126,7 @@ class Outline:
         self.raw = raw
         self.concerns = concerns
         self._lines = raw.splitlines(keepends=True)
+        self._code = code_of(raw).splitlines(keepends=True)
 
     def script(self, other: Callable[[str], Outline | None], tree: Tree) -> bool:
         """Whether the file acts when it runs, and may come to anything that concerns a rule.
@@ -144,10 +141,9 @@ class Outline:
         relative = [s for s in self.file.tree.body if isinstance(s, ast.ImportFrom) and s.level]
         if not relative:
             return True
-        texts = [self._text(s) for s in acting]
-        if any(self.concerns(text) for text in texts):
+        if any(self.concerns(self._text(s, self._code)) for s in acting):
             return True
-        named = {name for text in texts for name in _NAME.findall(text)}
+        named = {name for s in acting for name in _NAME.findall(self._text(s, self._lines))}
         if self._leads(named):
             return True
         for statement in relative:
@@ -167,15 +163,15 @@ class Outline:
     def candidates(self) -> set[Definition]:
         """The functions to be run if nothing enters them: of the definitions in which a rule's words stand, and of
         those that name one of these and lead to the words."""
-        chosen = [s for s, text in self._segments if self.concerns(text)]
+        chosen = [s for s, _, code in self._segments if self.concerns(code)]
         if not chosen:
             return set()
         names = re.compile(rb"\b(?:" + b"|".join(re.escape(s.name.encode()) for s in chosen) + rb")\b")
-        callers = [s for s, text in self._segments if s not in chosen and names.search(text)]
+        callers = [s for s, text, _ in self._segments if s not in chosen and names.search(text)]
         if callers:
             leading = {unit.owner or unit.node for unit in self._leading}
             chosen += [s for s in callers if s in leading]
-        return {d for s in chosen for d in self._roots(s, lambda unit: self.concerns(unit.text))}
+        return {d for s in chosen for d in self._roots(s, lambda unit: self.concerns(unit.code))}
 
     def switching(self, names: Collection[bytes]) -> set[Definition]:
         """The functions that switch gradients off and name one of ``names``."""
@@ -184,7 +180,7 @@ class Outline:
         def tells(text: bytes) -> bool:
             return _CONTEXT.search(text) is not None and not wanted.isdisjoint(_NAME.findall(text))
 
-        chosen = [s for s, text in self._segments if tells(text)]
+        chosen = [s for s, text, _ in self._segments if tells(text)]
         return {d for s in chosen for d in self._roots(s, lambda unit: tells(unit.text))}
 
     def nodes(self, definitions: Collection[Definition]) -> set[ast.AST]:
@@ -193,22 +189,25 @@ class Outline:
         return {u.node for u in self._units if (relative, u.node.lineno, u.node.col_offset) in definitions}
 
     @cached_property
-    def _segments(self) -> list[tuple[_Function | ast.ClassDef, bytes]]:
-        return [(s, self._text(s)) for s in self.file.tree.body if isinstance(s, (*FUNCTIONS, ast.ClassDef))]
+    def _segments(self) -> list[tuple[_Function | ast.ClassDef, bytes, bytes]]:
+        """The definitions with their texts, and with what of these is code."""
+        found = (s for s in self.file.tree.body if isinstance(s, (*FUNCTIONS, ast.ClassDef)))
+        return [(s, self._text(s, self._lines), self._text(s, self._code)) for s in found]
 
     @cached_property
     def _units(self) -> list[_Unit]:
         found: list[_Unit] = []
-        for statement, text in self._segments:
+        for statement, text, code in self._segments:
             if isinstance(statement, ast.ClassDef):
-                found += [_Unit(m, statement, self._text(m)) for m in statement.body if isinstance(m, FUNCTIONS)]
+                methods = (m for m in statement.body if isinstance(m, FUNCTIONS))
+                found += [_Unit(m, statement, self._text(m, self._lines), self._text(m, self._code)) for m in methods]
             else:
-                found.append(_Unit(statement, None, text))
+                found.append(_Unit(statement, None, text, code))
         return found
 
     @property
     def _defined(self) -> set[bytes]:
-        return {statement.name.encode() for statement, _ in self._segments}
+        return {statement.name.encode() for statement, _, _ in self._segments}
 
     def _leads(self, names: Collection[bytes]) -> bool:
         """Whether one of ``names`` is that of a function which leads to a rule's words."""
@@ -217,10 +216,10 @@ class Outline:
     @cached_property
     def _leading(self) -> list[_Unit]:
         """The functions that lead to a rule's words, by the names in them."""
-        found = [unit for unit in self._units if self.concerns(unit.text)]
+        found = [unit for unit in self._units if self.concerns(unit.code)]
         told = {unit.owner or unit.node for unit in found}
         # words in the body of a class or in a class within a class: whatever names it may come to them
-        names = {s.name.encode() for s, text in self._segments if s not in told and self.concerns(text)}
+        names = {s.name.encode() for s, _, code in self._segments if s not in told and self.concerns(code)}
         names |= {unit.calls for unit in found}
         left = [unit for unit in self._units if unit not in found]
         while True:
@@ -239,9 +238,10 @@ class Outline:
             if len(units) < MANY_METHODS or tells(unit):
                 yield (self.file.relative.as_posix(), unit.node.lineno, unit.node.col_offset)
 
-    def _text(self, statement: ast.stmt) -> bytes:
+    @staticmethod
+    def _text(statement: ast.stmt, lines: list[bytes]) -> bytes:
         first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
-        return b"".join(self._lines[first - 1 : statement.end_lineno])
+        return b"".join(lines[first - 1 : statement.end_lineno])
 
 
 def _acts(statement: ast.stmt) -> bool:

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.findings import Finding
+from codemods.gates import Gate
 from codemods.graph.machine import Machine
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Trace
-from codemods.roots import FUNCTIONS, Definition, Outline, called_as, gate, imports, may_act, may_switch, mentions
+from codemods.roots import FUNCTIONS, Definition, Outline, called_as, imports, may_act, may_switch, mentions
 from codemods.rules.base import Observation, Rule
 from codemods.trees import Project
 
@@ -42,9 +43,9 @@ PARALLEL_FROM = 24
 
 
 class Seen(NamedTuple):
-    """What all runs have shown."""
+    """What all runs have shown: the findings, and where a budget ended."""
 
-    observations: list[Observation]
+    findings: list[Finding]
     notes: list[str]
 
 
@@ -89,7 +90,7 @@ def observe(
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Seen:
-    """Simulate what may matter in ``project`` and gather the observations of ``rules``.
+    """Simulate what may matter in ``project`` and make findings of what ``rules`` observe.
 
     ``decide`` makes findings of observations; where there are some, callers are looked for that switch gradients off.
     """
@@ -105,19 +106,31 @@ def observe(
             [Job(r, frozenset(found), budget) for r, found in wanted.items() if found], progress, len(programs), total
         )
         noted = _settled(workers, scripts, alone, budget)
-        doubtful = {(f.rule, f.path) for f in decide([o for one in noted for o in one.observations])}
+        findings = _decided(project, decide, noted)
+        doubtful = {(f.rule, f.path) for f in findings}
         names = frozenset(name for one in noted if _shows(one, doubtful) for name in one.leading)
         if names:
             entered |= {d for record in alone for d in record.entered}
             without = _by_file(entered)
             switching = sorted(r for r in (*direct, *importers) if may_switch(project.raw(r)))
-            alone += workers.run(
+            more = workers.run(
                 [Job(r, None, budget, names, without.get(r, frozenset())) for r in switching], None, total, total
             )
-            noted = _settled(workers, scripts, alone, budget)
+            if any(record.noted for record in more):
+                noted = _settled(workers, scripts, alone + more, budget)
+                findings = _decided(project, decide, noted)
     if progress is not None:
         progress(total, total)
-    return Seen([o for one in noted for o in one.observations], [n for one in noted for n in one.notes])
+    return Seen(findings, [n for one in noted for n in one.notes])
+
+
+def _decided(
+    project: Project, decide: Callable[[list[Observation]], list[Finding]], noted: list[Noted]
+) -> list[Finding]:
+    # the files with findings are needed all at once
+    if project.files.trim(project.files.room // 3):
+        gc.unfreeze()
+    return decide([o for one in noted for o in one.observations])
 
 
 def _settled(workers: _Workers, scripts: list[Record], alone: list[Record], budget: int) -> list[Noted]:
@@ -148,13 +161,13 @@ def _by_file(definitions: Iterable[Definition]) -> dict[str, frozenset[Definitio
 def _concerned(project: Project, rules: list[Rule]) -> tuple[list[str], list[str]]:
     """The files in which a rule's words stand; and those that import one of them and may act, or switch gradients
     off."""
-    concerns = gate(word for rule in rules for word in rule.gate)
+    gate = _gate(rules)
     tree = project.files.tree
     direct: set[str] = set()
     others: list[str] = []
     for relative in project.paths:
         raw = project.raw(relative)
-        if concerns(raw):
+        if gate.within(raw) is not None:
             direct.add(relative)
         elif may_switch(raw) or may_act(raw):
             others.append(relative)
@@ -268,8 +281,8 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
     file = project.files.glance(job.relative)
     if file is None:
         return record
-    concerns = gate(word for rule in rules for word in rule.gate)
-    outline = Outline(file, raw, concerns)
+    gate = _gate(rules)
+    outline = Outline(file, raw, gate.within(raw) or _NOTHING)
     if job.functions is not None:
         _simulate(project, rules, job, file, outline.nodes(job.functions), record)
     elif job.names:
@@ -278,16 +291,24 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
             _simulate(project, rules, job, file, outline.nodes(wanted), record)
     else:
         record.candidates = outline.candidates()
-        if outline.script(lambda found: _outline(project, found, concerns), project.files.tree):
+        if outline.script(lambda found: _outline(project, found, gate), project.files.tree):
             _simulate(project, rules, job, file, None, record)
     return record
 
 
-def _outline(project: Project, relative: str, concerns: Callable[[bytes], bool]) -> Outline | None:
+def _gate(rules: list[Rule]) -> Gate:
+    return Gate(entry for rule in rules for entry in rule.gate)
+
+
+_NOTHING = Gate(())
+
+
+def _outline(project: Project, relative: str, gate: Gate) -> Outline | None:
     """The outline of a file in which a rule's words stand."""
     raw = project.raw(relative) if relative in project.paths else b""
-    file = project.files.glance(relative) if concerns(raw) else None
-    return Outline(file, raw, concerns) if file is not None else None
+    concerns = gate.within(raw)
+    file = project.files.glance(relative) if concerns is not None else None
+    return Outline(file, raw, concerns) if file is not None and concerns is not None else None
 
 
 def _simulate(
@@ -300,6 +321,8 @@ def _simulate(
         machine = Machine(project.files, job.budget)
         traces = [machine.run_script(file)] if wanted is None else machine.run_functions(file, wanted)
         record.noted = [_note(trace, rules, file) for trace in traces]
+        for trace in traces:
+            trace.forget()
         record.loaded |= machine.looked_at
         record.entered = {_definition(d, f) for d, f in machine.entered.items()}
         record.called = {_definition(d, f) for d, f in machine.called.items()}
@@ -330,19 +353,21 @@ def _definition(node: ast.AST, file: ParsedFile) -> Definition:
 
 
 UNCOLLECTED = 300_000
-"""Objects that may come to be before garbage is looked for. Nearly all that a run makes lives until its end: looking
-for garbage meanwhile would take a fifth of its time, and among the syntax trees several times as long as parsing."""
+"""Objects that may be left over before garbage is looked for, syntax trees aside. Traces are taken apart by hand:
+looking for garbage would take several times as long, and most of it among the syntax trees, where there is none."""
 
 
 def _tidy(project: Project) -> None:
     """Between two runs: bound the memory that files and garbage take."""
-    if project.files.trim():
+    files = project.files
+    if files.trim():
         gc.unfreeze()
-    elif gc.get_count()[0] < UNCOLLECTED:
+    if gc.get_count()[0] - files.objects < UNCOLLECTED:
         return
     gc.collect()
     # what is left are syntax trees and modules, which stay: they need not be looked through again
     gc.freeze()
+    files.objects = 0
 
 
 # remembering

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
@@ -14,7 +15,7 @@ class Files:
     """Parsed files by their path below the tree's root; ``read`` gives the text and syntax tree of one, or
     None if it cannot be read or parsed."""
 
-    room = 5_000_000
+    room = 3_500_000
     """How many characters of source may be parsed at a time."""
 
     def __init__(self, tree: Tree, read: Callable[[str], tuple[str, ast.Module] | None]) -> None:
@@ -22,13 +23,16 @@ class Files:
         self.read = read
         self.parsed: dict[str, ParsedFile | None] = {}
         self.modules = Modules()
+        self.objects = 0
+        """How many objects the garbage collector may count that are syntax trees."""
         self._characters = 0
 
     def file(self, relative: str) -> ParsedFile | None:
         """The parsed file at ``relative``, None if it does not parse."""
         if relative not in self.parsed:
             file = self.parsed[relative] = self._parse(relative)
-            self._characters += len(file.text) if file is not None else 0
+            if file is not None:
+                self._count(file)
         return self.parsed[relative]
 
     def glance(self, relative: str) -> ParsedFile | None:
@@ -42,18 +46,25 @@ class Files:
         relative = file.relative.as_posix()
         if self.parsed.get(relative) is not file:
             self.parsed[relative] = file
-            self._characters += len(file.text)
+            self._count(file)
+
+    def _count(self, file: ParsedFile) -> None:
+        self._characters += len(file.text)
+        self.objects += file.objects
 
     def _parse(self, relative: str) -> ParsedFile | None:
+        before = gc.get_count()[0]
         found = self.read(relative)
         if found is None:
             return None
-        return ParsedFile(self.tree.display.get(relative, relative), PurePosixPath(relative), *found)
+        file = ParsedFile(self.tree.display.get(relative, relative), PurePosixPath(relative), *found)
+        file.objects = max(0, gc.get_count()[0] - before)
+        return file
 
-    def trim(self) -> bool:
-        """Forget what is parsed and loaded, if there is no room for more: memory stays bounded in large trees. Not
+    def trim(self, room: int | None = None) -> bool:
+        """Forget what is parsed and loaded, if that is more than ``room``: memory stays bounded in large trees. Not
         while a run goes on, which knows functions by their syntax nodes."""
-        if self._characters <= self.room:
+        if self._characters <= (self.room if room is None else room):
             return False
         for file in self.parsed.values():
             if file is not None:
@@ -61,7 +72,7 @@ class Files:
         self.parsed = {}
         self.modules.forget()
         self.modules = Modules()
-        self._characters = 0
+        self._characters = self.objects = 0
         return True
 
     def import_module(self, module: str, importer: ParsedFile) -> str | None:

@@ -32,6 +32,18 @@ def walk(scope: ast.AST) -> Iterator[ast.AST]:
                     stack.append(value)
 
 
+def _may_hold(node: ast.AST, span: Span) -> bool:
+    """Whether a node may be at ``span`` or around it, by its lines."""
+    first = getattr(node, "lineno", None)
+    if first is None or isinstance(node, (ast.JoinedStr, ast.FormattedValue)):
+        # before Python 3.12 what stands in a formatted string is not where it says
+        return True
+    decorators = getattr(node, "decorator_list", None)
+    if decorators:
+        first = min(first, decorators[0].lineno)
+    return bool(first <= span.line and span.end_line <= node.end_lineno)  # type: ignore[attr-defined]
+
+
 @dataclass(eq=False)
 class ParsedFile:
     """One file of the tree: its display ``path``, its place below the tree's root and its syntax tree."""
@@ -40,6 +52,8 @@ class ParsedFile:
     relative: PurePosixPath
     text: str
     tree: ast.Module
+    objects: int = field(default=0, init=False)
+    """How many objects the garbage collector may count that are its syntax tree."""
     _answers: dict[tuple[Callable[..., Any], ast.AST], Any] = field(default_factory=dict, init=False)
     _parents: dict[ast.AST, ast.AST] | None = field(default=None, init=False)
     _lines: list[str] | None = field(default=None, init=False)
@@ -67,21 +81,22 @@ class ParsedFile:
         # the garbage collector would take several times as long
         self.tree.body.clear()
         self._answers.clear()
-        self._parents = self._by_span = None
+        self._parents = None
 
     def find(self, span: Span, *kinds: type[ast.AST]) -> ast.AST | None:
         """The outermost node of one of ``kinds`` that stands exactly at ``span``."""
-        if self._by_span is None:
-            self._by_span = {}
-            for node in ast.walk(self.tree):
-                if hasattr(node, "lineno"):
-                    self._by_span.setdefault(self.span(node), []).append(node)
-        for node in self._by_span.get(span, ()):
-            if isinstance(node, kinds):
-                return node
+        level: list[ast.AST] = [self.tree]
+        while level:
+            around: list[ast.AST] = []
+            for outer in level:
+                for node in ast.iter_child_nodes(outer):
+                    if not _may_hold(node, span):
+                        continue
+                    around.append(node)
+                    if isinstance(node, kinds) and getattr(node, "lineno", 0) == span.line and self.span(node) == span:
+                        return node
+            level = around
         return None
-
-    _by_span: dict[Span, list[ast.AST]] | None = field(default=None, init=False)
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The syntax node around ``node``."""

@@ -324,3 +324,12 @@ class Trace:
         """What recurrent modules made of tensors: of anything else they might make packed sequences."""
         self.complete = True
         self.notes: list[str] = []
+
+    def forget(self) -> None:
+        """Break the circles in it when all rules have read it: it goes without a look for garbage."""
+        for node in self.nodes:
+            node.forget()
+        for walk in self.walks:
+            walk.cells.clear()
+            walk.seen.clear()
+            walk.again.clear()

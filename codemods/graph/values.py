@@ -105,6 +105,12 @@ class Node:
                     seen.add(id(child))
                     stack.append(child)
 
+    def forget(self) -> None:
+        """Break the circles that it is part of, for a node that nobody asks any more."""
+        self.parents = ()
+        for events in (self.walks, self.uses, self.stores, self.stale_reads, self.children):
+            events.clear()
+
     def __repr__(self) -> str:
         return f"<{self.kind} {self.label} #{self.birth} line {getattr(self.place.node, 'lineno', 0)}>"
 

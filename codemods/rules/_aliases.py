@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 from collections import defaultdict
 
 from codemods.graph import facts
@@ -103,9 +102,13 @@ def reduced(expression: ast.expr) -> bool:
     )
 
 
-@functools.lru_cache(maxsize=512)
-def old_forms(file: ParsedFile, code: ast.AST) -> tuple[ast.expr, ...]:
+def old_forms(file: ParsedFile, code: ast.AST) -> list[ast.expr]:
     """The calls of ``Variable`` and the ``[0]`` behind a ``.data`` in a function, or at the top level."""
+    return [e for e in file.once(_forms, code) if not isinstance(e, ast.Call) or is_variable(file, e.func)]
+
+
+def _forms(code: ast.AST) -> list[ast.expr]:
+    """The same by their look."""
     found: list[ast.expr] = []
     stack: list[ast.AST] = list(ast.iter_child_nodes(code))
     while stack:
@@ -113,12 +116,12 @@ def old_forms(file: ParsedFile, code: ast.AST) -> tuple[ast.expr, ...]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             continue
         if isinstance(node, ast.Call):
-            if _is_named_variable(node.func) and is_variable(file, node.func):
+            if _is_named_variable(node.func):
                 found.append(node)
         elif isinstance(node, ast.Subscript) and first_element(node) is not None:
             found.append(node)
         stack.extend(ast.iter_child_nodes(node))
-    return tuple(found)
+    return found
 
 
 def _is_named_variable(function: ast.expr) -> bool:

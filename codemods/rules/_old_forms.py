@@ -161,7 +161,7 @@ def variable(site: Site, file: ParsedFile) -> Change | None:
 
 def item(site: Site, file: ParsedFile) -> Change | None:
     node = file.find(site.span, ast.Subscript)
-    if not site.faulty or not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
+    if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
         return None
     outer = file.parent(node)
     if isinstance(outer, (ast.Attribute, ast.Subscript, ast.AugAssign)) and getattr(outer, "target", node) is node:
@@ -183,7 +183,7 @@ def item(site: Site, file: ParsedFile) -> Change | None:
 
 def data(site: Site, file: ParsedFile) -> Change | None:
     node = file.find(site.span, ast.Attribute)
-    if not site.faulty or not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
         return None
     if _loses_comments(file, node, node.value) or _writes_data(file, node):
         return None

@@ -124,8 +124,8 @@ class BackwardInLossLoop(Rule):
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         for site in sites(observations, "backward"):
-            file = decision.files(site.path)
-            if not site.faulty or file is None:
+            file = decision.files(site.path) if site.faulty else None
+            if file is None:
                 continue
             statement = file.find(site.span, ast.Expr)
             loop = file.parent(statement) if statement is not None else None

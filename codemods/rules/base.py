@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.gates import Form
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Trace
 from codemods.options import Options
@@ -84,8 +85,9 @@ class Rule:
     opt_in: bool = False
     since: str = ""
     """The first PyTorch that understands what the rule writes; a finding may say otherwise."""
-    gate: tuple[bytes, ...] = (b".backward(", b"manual_backward(", b"autograd.grad(", b"autograd.backward(")
-    """A file without any of these words cannot concern the rule (unless it imports one that has them)."""
+    gate: tuple[bytes | Form, ...] = (b".backward(", b"manual_backward(", b"autograd.grad(", b"autograd.backward(")
+    """A file whose code is without any of these words and forms cannot concern the rule (unless it imports one that
+    has them)."""
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
         """What one run shows."""

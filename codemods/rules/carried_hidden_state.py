@@ -502,13 +502,19 @@ def is_variable(file: ParsedFile, node: ast.expr) -> bool:
         return True
     if not isinstance(node, ast.Name):
         return False
-    for statement in ast.walk(file.tree):
-        if not isinstance(statement, ast.ImportFrom) or not (statement.module or "").startswith("torch"):
-            continue
-        for alias in statement.names:
-            if alias.name == "*" or (alias.name == "Variable" and (alias.asname or alias.name) == node.id):
-                return True
-    return False
+    names = file.once(_variable_names, file.tree)
+    return "*" in names or node.id in names
+
+
+def _variable_names(tree: ast.Module) -> frozenset[str]:
+    """What imports call ``torch.autograd.Variable``; ``*`` where all of a module of torch is imported."""
+    return frozenset(
+        alias.name if alias.name == "*" else alias.asname or alias.name
+        for statement in ast.walk(tree)
+        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("torch")
+        for alias in statement.names
+        if alias.name in ("*", "Variable")
+    )
 
 
 def _detaching(value: ast.expr, name: str) -> str | None:

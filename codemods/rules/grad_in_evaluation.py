@@ -13,6 +13,7 @@ from typing import Any
 
 from codemods.edits.model import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.gates import form
 from codemods.graph.facts import WITH_INDICES
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Forward, Frame, Ran, Trace
@@ -102,7 +103,14 @@ class GradInEvaluation(Rule):
     promise = Promise.EXACT
     since = "0.4"
     summary = "evaluation runs with gradient recording on"
-    gate = (b".backward(", b".eval()", b".train(False)", b"volatile=", b"volatile =", b"load_state_dict")
+    gate = (
+        b".backward(",
+        b".eval()",
+        b".train(False)",
+        b"volatile=",
+        b"volatile =",
+        form(r"(?<!def )\bload_state_dict", word="load_state_dict"),
+    )
 
     # reading a run
 

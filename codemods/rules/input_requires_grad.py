@@ -8,6 +8,7 @@ from functools import cached_property
 
 from codemods.edits.model import DropArgument, Edit, RemoveStatement, ReplaceExpression
 from codemods.findings import Finding, Promise, TrailStep
+from codemods.gates import form
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Mark, Place, Trace
@@ -55,7 +56,10 @@ class InputRequiresGrad(Rule):
     name = "input-requires-grad"
     promise = Promise.EXACT
     summary = "data asks for gradients that nobody reads"
-    gate = (b"requires_grad=True", b"requires_grad = True", b"requires_grad_(")
+    gate = (
+        form(r"\brequires_grad ?= ?True\b", word="requires_grad"),
+        form(r"\brequires_grad_\(\s*(?:\)|True\b|requires_grad\s*=\s*True\b)", word="requires_grad_("),
+    )
 
     # reading a run
 
@@ -73,8 +77,8 @@ class InputRequiresGrad(Rule):
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         for site in sites(observations, "leaf"):
-            file = decision.files(site.path)
-            if not site.faulty or file is None:
+            file = decision.files(site.path) if site.faulty else None
+            if file is None:
                 continue
             edit = _edit(file, site)
             if edit is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from codemods.edits.model import (
     WrapExpression,
 )
 from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.gates import Form, form
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import OldForm, Trace
@@ -25,6 +27,8 @@ from codemods.graph.values import Join, Library, Tensor, Unknown, Value
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _MASKED = frozenset(m for m in facts.OLD_METHODS if m.startswith("masked"))
+
+_ASYNC = re.compile(r"\basync\s*=(?!=)")
 
 _SIX = {
     "inf": "from torch import inf",
@@ -40,13 +44,16 @@ _SIX = {
 _COMMON = frozenset({"uniform", "normal", "constant", "eye", "dirac", "orthogonal", "sparse", "eig", "solve"})
 
 
-def _words(path: str) -> tuple[bytes, ...]:
+def _word(path: str) -> bytes | Form:
     """What stands in a text that calls the function of torch at ``path``."""
     module, _, name = path.rpartition(".")
     if path.startswith("torchvision."):
         # Its transforms go by many names.
-        return (f".{name}(".encode(),)
-    return (f"{module.rpartition('.')[2]}.{name}(".encode() if name in _COMMON else f"{name}(".encode(),)
+        return f".{name}(".encode()
+    if name in _COMMON:
+        return f"{module.rpartition('.')[2]}.{name}(".encode()
+    # torch.linalg.lstsq and numpy.fft.rfft are something else
+    return form(rf"(?<!def )(?<!linalg\.)(?<!fft\.)\b{name}\(", word=f"{name}(")
 
 
 class LegacyCall(Rule):
@@ -84,21 +91,18 @@ class LegacyCall(Rule):
     promise = Promise.EXACT
     summary = "calls of old PyTorch that today's refuses or warns about"
     gate = (
-        b"async=",
-        b"async =",
-        b"device_id=",
-        b"device_id =",
+        form(r"\basync\s*=(?!=)", word="async"),
+        form(r"\.cuda\([^)]*\bdevice_id\s*=", word="device_id"),
         b".next()",
         b".byte()",
-        b"verbose=",
+        form(r"\bverbose\s*=", word="verbose", beside="lr_scheduler"),
         b"torch._six",
         b"size_average",
-        b"reduce=True",
-        b"reduce=False",
+        form(r"\breduce\s*=\s*(?:True|False)\b", word="reduce"),
         b"Loss(False",
         b"Loss(True",
         b"Loss(None",
-        *(word for path in (*facts.RENAMED_CALLS, *facts.REMOVED_CALLS) for word in _words(path)),
+        *(_word(path) for path in (*facts.RENAMED_CALLS, *facts.REMOVED_CALLS)),
     )
 
     # reading a run
@@ -119,16 +123,10 @@ class LegacyCall(Rule):
 
     def _reserved(self, file: ParsedFile) -> Iterator[Observation]:
         """Every ``async=``, wherever it stands: one that is left would keep the whole file from running."""
-        if "async" not in file.text:
+        if "async" not in file.text or not _ASYNC.search(file.text):
             return
-        for node in ast.walk(file.tree):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr in facts.OLD_METHODS
-                and any(k.arg == "async" for k in node.keywords)
-            ):
-                yield self.seen(file, node, "keyword", "fault", argument="async", today="non_blocking")
+        for node in file.once(_asynchronous, file.tree):
+            yield self.seen(file, node, "keyword", "fault", argument="async", today="non_blocking")
 
     def _note(self, old: OldForm, kind: str, verdict: str = "fault", **more: str) -> Observation:
         return self.seen(old.place.frame.file, old.place.node, kind, verdict, **more)
@@ -160,8 +158,8 @@ class LegacyCall(Rule):
         kinds = {"call": _call, "loss": _loss, "verbose": _verbose, "keyword": _keyword, "next": _next, "mask": _mask}
         for kind, make in {**kinds, "six": _six}.items():
             for site in sites(observations, kind):
-                file = decision.files(site.path)
-                change = make(site, file) if file is not None and site.faulty else None
+                file = decision.files(site.path) if site.faulty else None
+                change = make(site, file) if file is not None else None
                 if file is None or change is None:
                     continue
                 node = file.find(site.span, ast.expr, ast.stmt)
@@ -196,6 +194,18 @@ class _Change:
     remedy: str
     edits: tuple[Edit, ...]
     since: str = ""
+
+
+def _asynchronous(tree: ast.Module) -> list[ast.Call]:
+    """The calls of a file that are given ``async=``."""
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in facts.OLD_METHODS
+        and any(k.arg == "async" for k in node.keywords)
+    ]
 
 
 def _is_iterator(value: Value) -> bool:

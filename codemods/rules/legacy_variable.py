@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.gates import form
 from codemods.graph.expressions import first_element
 from codemods.graph.trace import Trace
 from codemods.graph.values import Tensor
@@ -61,38 +62,15 @@ class LegacyVariable(Rule):
     since = "0.4"
     summary = "forms of PyTorch before 0.4 that are refused, ignored or misleading today"
     gate = (
-        b"Variable",
+        form(r"\bVariable\b", word="Variable"),
         b"volatile",
         b"retain_variables",
-        b".data[",
-        b".data)",
-        b".data,",
-        b".data]",
-        b".data *",
-        b".data +",
-        b".data -",
-        b".data /",
-        b".data.abs",
-        b".data.clone",
-        b".data.cpu",
-        b".data.cuda",
-        b".data.eq",
-        b".data.float",
-        b".data.item",
-        b".data.long",
-        b".data.max",
-        b".data.mean",
-        b".data.min",
-        b".data.new",
-        b".data.norm",
-        b".data.numpy",
-        b".data.size",
-        b".data.squeeze",
-        b".data.sum",
-        b".data.tolist",
-        b".data.topk",
-        b".data.type",
-        b".data.view",
+        # of an object's own field nothing is known
+        form(
+            r"(?<!\bself)\.data(?:[\[\]),]| [-*+/]|[ \t\r]*$|\.(?:"
+            r"abs|clone|cpu|cuda|eq|float|item|long|max|mean|min|new|norm|numpy|size|squeeze|sum|tolist|topk|type|view))",
+            word=".data",
+        ),
     )
 
     # reading a run
@@ -168,10 +146,10 @@ class LegacyVariable(Rule):
     def _changes(self, observations: list[Observation], decision: Decision) -> Iterator[forms.Change]:
         items = [forms.without_unseen(s) for s in sites(observations, "item")]
         numbers = [(s.path, s.span) for s in items]
-        yield from forms.changes_at(items, decision, forms.item)
+        yield from forms.changes_at([s for s in items if s.faulty], decision, forms.item)
         yield from forms.changes_at(sites(observations, "variable"), decision, forms.variable)
         data = [s for s in sites(observations, "data") if not any(forms.within(s, *number) for number in numbers)]
-        yield from forms.changes_at(data, decision, forms.data)
+        yield from forms.changes_at([s for s in data if s.faulty], decision, forms.data)
         yield from forms.changes_at(sites(observations, "type"), decision, forms.type_asked)
         yield from forms.changes_at(sites(observations, "volatile"), decision, forms.volatile_set)
         owned = _SURPLUS not in decision.options.ignore and _SURPLUS in (decision.options.select or (_SURPLUS,))
