@@ -196,6 +196,7 @@ class Machine(Expressions):
         if not isinstance(value, Class) or not methods:
             return
         receiver = self.instantiate(value.info, Arguments(), statement)
+        self.raises_here = False
         if isinstance(receiver, Instance):
             self._evidence(statement, receiver)
         roots: list[Function] = []
@@ -247,6 +248,8 @@ class Machine(Expressions):
                 result = self.call_function(function, args, definition, receiver=receiver)
             finally:
                 outer.loops.pop()
+            # what it raises ends this run of it, and not the next one
+            self.raises_here = False
             self.escape(result, "returned to a caller that cannot be seen")
             for item in self.elements(result):
                 self.escape(item, "returned to a caller that cannot be seen")
@@ -541,6 +544,8 @@ class Machine(Expressions):
 
     def _do_Return(self, s: ast.Return) -> None:
         value = self.evaluate(s.value) if s.value is not None else NONE
+        if self.raises_here:
+            return
         self.returns.append((self.s, value))
         self.dead = True
 
@@ -572,6 +577,8 @@ class Machine(Expressions):
 
     def _do_If(self, s: ast.If) -> None:
         test = self.evaluate(s.test)
+        if self.raises_here:
+            return
         self.use(test, "truth", s)
         truth = self.truth(test)
         if truth is True:
@@ -663,6 +670,8 @@ class Machine(Expressions):
 
     def _do_For(self, s: ast.For) -> None:
         values = self.iterate(self.evaluate(s.iter), s.iter)
+        if self.raises_here:
+            return
         self._loop(s, values, lambda value: self.assign(s.target, value, None))
 
     _do_AsyncFor = _do_For  # noqa: N815
@@ -736,6 +745,10 @@ class Machine(Expressions):
         exits: list[Callable[[], None]] = []
         for item in s.items:
             self._enter(item, exits)
+        if self.raises_here:
+            for leave in reversed(exits):
+                leave()
+            return
         leaving = (self.breaks, self.continues, self.raises)
         before = [len(states) for states in leaving]
         returned = len(self.returns)
