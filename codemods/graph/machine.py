@@ -1061,6 +1061,7 @@ class Machine(Expressions):
         first = self.oids
         frame = self._module_frame(file)
         modules.loaded[key] = frame.fid
+        modules.globals[frame.fid] = {}
         if saved["frame"] is not None:
             frame.depth = saved["frame"].depth + 1
         self.frame = frame
@@ -1070,7 +1071,7 @@ class Machine(Expressions):
                 self.execute(file.tree.body)
         except (BudgetEnded, RecursionError):
             saved["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
-        modules.cells.update(self.s.cells)
+        modules.keep_cells(self.s.cells)
         modules.keep(self.trace.nodes, self.unknowns)
         modules.needs[key] = self.looked_at
         for oid in range(first, self.oids + 1):
@@ -1129,8 +1130,9 @@ class Machine(Expressions):
         if file is None:
             return
         fid = self._load(file)
-        for (owner, name), value in list(self.modules.cells.items()):
-            if owner == fid and isinstance(name, str) and not name.startswith("_") and isinstance(value, Value):
+        for name in list(self.modules.globals[fid]):
+            value = self.modules.cells.get((fid, name))
+            if not name.startswith("_") and isinstance(value, Value):
                 self.store_name(name, value, at)
         for prefix in self.stars.get(fid, ()):
             self.stars.setdefault(self.frame.module_globals, []).append(prefix)

@@ -170,7 +170,8 @@ class GradInEvaluation(Rule):
             if not (training or reads or forward.volatile or forward.place.turns() or _picks(made, 0)):
                 # one forward of which nothing but a shape is looked at: a self-test of a model
                 continue
-            if not (reads or forward.volatile or forward.place.loops) and _is_dropped(forward.place):
+            once = not (forward.volatile or forward.place.loops) and _is_dropped(forward.place)
+            if once and not _reads(made, forward.last, since=forward.last):
                 # run once for what it does on the way: to calibrate, to warm up, to let a compiler watch
                 continue
             observation = self._chain(forward, facts, ledger.taught(made), reads)
@@ -332,12 +333,13 @@ def _picks(made: list[Any], after: int) -> bool:
     )
 
 
-def _reads(made: list[Any], after: int) -> str:
-    """What reads the results of a forward: ``data`` where tensors are taken out, ``number`` for losses only, or
-    empty."""
+def _reads(made: list[Any], after: int, since: int = 0) -> str:
+    """What reads the results of a forward from the moment ``since`` on: ``data`` where tensors are taken out,
+    ``number`` for losses only, or empty."""
     found = ""
     for node in itertools.islice(_all_descendants(made), 2000):
-        if node.escapes or any(kind.removeprefix("detached:") not in _LOOK_AT_NOTHING for kind, _ in node.uses):
+        kinds = (kind.removeprefix("detached:") for kind, place in node.uses if place.clock >= since)
+        if node.escapes or any(kind not in _LOOK_AT_NOTHING for kind in kinds):
             if not node.scalar:
                 return "data"
             found = "number"

@@ -552,6 +552,27 @@ def test_one_forward_whose_result_nobody_takes_is_no_evaluation(tmp_path: Path) 
     assert lines(found(tmp_path, RULE, START, TRAIN, many)) == [(25, "exact")]
 
 
+def test_a_forward_is_not_read_by_what_it_does_itself(tmp_path: Path) -> None:
+    code = """
+        class Gate(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 1)
+
+            def forward(self, x):
+                h = self.layer(x)
+                return h * 2 if h.sum() > 0 else h
+
+        def prepare():
+            model = Gate()
+            model.eval()
+            model(torch.randn(2, 4))
+            return torch.jit.freeze(model)
+        prepare()
+    """
+    assert found(tmp_path, RULE, START, TRAIN, code) == []
+
+
 def test_a_method_that_raises_does_not_end_the_next_one(tmp_path: Path) -> None:
     stage = """
         class Stage:
