@@ -790,7 +790,7 @@ class Calls(TorchModel):
             "load_state_dict",
             "named_modules",
             "requires_grad_",
-        ) and (receiver.node is None and not receiver.data):
+        ) and (receiver.node is None and (not receiver.data or name in ("parameters", "named_parameters"))):
             receiver.module = Module(self.new_oid(), "", self.leaf(at, receiver.origin))
             return self.module_method_of_unknown(receiver, name, args, at)
         if name == "step" and receiver.origin.startswith("torch.optim.lr_scheduler"):

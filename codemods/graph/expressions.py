@@ -365,10 +365,14 @@ class Expressions(Calls):
     def _eval_BoolOp(self, e: ast.BoolOp) -> Value:
         stop_at = isinstance(e.op, ast.Or)
         result: Value | None = None
+        perhaps = False
         for i, expression in enumerate(e.values):
             value = self.evaluate(expression)
             self.use(value, "truth", e)
             truth = self.truth(value)
+            # what is asked only on some paths ends only those
+            self.raises_here = self.raises_here and not perhaps
+            perhaps = perhaps or truth is None
             if truth is stop_at:
                 result = value if result is None else self.join(result, value)
                 break
@@ -391,9 +395,12 @@ class Expressions(Calls):
         self.s = base.fork()
         first = self.evaluate(e.body)
         after_first = self.s
+        first_raises, self.raises_here = self.raises_here, False
         self.s = base.fork()
         second = self.evaluate(e.orelse)
         after_second = self.s
+        # where one way raises, the other one goes on
+        self.raises_here = self.raises_here and first_raises
         self.meet([after_first, after_second], base)
         return self.join(first, second)
 
@@ -471,15 +478,21 @@ class Expressions(Calls):
         if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
             self.replace_everywhere(receiver, result)
         target = function.value
-        if not isinstance(receiver, (Tensor, Unknown)) or not isinstance(result, Tensor):
+        several = isinstance(receiver, Join) and self._are_tensors(receiver) and self._are_tensors(result)
+        if not several and (not isinstance(receiver, (Tensor, Unknown)) or not isinstance(result, Tensor)):
             return
-        if isinstance(receiver, Tensor) and receiver.aliases:
+        if isinstance(receiver, Tensor) and isinstance(result, Tensor) and receiver.aliases:
             result = replace(result, aliases=receiver.aliases)
         if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
             if target.attr == "data":
                 self.mark("data-written", function)
         elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
             self.assign(target, result, None)
+
+    def _are_tensors(self, value: Value) -> bool:
+        """Whether all that a value may be can be changed in place as a tensor is."""
+        options = self.options(value)
+        return all(isinstance(o, (Tensor, Unknown)) for o in options) and any(isinstance(o, Tensor) for o in options)
 
     def _altered(self, name: str, receiver: Value, args: Arguments, at: ast.AST) -> None:
         if name == "requires_grad_":

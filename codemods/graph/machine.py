@@ -196,6 +196,7 @@ class Machine(Expressions):
         if not isinstance(value, Class) or not methods:
             return
         receiver = self.instantiate(value.info, Arguments(), statement)
+        self.raises_here = False
         if isinstance(receiver, Instance):
             self._evidence(statement, receiver)
         roots: list[Function] = []
@@ -247,6 +248,8 @@ class Machine(Expressions):
                 result = self.call_function(function, args, definition, receiver=receiver)
             finally:
                 outer.loops.pop()
+            # what it raises ends this run of it, and not the next one
+            self.raises_here = False
             self.escape(result, "returned to a caller that cannot be seen")
             for item in self.elements(result):
                 self.escape(item, "returned to a caller that cannot be seen")
@@ -541,6 +544,8 @@ class Machine(Expressions):
 
     def _do_Return(self, s: ast.Return) -> None:
         value = self.evaluate(s.value) if s.value is not None else NONE
+        if self.raises_here:
+            return
         self.returns.append((self.s, value))
         self.dead = True
 
@@ -572,6 +577,8 @@ class Machine(Expressions):
 
     def _do_If(self, s: ast.If) -> None:
         test = self.evaluate(s.test)
+        if self.raises_here:
+            return
         self.use(test, "truth", s)
         truth = self.truth(test)
         if truth is True:
@@ -663,6 +670,8 @@ class Machine(Expressions):
 
     def _do_For(self, s: ast.For) -> None:
         values = self.iterate(self.evaluate(s.iter), s.iter)
+        if self.raises_here:
+            return
         self._loop(s, values, lambda value: self.assign(s.target, value, None))
 
     _do_AsyncFor = _do_For  # noqa: N815
@@ -736,6 +745,10 @@ class Machine(Expressions):
         exits: list[Callable[[], None]] = []
         for item in s.items:
             self._enter(item, exits)
+        if self.raises_here:
+            for leave in reversed(exits):
+                leave()
+            return
         leaving = (self.breaks, self.continues, self.raises)
         before = [len(states) for states in leaving]
         returned = len(self.returns)
@@ -1048,6 +1061,7 @@ class Machine(Expressions):
         first = self.oids
         frame = self._module_frame(file)
         modules.loaded[key] = frame.fid
+        modules.globals[frame.fid] = {}
         if saved["frame"] is not None:
             frame.depth = saved["frame"].depth + 1
         self.frame = frame
@@ -1057,7 +1071,7 @@ class Machine(Expressions):
                 self.execute(file.tree.body)
         except (BudgetEnded, RecursionError):
             saved["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
-        modules.cells.update(self.s.cells)
+        modules.keep_cells(self.s.cells)
         modules.keep(self.trace.nodes, self.unknowns)
         modules.needs[key] = self.looked_at
         for oid in range(first, self.oids + 1):
@@ -1116,8 +1130,9 @@ class Machine(Expressions):
         if file is None:
             return
         fid = self._load(file)
-        for (owner, name), value in list(self.modules.cells.items()):
-            if owner == fid and isinstance(name, str) and not name.startswith("_") and isinstance(value, Value):
+        for name in list(self.modules.globals[fid]):
+            value = self.modules.cells.get((fid, name))
+            if not name.startswith("_") and isinstance(value, Value):
                 self.store_name(name, value, at)
         for prefix in self.stars.get(fid, ()):
             self.stars.setdefault(self.frame.module_globals, []).append(prefix)

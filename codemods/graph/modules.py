@@ -23,6 +23,8 @@ class Modules:
     def __init__(self) -> None:
         self.cells: dict[Key, Any] = {}
         self.loaded: dict[str, int] = {}
+        self.globals: dict[int, dict[str, None]] = {}
+        """The names of each module's globals, for ``from module import *``: looking through all cells takes long."""
         self.needs: dict[str, set[str]] = {}
         self.attributes: dict[int, dict[Any, None]] = {}
         self.closures: dict[int, int] = {}
@@ -36,6 +38,13 @@ class Modules:
         """Remember what a loaded module made, as it is now."""
         self.nodes.update((node, (node.certain, node.scalar, node.shadow)) for node in nodes)
         self.unknowns += [(one, replace(one, members=dict(one.members))) for one in unknowns]
+
+    def keep_cells(self, cells: dict[Key, Any]) -> None:
+        """The same for what it bound."""
+        self.cells.update(cells)
+        for owner, name in cells:
+            if owner in self.globals and isinstance(name, str):
+                self.globals[owner][name] = None
 
     def forget(self) -> None:
         """Break the circles in what was loaded, so that it goes without a look for garbage."""

@@ -312,8 +312,9 @@ class TorchModel(Core):
             if last.startswith("clip_grad"):
                 self.mark_owned("gradients-changed", at, args.get(0, "parameters"))
                 return NUMBER
-            if path.startswith("torch.nn.init.") and args.positional:
-                self.alter(args.positional[0], "values", at)
+            filled = args.get(0, "tensor") if path.startswith("torch.nn.init.") else None
+            if filled is not None:
+                self.alter(filled, "values", at)
             if last in ("parameters_to_vector",):
                 return self.tensor_op(at, last, args.all())
             return args.all()[0] if args.all() else NONE

@@ -24,6 +24,19 @@ _WITHOUT_DATA = frozenset(
 _ITSELF = facts.VIEWS | facts.MAY_COPY | frozenset(("short", "byte", "bool"))
 """Methods that may return the very object they are called on."""
 
+_WITHOUT_HISTORY = facts.FACTORIES - frozenset(
+    ["load", "normal", "bernoulli", "poisson", "multinomial", "from_file", "combinations", "cartesian_prod"]
+)
+"""What makes tensors without history of whatever it gets (ran)."""
+
+_CONSTRUCTORS = frozenset(n for n in facts.FACTORIES if n.endswith("Tensor")) | {"new"}
+"""The same, unless it gets one tensor, which it hands on with its history (ran)."""
+
+_NEW = frozenset({"new", "new_zeros", "new_ones", "new_tensor", "new_full", "new_empty"})
+
+_FILLS = frozenset({"zero_", "normal_", "uniform_", "random_", "exponential_"})
+"""Methods that overwrite a tensor with numbers."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -130,7 +143,7 @@ def variable(site: Site, file: ParsedFile) -> Change | None:
         return None
     if _loses_comments(file, call, given):
         return None
-    plain = histories == {"plain"}
+    plain = histories == {"plain"} or _is_plain(given)
     fresh = _is_fresh(given)
     asks = _argument(call, 1, "requires_grad")
     wants = ""
@@ -306,6 +319,19 @@ def _is_fresh(node: ast.expr) -> bool:
     if name in _ITSELF or (name.endswith("_") and not name.startswith("_")):
         return _is_fresh(receiver)
     return name in facts.FACTORIES | facts.REDUCTIONS | facts.WITHOUT_GRADIENT | frozenset(("clone", "repeat"))
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Whether an expression is written as something that has no history, whatever its names hold."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    name, receiver = node.func.attr, node.func.value
+    if name in _ITSELF or name in _FILLS:
+        return _is_plain(receiver)
+    if name in _CONSTRUCTORS and len(node.args) == 1 and not isinstance(node.args[0], (ast.Constant, ast.List)):
+        return False
+    made = name in _WITHOUT_HISTORY if isinstance(receiver, ast.Name) and receiver.id == "torch" else name in _NEW
+    return made and not any(k.arg == "requires_grad" or k.arg is None for k in node.keywords)
 
 
 def _loses_comments(file: ParsedFile, node: ast.expr, kept: ast.expr) -> bool:

@@ -14,9 +14,10 @@ from typing import Any
 from codemods.edits.model import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.gates import form
+from codemods.graph import facts
 from codemods.graph.facts import WITH_INDICES
 from codemods.graph.program import ParsedFile
-from codemods.graph.trace import Forward, Frame, Ran, Trace
+from codemods.graph.trace import Forward, Frame, Place, Ran, Trace
 from codemods.graph.values import Instance, Node
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
@@ -67,6 +68,15 @@ _LOOK_AT_NOTHING = frozenset(
 
 _LEARNS = re.compile(r"^call:(.*[._])?(learn|train|fit|optimi[sz]e|minimi[sz]e|backprop)(_|$)")
 """Calls of code that cannot be seen, by whose names it may well walk what it is given."""
+
+_STEPS = re.compile(r"\b\w*optim\w*\b|\bopt\b|\.parameters\(")
+"""Arguments beside which a loss is given away to be walked: ``scaler(loss, optimizer)``."""
+
+_LOOKS = re.compile(
+    r"^call:([\w.]*[._])?(print|assert\w*|save\w*|show|im(show|write|save)|display|dump|write\w*|plot\w*|draw\w*|log(ged|ging)?"
+    r"|report\w*|evaluat\w*|process\w*|visuali[sz]e\w*|record\w*)(_\w*)?$"
+)
+"""Calls of code that cannot be seen, and of whose results nothing is made, that by their names only look."""
 
 
 class GradInEvaluation(Rule):
@@ -178,6 +188,10 @@ class GradInEvaluation(Rule):
             reads = _reads(made, forward.last)
             if not (training or reads or forward.volatile or forward.place.turns() or _picks(made, 0)):
                 # one forward of which nothing but a shape is looked at: a self-test of a model
+                continue
+            once = not (forward.volatile or forward.place.loops) and _is_dropped(forward.place)
+            if once and not _reads(made, forward.last, since=forward.last):
+                # run once for what it does on the way: to calibrate, to warm up, to let a compiler watch
                 continue
             observation = self._chain(forward, facts, ledger.taught(made), reads)
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
@@ -302,8 +316,32 @@ class _Ledger:
 
 
 def _is_kept_unseen(node: Node) -> bool:
-    """Whether it was handed, with its graph, to a container that cannot be followed or to code that says it learns."""
-    return any(kind.startswith("stored-unseen") or _LEARNS.search(kind) for kind, _ in node.uses)
+    """Whether it was handed, with its graph, to a container that cannot be followed or to code that may walk it."""
+    return any(kind.startswith("stored-unseen") or _may_walk(kind, place) for kind, place in node.uses)
+
+
+def _is_dropped(place: Place) -> bool:
+    """Whether nothing is made of what a call returns."""
+    return isinstance(place.frame.file.parent(place.node), ast.Expr)
+
+
+def _may_walk(kind: str, place: Place) -> bool:
+    """Whether code that cannot be seen may well walk what it is given: by its name, because it gets an optimizer or
+    parameters as well, or because nothing is made of what it returns, so that it must have done something."""
+    if not kind.startswith("call:"):
+        return False
+    if _LEARNS.search(kind):
+        return True
+    call = place.node
+    if not isinstance(call, ast.Call) or _is_onlooker(kind[5:]):
+        return False
+    if any(_STEPS.search(ast.unparse(a)) for a in (*call.args, *(k.value for k in call.keywords))):
+        return True
+    return _is_dropped(place) and not _LOOKS.search(kind)
+
+
+def _is_onlooker(name: str) -> bool:
+    return name.partition(".")[0] in facts.NUMERIC_LIBRARIES or name.rpartition(".")[2] in facts.LOGGING_METHODS
 
 
 def _picks(made: list[Any], after: int) -> bool:
@@ -314,12 +352,13 @@ def _picks(made: list[Any], after: int) -> bool:
     )
 
 
-def _reads(made: list[Any], after: int) -> str:
-    """What reads the results of a forward: ``data`` where tensors are taken out, ``number`` for losses only, or
-    empty."""
+def _reads(made: list[Any], after: int, since: int = 0) -> str:
+    """What reads the results of a forward from the moment ``since`` on: ``data`` where tensors are taken out,
+    ``number`` for losses only, or empty."""
     found = ""
     for node in itertools.islice(_all_descendants(made), 2000):
-        if node.escapes or any(kind.removeprefix("detached:") not in _LOOK_AT_NOTHING for kind, _ in node.uses):
+        kinds = (kind.removeprefix("detached:") for kind, place in node.uses if place.clock >= since)
+        if node.escapes or any(kind not in _LOOK_AT_NOTHING for kind in kinds):
             if not node.scalar:
                 return "data"
             found = "number"

@@ -12,7 +12,7 @@ from codemods.gates import form
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Mark, Place, Trace
-from codemods.graph.values import Carrier, Node
+from codemods.graph.values import Carrier, Node, Unknown, Unseen
 from codemods.rules._carried import opaque
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
@@ -44,7 +44,9 @@ class InputRequiresGrad(Rule):
     Left alone: tensors whose ``.grad`` is read or that ``autograd.grad``, a hook or an optimizer takes (adversarial
     examples, saliency maps, gradient penalties, latent codes), also in a callee; tensors that reach a reentrant
     ``checkpoint`` or an ``autograd.Function``, whose parameters would silently stop learning; the only leaf of a loss
-    on any path (frozen models, an accumulator of a loop that may run no turn); what reaches code that cannot be seen.
+    on any path (frozen models, an accumulator of a loop that may run no turn); what reaches code that cannot be seen;
+    tensors of a caller that cannot be seen, and those made elsewhere whose gradient nothing in sight computes: they may
+    be parameters that are being thawed.
 
     Advice: a tensor that outlives the step and looks like a parameter that nobody registered.
 
@@ -199,6 +201,27 @@ class _Judge:
         carriers = set(loose)
         return any(carrier in carriers for carrier, _ in node.stores)
 
+    @cached_property
+    def borrowed(self) -> dict[ast.AST, str]:
+        """Where gradients are asked for of a tensor that was there before: whose it may be."""
+        found: dict[ast.AST, str] = {}
+        for change in self.trace.alterations:
+            if change.how == "requires_grad" and isinstance(change.value, Unknown):
+                owners = [o.kind for o in change.value.shadow if isinstance(o, Unseen) and o.kind != "call"]
+                if owners or change.place.node not in found:
+                    found[change.place.node] = owners[0] if owners else ""
+        return found
+
+    def _of_others(self, leaf: Node) -> str:
+        """Whether it may be a tensor of code that cannot be seen, a parameter perhaps, which was only asked here."""
+        at = leaf.place.node
+        owner = self.borrowed.get(at.func if isinstance(at, ast.Call) else at)
+        if owner:
+            return f"it is an {owner} of code that cannot be seen" if owner != "lost" else "whose it is cannot be seen"
+        if owner is not None and not leaf.walks:
+            return "nothing in sight computes its gradient, and it was made elsewhere"
+        return ""
+
     def verdict(self, leaf: Node) -> tuple[str, str]:
         """``fault`` (nobody would miss it), ``needed`` or ``unsure``, and why."""
         if leaf in self.read:
@@ -207,6 +230,9 @@ class _Judge:
             return "needed", "its variable also holds a tensor whose gradient is taken"
         if any(c.kind == "element" for c, _ in leaf.stores):
             return "unsure", "an element of a container"
+        others = self._of_others(leaf)
+        if others:
+            return "unsure", others
         affected = self.affected
         loose = [n for n in leaf.descendants() if not affected.get(n, True)]
         for walk in self.trace.walks:

@@ -174,6 +174,41 @@ GRAPHS = [
 ]  # fmt: skip
 
 
+FAILS = """\
+def fails():
+    raise NotImplementedError
+y = x
+d = open('f').read()
+try:
+    {}
+except NotImplementedError:
+    pass
+"""
+
+
+ENDED = [
+    ("if fails():\n        y = w\n    else:\n        y = w", "free"),
+    ("with fails():\n        y = w", "free"),
+    ("with torch.no_grad(), fails():\n        pass\n    y = w", "free"),
+    ("for i in fails():\n        y = w", "free"),
+    ("z = fails() if d else 1\n    y = w", "perhaps"),
+    ("z = d or fails()\n    y = w", "perhaps"),
+    ("z = d and not fails() or 1\n    y = w", "perhaps"),
+    ("z = fails() if d else fails()\n    y = w", "free"),
+    ("z = fails() or d\n    y = w", "free"),
+]
+
+
+@pytest.mark.parametrize(("code", "expected"), ENDED)
+def test_a_call_that_always_raises_ends_the_paths_that_come_to_it(code: str, expected: str) -> None:
+    assert run(FAILS.format(code)).graph("y") == expected
+
+
+def test_a_context_whose_making_raises_is_left() -> None:
+    code = FAILS.format("with torch.no_grad(), fails():\n        pass")
+    assert run(f"{code}y = w * 2").graph("y") == "attached"
+
+
 @pytest.mark.parametrize(("code", "expected"), GRAPHS)
 def test_branches_are_run_both_ways(code: str, expected: str) -> None:
     assert run(code).graph("y") == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -257,7 +258,43 @@ HANDED_ON = {
         for x, y in batches:
             trainer.train_step(net(x), y)
         """,
+    "unseen code that gets the optimizer too": """
+        from elsewhere import Scaler
+        scaler = Scaler()
+        for x, y in batches:
+            norm = scaler(F.mse_loss(net(x), y), opt, clip=1.0)
+        """,
+    "unseen code that gets the parameters too": """
+        from elsewhere import Scaler
+        scaler = Scaler()
+        for x, y in batches:
+            norm = scaler(F.mse_loss(net(x), y), parameters=net.parameters())
+        """,
+    "unseen code whose results nobody takes": """
+        from elsewhere import run_step
+        for x, y in batches:
+            run_step(F.mse_loss(net(x), y))
+        """,
+    "a method of a model that cannot be seen": """
+        def steps(model, loader):
+            model.eval()
+            for x, y in loader:
+                model.module.run(F.mse_loss(model(x), y))
+        """,
 }
+
+LOOKED_AT = {
+    "logged": ("from elsewhere import Log\nlog = Log()", "log.log(F.mse_loss(net(x), y))"),
+    "saved": ("from elsewhere import save_image", "save_image(net(x), 'out.png')"),
+    "plotted": ("import matplotlib.pyplot as plt", "plt.plot(net(x))"),
+}
+
+
+@pytest.mark.parametrize("name", LOOKED_AT)
+def test_what_unseen_code_only_looks_at_is_evaluation(tmp_path: Path, name: str) -> None:
+    imports, look = LOOKED_AT[name]
+    code = f"{imports}\nnet.eval()\nfor x, y in batches:\n    {look}"
+    assert [promise for _, promise in lines(found(tmp_path, RULE, START, TRAIN, code))] == ["exact"]
 
 
 @pytest.mark.parametrize("name", HANDED_ON)
@@ -500,6 +537,67 @@ if __name__ == "__main__":
 )
 def test_a_self_test_at_the_end_of_a_models_file_is_no_evaluation(tmp_path: Path, test: str) -> None:
     assert found(tmp_path, RULE, "from net import Net", net=MODEL + test) == []
+
+
+def test_one_forward_whose_result_nobody_takes_is_no_evaluation(tmp_path: Path) -> None:
+    calibrate = """
+        def prepare(model, example):
+            model.eval()
+            model.fuse()
+            {}
+            return model.convert()
+    """
+    assert found(tmp_path, RULE, START, TRAIN, dedent(calibrate).format("model(example)")) == []
+    many = dedent(calibrate).format("for x in example: model(x)")
+    assert lines(found(tmp_path, RULE, START, TRAIN, many)) == [(25, "exact")]
+
+
+def test_a_forward_is_not_read_by_what_it_does_itself(tmp_path: Path) -> None:
+    code = """
+        class Gate(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 1)
+
+            def forward(self, x):
+                h = self.layer(x)
+                return h * 2 if h.sum() > 0 else h
+
+        def prepare():
+            model = Gate()
+            model.eval()
+            model(torch.randn(2, 4))
+            return torch.jit.freeze(model)
+        prepare()
+    """
+    assert found(tmp_path, RULE, START, TRAIN, code) == []
+
+
+def test_a_method_that_raises_does_not_end_the_next_one(tmp_path: Path) -> None:
+    stage = """
+        class Stage:
+            def __init__(self, net):
+                self.net = net
+
+            def describe(self):
+                raise NotImplementedError
+
+            def forward_once(self, *args):
+                if self.several:
+                    with self.net.no_sync():
+                        out = self.net(*args)
+                else:
+                    out = self.net(*args)
+                return out
+
+            def clear(self):
+                for p in self.net.parameters():
+                    p.grad = None
+
+            def back(self, loss):
+                loss.backward()
+    """
+    assert found(tmp_path, RULE, START, stage) == []
 
 
 def test_unit_tests_are_left_alone(tmp_path: Path) -> None:

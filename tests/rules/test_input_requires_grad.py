@@ -400,6 +400,44 @@ NOOPS = {
             x.requires_grad_()
             print(torch.autograd.functional.jacobian(net, x).shape)
         """,
+    "parameters that are thawed, of modules in a list": """
+        def thaw(modules):
+            if isinstance(modules, nn.ModuleDict):
+                modules = modules.values()
+            for module in list(modules):
+                for p in module.parameters(recurse=False):
+                    p.requires_grad = True
+        """,
+    "tensors of a caller, for a while": """
+        from elsewhere import trace
+
+        def traced(body, tensors):
+            asked = [t for t in tensors if not t.requires_grad]
+            try:
+                for t in asked:
+                    t.requires_grad_(True)
+                return trace(body, tensors)
+            finally:
+                for t in asked:
+                    t.requires_grad_(False)
+        """,
+    "an element of a caller's batch": """
+        def step(batch):
+            batch[0].requires_grad_()
+            learn(F.mse_loss(net(batch[0]), batch[1]))
+        """,
+    "one of several, returned to an unseen caller": """
+        from elsewhere import view
+
+        def alias(base, like, wanted):
+            if like is None:
+                out = base.detach()
+            else:
+                out = view(base, like)
+            if wanted:
+                out.requires_grad_(True)
+            return out
+        """,
     "module parameters": """
         for p in net.parameters():
             p.requires_grad = True

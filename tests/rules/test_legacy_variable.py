@@ -123,6 +123,23 @@ def test_branch_that_no_run_takes_is_detached(tmp_path: Path) -> None:
     assert "        x = x.detach()" in _becomes(tmp_path, code)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("torch.from_numpy(x).cuda()", "torch.from_numpy(x).cuda()"),
+        ("x.new(2, 3).zero_()", "x.new(2, 3).zero_()"),
+        ("torch.zeros_like(x).float()", "torch.zeros_like(x).float()"),
+        # these hand a tensor on with its history
+        ("x.new(x)", "x.new(x).detach()"),
+        ("torch.Tensor(x)", "torch.Tensor(x).detach()"),
+        ("torch.zeros(3, requires_grad=True)", "torch.zeros(3, requires_grad=True).detach()"),
+    ],
+)
+def test_what_is_written_as_without_history_needs_no_detach(tmp_path: Path, before: str, after: str) -> None:
+    code = "def step(x, wrap=False):\n    if wrap:\n        x = {}\n    return net(x)\nstep(torch.rand(4))"
+    assert _becomes(tmp_path, code.format(f"Variable({before})")) == code.format(after)
+
+
 def test_several_lines_and_comments(tmp_path: Path) -> None:
     assert (
         _becomes(tmp_path, "x = Variable(torch.rand(3) +\n             1)") == "x = (torch.rand(3) +\n             1)"
@@ -211,6 +228,8 @@ def test_data_that_is_read(tmp_path: Path, before: str, after: str) -> None:
     [
         "net.weight.data.normal_(0, 1)",
         "net.weight.data[0] = 0",
+        "nn.init.uniform_(net.weight.data, -1, 1)",
+        "nn.init.uniform_(tensor=net.weight.data, a=-1, b=1)",
         "net.weight.data = torch.zeros(1, 4)",
         "net.weight.data *= 2",
         "net.weight.data = net.weight.data * 2",

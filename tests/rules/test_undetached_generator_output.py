@@ -553,6 +553,30 @@ def test_the_fake_stays_attached(tmp_path: Path, name: str) -> None:
     assert lines(found(tmp_path, RULE, START, NOOPS[name])) == []
 
 
+def test_the_messages_speak_of_no_network_that_is_not_there(tmp_path: Path) -> None:
+    shared = """
+        import torch
+        from torch import nn
+        table = nn.Parameter(torch.randn(20, 8))
+        head, topic = nn.Linear(8, 5), nn.Linear(8, 3)
+        optA = torch.optim.Adam([table, *head.parameters()])
+        optB = torch.optim.Adam(topic.parameters())
+        for step in range(5):
+            e = table[torch.randint(0, 20, (6,))].tanh()
+            optB.zero_grad()
+            topic(e).pow(2).mean().backward(retain_graph=True)
+            optB.step()
+            optA.zero_grad()
+            head(e).pow(2).mean().backward()
+            optA.step()
+        """
+    findings = found(tmp_path, RULE, shared)
+    assert sorted(f.rule for f in findings) == ["surplus-retain-graph", RULE]
+    for finding in findings:
+        said = " ".join((finding.message, finding.remedy, *(step.note for step in finding.trail)))
+        assert not any(word in said.lower() for word in ("network", "generator", "discriminator", "gan "))
+
+
 def test_one_output_for_both_losses_is_advice(tmp_path: Path) -> None:
     body = """
         for real in data:
