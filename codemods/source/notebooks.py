@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 from codemods.findings import Place, Skipped
 from codemods.source import magics
+from codemods.source.cellsource import SourceStyle
 from codemods.source.errors import Unencodable, Unparsable, Unreadable
-from codemods.source.jsontext import Cursor, Spelling
+from codemods.source.jsontext import Cursor
 from codemods.source.syntax import parse
 
 SUFFIX = ".ipynb"
@@ -30,7 +31,6 @@ SKIPPED_BY_TAG = "skip-execution"
 _PYTHON = frozenset({"python", "python2", "python3", "ipython"})
 _HEADER = re.compile(r"^# %% \[codemod, cell (\d+)\]\n([^\r\n]*)\n", re.MULTILINE)
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7})(?: |$)", re.MULTILINE)
 
 
@@ -114,13 +114,12 @@ class Notebook:
             return data
         mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         content = data[len(mark) :].decode("utf-8")
-        lists = [_strings(content, cell.start) for cell in self.cells]
-        style = _Style(Spelling((raw[1:-1] for raws in lists for raw, _, _ in raws), content), _between(content, lists))
+        style = SourceStyle(content, [cell.start for cell in self.cells])
         parts: list[str] = []
         at = 0
-        for cell, raws in zip(self.cells, lists, strict=True):
+        for cell in self.cells:
             if cell.number in changed:
-                spelled = style.spell(content[cell.start : cell.end], raws, cell, changed[cell.number])
+                spelled = style.spell(cell.start, cell.end, cell.text, changed[cell.number])
                 written = json.loads(spelled, strict=False)
                 if (written if isinstance(written, str) else "".join(written)) != changed[cell.number]:
                     raise Unencodable(self.path, 0, f"cell {cell.number} cannot be written as the file spells it")
@@ -326,69 +325,3 @@ def _read_cell(path: str, raw: _Raw, stem: str) -> tuple[magics.Program | None, 
 
 def _ended(text: str) -> bool:
     return text.endswith(("\n", "\r"))
-
-
-_Strings = list[tuple[str, int, int]]
-
-
-def _strings(content: str, start: int) -> _Strings:
-    """The strings of a source, as they stand in the file: one, or those of a list, with their places."""
-    cursor = Cursor(content, start)
-    found: _Strings = []
-    if cursor.is_at("["):
-        for _ in cursor.items():
-            at = cursor.at
-            cursor.value()
-            found.append((content[at : cursor.at], at, cursor.at))
-    else:
-        cursor.value()
-        found.append((content[start : cursor.at], start, cursor.at))
-    return [entry for entry in found if entry[0].startswith('"')]
-
-
-def _between(content: str, lists: Sequence[_Strings]) -> str | None:
-    """What stands between two lines of a source in this file; None if no source has two."""
-    return next((content[raws[0][2] : raws[1][1]] for raws in lists if len(raws) > 1), None)
-
-
-class _Style:
-    """How a file writes a source."""
-
-    def __init__(self, spelling: Spelling, between: str | None) -> None:
-        self._spelling = spelling
-        self._between = between
-
-    def spell(self, written: str, raws: _Strings, cell: Cell, text: str) -> str:
-        """``text`` in the form of ``written``, the source of ``cell`` as it stands there, made of ``raws``."""
-        if not written.startswith("["):
-            return self._spelling.string(text, written)
-        values = [json.loads(raw, strict=False) for raw, _, _ in raws]
-        spelled = dict(zip(values, (raw for raw, _, _ in raws), strict=True))
-        lines = [spelled.get(line) or self._spelling.string(line) for line in _cut(values, cell.text, text)]
-        if not lines:
-            return "[]"
-        opening = written[1 : raws[0][1] - cell.start] if raws else ""
-        closing = written[raws[-1][2] - cell.start : -1] if raws else ""
-        if len(raws) > 1:
-            between = written[raws[0][2] - cell.start : raws[1][1] - cell.start]
-        else:
-            between = self._between or ("," + opening if opening else ", ")
-        return f"[{opening}{between.join(lines)}{closing}]"
-
-
-def _cut(values: list[str], old: str, new: str) -> list[str]:
-    """``new`` in a list as ``values`` are one of ``old``: lines, or where they are something else, as few new entries
-    as there can be."""
-    if values == old.splitlines(keepends=True):
-        return new.splitlines(keepends=True)
-    if values == _LINE.findall(old):
-        return _LINE.findall(new)
-    head = tail = 0
-    left = new
-    while head < len(values) and values[head] and left.startswith(values[head]):
-        left = left[len(values[head]) :]
-        head += 1
-    while tail < len(values) - head and values[-1 - tail] and left.endswith(values[-1 - tail]):
-        left = left[: -len(values[-1 - tail])]
-        tail += 1
-    return [*values[:head], *([left] if left else []), *values[len(values) - tail :]]
