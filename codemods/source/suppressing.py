@@ -119,17 +119,20 @@ def _statements(text: str) -> Iterator[_Statement]:
     opening = {kind for name, kind in kinds.items() if name.endswith("START")}
     within = 0
     current: _Statement | None = None
+    end = 1 + len(_LINES.findall(text))
     for token in tokens(text):
+        # The end of a text without a last line end is told to be on a line of its own.
+        row = min(token.start[0], end)
         if token.type in kinds.values():
             within += 1 if token.type in opening else -1
         if current is None:
             if token.type not in filling:
                 current = _Statement(token.start[0], token.end[0], [])
         elif token.type in (tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER) and not within:
-            if token.start[0] not in current.ends:
-                current.ends.append(token.start[0])
+            if row not in current.ends:
+                current.ends.append(row)
             if token.type != tokenize.NL:
-                current.last = token.start[0]
+                current.last = row
                 yield current
                 current = None
 

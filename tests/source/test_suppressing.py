@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codemods.source.suppressing import Place, comment_text, is_reason, with_comments, without_rules
@@ -25,6 +25,7 @@ RULE = "stored-graph"
         ("x = 1 + \\\n    2\n", "x = 1 + \\\n    2  # codemod: ignore[stored-graph]\n"),
         ('x = """\n# no\n"""\n', 'x = """\n# no\n"""  # codemod: ignore[stored-graph]\n'),
         ('x = f"""{\n1}"""\n', 'x = f"""{\n1}"""  # codemod: ignore[stored-graph]\n'),
+        ("1\\\n  # why", "1\\\n  # why  # codemod: ignore[stored-graph]"),
         ("x = 1; y = 2\n", "x = 1; y = 2  # codemod: ignore[stored-graph]\n"),
         ("for x in y:\n    z()\n", "for x in y:  # codemod: ignore[stored-graph]\n    z()\n"),
         ("for x in y: z()\n", "for x in y: z()  # codemod: ignore[stored-graph]\n"),
@@ -139,6 +140,8 @@ PIECES = [
 
 
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
+@example("    1\\\n  # why", 1)
+@example("1\\\n  # why", 1)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.integers(1, 6))
 def test_the_program_stays_what_it_was_and_a_second_time_changes_nothing(text: str, line: int) -> None:
     new, unplaced = with_comments(text, [Place(RULE, line, line)])
