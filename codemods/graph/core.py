@@ -21,6 +21,7 @@ from codemods.graph.values import (
     Function,
     Instance,
     Join,
+    Library,
     Mapping,
     Method,
     Module,
@@ -692,6 +693,9 @@ class Core:
         """What ``bool(value)`` gives, None if it cannot be seen."""
         if isinstance(value, Const):
             return bool(value.value)
+        if isinstance(value, Library) and value.path in ("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"):
+            # packages import all their modules under it
+            return False
         if isinstance(value, (Module, Optimizer, Function, Method, Partial)):
             return True
         if isinstance(value, Instance):

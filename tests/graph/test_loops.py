@@ -165,6 +165,8 @@ GRAPHS = [
      "        y = other", "perhaps"),
     ("y = x\nmatch (w, x):\n    case (a, b) if x.sum() > 0:\n        y = a * 2\n    case _:\n"
      "        y = w", "attached"),
+    ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    y = w\nelse:\n    y = x", "free"),
+    ("import typing as t\nif not t.TYPE_CHECKING:\n    y = w\nelse:\n    y = x", "attached"),
     ("y = w if True else x", "attached"),
     ("y = w if None else x", "free"),
     ("y = (z := w * 2) and z", "attached"),
