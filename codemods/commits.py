@@ -90,7 +90,8 @@ def commit_result(
     git.require_clean(names.values(), allow_dirty=allow_dirty)
     looking = Looking(result.sources, options, analyse, jobs) if options and result.sources else None
     parts = partition(result, style, merge=merged, looking=looking if style != "one" else None, proofs=proofs)
-    messages = [message(part, wording or Wording()) for part in parts]
+    known = {source.path: source for source in result.sources} | sources
+    messages = [message(part, wording or Wording(), known) for part in parts]
     return _committed(git, parts, messages, sources, names, author=author, hooks=hooks)
 
 
@@ -196,9 +197,9 @@ def _taken_back(git: Repository, state: object, sources: Mapping[str, SourceFile
 # messages
 
 
-def message(part: Part, wording: Wording) -> str:
-    """Return the message of the commit that ``part`` becomes."""
-    body = [paragraph for paragraph in _body(part, wording) if paragraph]
+def message(part: Part, wording: Wording, sources: Mapping[str, SourceFile]) -> str:
+    """Return the message of the commit that ``part`` becomes; ``sources`` are the files as they were read, by path."""
+    body = [paragraph for paragraph in _body(part, wording, sources) if paragraph]
     return "\n\n".join([_cut(wording.prefix + _subject(part)), *body]) + "\n"
 
 
@@ -219,7 +220,7 @@ def _subject(part: Part) -> str:
     return f"Fix {len(part.changes)} autograd-graph mistakes in {where}"
 
 
-def _body(part: Part, wording: Wording) -> Iterator[str]:
+def _body(part: Part, wording: Wording, sources: Mapping[str, SourceFile]) -> Iterator[str]:
     if part.translated:
         yield _filled("Translated from Python 2: " + ", ".join(part.translated))
     by_rule: dict[str, list[Change]] = {}
@@ -236,7 +237,7 @@ def _body(part: Part, wording: Wording) -> Iterator[str]:
         for promise in Promise:
             if any(finding.promise is promise for finding in findings):
                 yield _filled(f"Promise: {promise.value}. The rewritten program {PROMISES[promise]}.")
-        yield "\n".join(_sites(changes, rule))
+        yield "\n".join(_sites(changes, rule, sources))
     if part.tied:
         yield _filled(
             "These changes share lines or stand side by side: reverted one by one, they would be in conflict."
@@ -254,7 +255,7 @@ def _reasons(rule: str) -> list[str]:
         return []
 
 
-def _sites(changes: Sequence[Change], rule: str) -> Iterator[str]:
+def _sites(changes: Sequence[Change], rule: str, sources: Mapping[str, SourceFile]) -> Iterator[str]:
     proofs = {change.proof for change in changes}
     told = 0
     for change in changes:
@@ -265,7 +266,9 @@ def _sites(changes: Sequence[Change], rule: str) -> Iterator[str]:
             if told > _SITES:
                 continue
             seen = f" ({change.proof.verdict})" if change.proof is not None else ""
-            yield f"- {finding.path}:{finding.span.line}{seen}"
+            line = finding.span.line
+            place = sources[finding.path].place(line) if finding.path in sources else line
+            yield f"- {finding.path}:{place}{seen}"
     if told > _SITES:
         yield f"- and {told - _SITES} more"
     if proofs != {None}:

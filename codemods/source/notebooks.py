@@ -139,6 +139,19 @@ def place(text: str, line: int) -> Place:
     return Place(numbers[index], max(1, line - starts[index] - 1))
 
 
+def cell_lines(text: str, line: int) -> range:
+    """The lines of a notebook's program that are the code of the cell in which line ``line`` stands.
+
+    What is put above the code to tell the cell is not among them, though it belongs to the cell too.
+    """
+    starts, _ = _borders(text)
+    last = len(_LINE_END.findall(text)) + 1
+    index = bisect.bisect_right(starts, line)
+    if not index:
+        return range(1, last + 1)
+    return range(starts[index - 1] + 2, starts[index] if index < len(starts) else last + 1)
+
+
 def crosses(text: str, first: int, last: int) -> bool:
     """Whether two lines of a notebook's program are in different cells."""
     return place(text, first).cell != place(text, last).cell
