@@ -72,6 +72,7 @@ class Texts:
         self.old = {path: translated.get(path, source.text) for path, source in self.sources.items()}
         self.new = {rewrite.source.path: rewrite.new for rewrite in result.rewrites}
         self.translated = frozenset(translated)
+        self._shown: dict[tuple[str, bool], list[str]] = {}
 
     def line(self, path: str, number: int) -> str:
         """Return a line of the original, empty where there is none."""
@@ -81,12 +82,15 @@ class Texts:
                 self.old[path] = self.sources[path].text
             except SourceError:
                 self.old[path] = ""
-        lines = self.old[path].split("\n")
-        return self.spelled(path, lines[number - 1]) if 0 < number <= len(lines) else ""
+        lines = self.lines(path)
+        return lines[number - 1] if 0 < number <= len(lines) else ""
 
-    def spelled(self, path: str, line: str) -> str:
-        """Return a line of a file as people know it."""
-        return self.sources[path].spelled(line) if path in self.sources else line
+    def lines(self, path: str, *, new: bool = False) -> list[str]:
+        """Return the lines of the original, or of what is proposed, as they stand in the file."""
+        if (path, new) not in self._shown:
+            text = (self.new if new else self.old)[path]
+            self._shown[path, new] = self.sources[path].lines(text) if path in self.sources else text.split("\n")
+        return self._shown[path, new]
 
     def place(self, path: str, line: int) -> str:
         """Return where a line of the original is, for people: in a notebook with the cell."""

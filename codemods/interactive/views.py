@@ -86,8 +86,8 @@ class View:
                 yield from fold(Text("    ").append_text(self._lines(step.path, "old", [code.strip()], 0)[0]), width)
 
     def _hunk(self, item: Item, hunk: Hunk, width: int) -> Iterator[Text]:
-        old = self._shown(hunk.path, self._texts.old[hunk.path])
-        start = hunk.old_start - 1
+        old, new = (self._shown(self._texts.lines(hunk.path, new=new)) for new in (False, True))
+        start, first = hunk.old_start - 1, hunk.new_start - 1
         lead, follow = self._texts.around(hunk, CONTEXT)
         function = self._outline(hunk.path).function_at(hunk.old_start)
         place = self._texts.start(hunk) + (f" in {function}" if function else "")
@@ -96,15 +96,13 @@ class View:
         if len(hunk.changes) > 1 and item.shares:
             others = ", ".join(str(index + 1) for index in item.shares)
             yield from fold(self._plain(f"   (these lines are shared with {others})", "dim"), width)
-        removed, added = (self._shown(hunk.path, "".join(side)) for side in (hunk.removed, hunk.added))
+        removed, added = old[start : start + len(hunk.removed)], new[first : first + len(hunk.added)]
         marks = mark_words(removed, added) if hunk.removed and hunk.added else ([], [])
         code = self._file(hunk.path, "old", old, lead.start, follow.stop)
         for at in lead:
             yield from self._line(" ", code[at - lead.start], "", width)
         for offset in range(len(hunk.removed)):
             yield from self._line("-", code[start + offset - lead.start], _at(marks[0], offset), width)
-        new = self._shown(hunk.path, self._texts.new[hunk.path])
-        first = hunk.new_start - 1
         shown = self._file(hunk.path, "new", new, first, first + len(hunk.added))
         for offset in range(len(hunk.added)):
             yield from self._line("+", shown[offset], _at(marks[1], offset), width)
@@ -151,9 +149,8 @@ class View:
             self._outlines[path] = Outline(self._texts.old[path])
         return self._outlines[path]
 
-    def _shown(self, path: str, text: str) -> list[str]:
-        lines = text.removesuffix("\n").split("\n") if text else []
-        return [self._safe(self._texts.spelled(path, line.rstrip("\r"))) for line in lines]
+    def _shown(self, lines: Sequence[str]) -> list[str]:
+        return [self._safe(line.rstrip("\r")) for line in lines]
 
     def _plain(self, text: str, style: str = "") -> Text:
         return Text(self._safe(text), style)

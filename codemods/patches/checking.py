@@ -68,10 +68,8 @@ class Checks:
                     parse(text, path)
                 all_of[path].encode(text)
             except SourceError as error:
-                reason = (
-                    self._unread(path)
-                    or f"{self._line(all_of[path].rewritten(text), error.line)} would not be right any more: {error.reason}"
-                )
+                place = self._line(all_of[path].rewritten(text), error.line)
+                reason = self._unread(path) or f"{place} would not be right any more: {error.reason}"
                 blame |= _touching(units, path, reason)
         if blame:
             return blame

@@ -116,7 +116,7 @@ class _Fitting:
         recorded = (self.bundle.files or {}).get(file.path)
         blob = recorded.blob if recorded else file.blob
         unchanged = bool(blob) and blob_of(source.encode(source.text)).startswith(blob)
-        base = self.bases.setdefault(source.path, Base(source.text))
+        base = self.bases.setdefault(source.path, Base(source.text, source.place))
         self.sources[source.path] = source
         self.now[file.path] = source.path
         if path != file.path:

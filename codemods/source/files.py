@@ -59,9 +59,9 @@ class SourceFile:
 
         return notebooks.cell_lines(self.text, line)
 
-    def spelled(self, line: str) -> str:
-        """A line of ``text`` as it stands in the file: in a notebook with its magics."""
-        return line if self.notebook is None else self.notebook.spelled(line)
+    def lines(self, text: str) -> list[str]:
+        """The lines of ``text``, which end at ``\\n``, as they stand in the file: in a notebook with its magics."""
+        return text.split("\n") if self.notebook is None else self.notebook.lines(text)
 
     def shown(self, old: str, new: str) -> list[tuple[str, str, str]]:
         """A change of the text from ``old`` to ``new``, as people are to see it: names and what stood and will stand

@@ -92,6 +92,20 @@ class Notebook:
         before, after = self.sources(old), self.sources(new)
         return [(number, before[number], after[number]) for number in before if before[number] != after[number]]
 
+    def lines(self, text: str) -> list[str]:
+        """The lines of the program ``text`` as they stand in the cells, or where that cannot be told as they are."""
+        lines = text.split("\n")
+        try:
+            sources = self.sources(text)
+        except Unencodable:
+            return lines
+        starts, numbers = _borders(text)
+        for start, number in zip(starts, numbers, strict=True):
+            own = sources[number].removesuffix("\n").split("\n")
+            if [*cell_lines(text, start)] == [*range(start + 2, start + 2 + len(own))]:
+                lines[start + 1 : start + 1 + len(own)] = own
+        return lines
+
     def spelled(self, words: str) -> str:
         """A sentence about the program with the magics themselves where it names what stands for them."""
         if self.stem not in words:
@@ -145,7 +159,7 @@ def cell_lines(text: str, line: int) -> range:
     What is put above the code to tell the cell is not among them, though it belongs to the cell too.
     """
     starts, _ = _borders(text)
-    last = len(_LINE_END.findall(text)) + 1
+    last = len(_LINE_END.findall(text)) + (not _ended(text))
     index = bisect.bisect_right(starts, line)
     if not index:
         return range(1, last + 1)
