@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codemods.analysis import analyse
-from codemods.apply import ApplyResult
-from codemods.check import Analyser, Reported
+from codemods.apply import ApplyResult, at_line
+from codemods.check import Analyser
 from codemods.explain import PROMISES, explain, reason
 from codemods.findings import Promise
 from codemods.options import Options
@@ -110,16 +110,8 @@ def common_folder(files: Iterable[Path]) -> Path:
 def written(result: ApplyResult) -> ApplyResult:
     """Return what ``apply`` would have said had it written ``result``, a dry run, itself."""
     lines = {rewrite.source.path: LineMap(rewrite.new, rewrite.source.text) for rewrite in result.rewrites}
-
-    def moved(reported: Reported) -> Reported:
-        finding = reported.finding
-        if finding.path not in lines:
-            return reported
-        shift = lines[finding.path].origin(finding.span.line) - finding.span.line
-        span = finding.span._replace(line=finding.span.line + shift, end_line=finding.span.end_line + shift)
-        return reported._replace(finding=replace(finding, span=span))
-
-    return replace(result, dry_run=False, remaining=tuple(map(moved, result.remaining)))
+    remaining = (one._replace(finding=at_line(one.finding, lines)) for one in result.remaining)
+    return replace(result, dry_run=False, remaining=tuple(remaining))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
