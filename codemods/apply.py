@@ -196,7 +196,7 @@ def write(result: ApplyResult) -> ApplyResult:
     lost = {entry.path for entry in unwritten}
     rewrites = tuple(rewrite for rewrite in result.rewrites if rewrite.source.path not in lost)
     lines = {source.path: LineMap(new, source.text) for source, new in rewrites}
-    remaining = (one._replace(finding=_at_line(one.finding, lines)) for one in result.remaining)
+    remaining = (one._replace(finding=at_line(one.finding, lines)) for one in result.remaining)
     return replace(
         result,
         rewrites=rewrites,
@@ -208,7 +208,7 @@ def write(result: ApplyResult) -> ApplyResult:
     )
 
 
-def _at_line(finding: Finding, lines: Mapping[str, LineMap]) -> Finding:
+def at_line(finding: Finding, lines: Mapping[str, LineMap]) -> Finding:
     """Return ``finding`` at the line that the map of its file gives for it."""
     if finding.path not in lines:
         return finding

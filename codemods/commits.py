@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codemods.analysis import analyse
-from codemods.apply import ApplyResult
-from codemods.check import Analyser, Reported
+from codemods.apply import ApplyResult, at_line
+from codemods.check import Analyser
 from codemods.explain import PROMISES, explain, reason
 from codemods.findings import Promise
 from codemods.options import Options
@@ -90,7 +90,8 @@ def commit_result(
     git.require_clean(names.values(), allow_dirty=allow_dirty)
     looking = Looking(result.sources, options, analyse, jobs) if options and result.sources else None
     parts = partition(result, style, merge=merged, looking=looking if style != "one" else None, proofs=proofs)
-    messages = [message(part, wording or Wording()) for part in parts]
+    known = {source.path: source for source in result.sources} | sources
+    messages = [message(part, wording or Wording(), known) for part in parts]
     return _committed(git, parts, messages, sources, names, author=author, hooks=hooks)
 
 
@@ -109,16 +110,8 @@ def common_folder(files: Iterable[Path]) -> Path:
 def written(result: ApplyResult) -> ApplyResult:
     """Return what ``apply`` would have said had it written ``result``, a dry run, itself."""
     lines = {rewrite.source.path: LineMap(rewrite.new, rewrite.source.text) for rewrite in result.rewrites}
-
-    def moved(reported: Reported) -> Reported:
-        finding = reported.finding
-        if finding.path not in lines:
-            return reported
-        shift = lines[finding.path].origin(finding.span.line) - finding.span.line
-        span = finding.span._replace(line=finding.span.line + shift, end_line=finding.span.end_line + shift)
-        return reported._replace(finding=replace(finding, span=span))
-
-    return replace(result, dry_run=False, remaining=tuple(map(moved, result.remaining)))
+    remaining = (one._replace(finding=at_line(one.finding, lines)) for one in result.remaining)
+    return replace(result, dry_run=False, remaining=tuple(remaining))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -196,9 +189,9 @@ def _taken_back(git: Repository, state: object, sources: Mapping[str, SourceFile
 # messages
 
 
-def message(part: Part, wording: Wording) -> str:
-    """Return the message of the commit that ``part`` becomes."""
-    body = [paragraph for paragraph in _body(part, wording) if paragraph]
+def message(part: Part, wording: Wording, sources: Mapping[str, SourceFile]) -> str:
+    """Return the message of the commit that ``part`` becomes; ``sources`` are the files as they were read, by path."""
+    body = [paragraph for paragraph in _body(part, wording, sources) if paragraph]
     return "\n\n".join([_cut(wording.prefix + _subject(part)), *body]) + "\n"
 
 
@@ -219,7 +212,7 @@ def _subject(part: Part) -> str:
     return f"Fix {len(part.changes)} autograd-graph mistakes in {where}"
 
 
-def _body(part: Part, wording: Wording) -> Iterator[str]:
+def _body(part: Part, wording: Wording, sources: Mapping[str, SourceFile]) -> Iterator[str]:
     if part.translated:
         yield _filled("Translated from Python 2: " + ", ".join(part.translated))
     by_rule: dict[str, list[Change]] = {}
@@ -236,7 +229,7 @@ def _body(part: Part, wording: Wording) -> Iterator[str]:
         for promise in Promise:
             if any(finding.promise is promise for finding in findings):
                 yield _filled(f"Promise: {promise.value}. The rewritten program {PROMISES[promise]}.")
-        yield "\n".join(_sites(changes, rule))
+        yield "\n".join(_sites(changes, rule, sources))
     if part.tied:
         yield _filled(
             "These changes share lines or stand side by side: reverted one by one, they would be in conflict."
@@ -254,7 +247,7 @@ def _reasons(rule: str) -> list[str]:
         return []
 
 
-def _sites(changes: Sequence[Change], rule: str) -> Iterator[str]:
+def _sites(changes: Sequence[Change], rule: str, sources: Mapping[str, SourceFile]) -> Iterator[str]:
     proofs = {change.proof for change in changes}
     told = 0
     for change in changes:
@@ -265,7 +258,9 @@ def _sites(changes: Sequence[Change], rule: str) -> Iterator[str]:
             if told > _SITES:
                 continue
             seen = f" ({change.proof.verdict})" if change.proof is not None else ""
-            yield f"- {finding.path}:{finding.span.line}{seen}"
+            line = finding.span.line
+            place = sources[finding.path].place(line) if finding.path in sources else line
+            yield f"- {finding.path}:{place}{seen}"
     if told > _SITES:
         yield f"- and {told - _SITES} more"
     if proofs != {None}:

@@ -111,3 +111,9 @@ class Skipped(NamedTuple):
     line: int
     reason: str
     cell: int | None = None
+
+    @property
+    def place(self) -> str:
+        """The path, with the cell and the line where there are any."""
+        parts = [self.path, f"cell {self.cell}" if self.cell else "", str(self.line or "")]
+        return ":".join(part for part in parts if part)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import codemods.rules as rules
 from codemods.findings import Finding, Skipped
 from codemods.options import Options
 from codemods.source.errors import SourceError
-from codemods.source.files import SourceFile, digest_of
+from codemods.source.files import SourceFile, source_from_bytes
 from codemods.source.suppressing import Place, with_comments, without_rules
 from codemods.source.suppressions import IgnoreComment, Suppressions
 from codemods.source.writing import write_atomically
@@ -116,11 +116,16 @@ def add_ignores(findings: Iterable[Finding], sources: Iterable[SourceFile], reas
     for path, wanted in sorted(places.items()):
         source = known[path]
         new, failed = with_comments(source.text, wanted, reason)
-        unplaced += [Skipped(path, place.line, f"{place.rule}: no comment can stand there") for place in failed]
+        unplaced += [_unplaced(source, place) for place in failed]
         changes[path] = (source, new)
         done[path] = sum(place not in failed for place in wanted)
     paths, unwritten = _write(changes.values())
     return Ignored(paths, sum(done[path] for path in paths), tuple(sorted([*unplaced, *unwritten])))
+
+
+def _unplaced(source: SourceFile, place: Place) -> Skipped:
+    at = source.place(place.line)
+    return Skipped(source.path, at.line, f"{place.rule}: no comment can stand there", at.cell)
 
 
 def ignore_remaining(result: ApplyResult, sources: Iterable[SourceFile], reason: str = "") -> Ignored:
@@ -133,8 +138,7 @@ def ignore_remaining(result: ApplyResult, sources: Iterable[SourceFile], reason:
     now: list[SourceFile] = []
     for source in sources:
         if source.path in rewritten:
-            data = rewritten[source.path].encoded
-            source = replace(source, text=rewritten[source.path].new, digest=digest_of(data))
+            source = source_from_bytes(rewritten[source.path].encoded, source.path, source.absolute)
         now.append(source)
     # What could not be saved stands at other lines than in the text that was to be.
     left = [one.finding for one in result.remaining if one.finding.path not in lost]

@@ -35,7 +35,9 @@ def commits_of(
     looking = None if style == "one" else Looking(result.sources, options, analyse, 1)
     parts = partition(result, style, merge=merged, looking=looking, proofs=proofs) if sources else ()
     return [
-        Commit(message(part, Wording()), {path: sources[path].encode(text) for path, text in part.texts.items()})
+        Commit(
+            message(part, Wording(), sources), {path: sources[path].encode(text) for path, text in part.texts.items()}
+        )
         for part in parts
     ]
 

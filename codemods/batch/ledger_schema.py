@@ -38,13 +38,13 @@ CREATE INDEX repositories_state ON repositories (state);
 CREATE TABLE findings (
   repository INTEGER NOT NULL REFERENCES repositories (id),
   rule TEXT NOT NULL, path TEXT NOT NULL, line INTEGER NOT NULL, promise TEXT NOT NULL,
-  fate TEXT NOT NULL, obstacle TEXT NOT NULL, message TEXT NOT NULL
+  fate TEXT NOT NULL, obstacle TEXT NOT NULL, message TEXT NOT NULL, cell INTEGER
 );
 CREATE INDEX findings_repository ON findings (repository);
 CREATE TABLE verdicts (
   repository INTEGER NOT NULL REFERENCES repositories (id),
   rule TEXT NOT NULL, path TEXT NOT NULL, line INTEGER NOT NULL, promise TEXT NOT NULL,
-  verdict TEXT NOT NULL, why TEXT NOT NULL
+  verdict TEXT NOT NULL, why TEXT NOT NULL, cell INTEGER
 );
 CREATE INDEX verdicts_repository ON verdicts (repository);
 CREATE TABLE runs (

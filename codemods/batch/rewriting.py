@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codemods.apply import ApplyResult, apply
+from codemods.apply import ApplyResult, Dropped, Failure, apply
 from codemods.batch import artifacts
 from codemods.batch.cloning import unpack_tree, write_tree
 from codemods.batch.committing import bundle, commits_of, write_branch
@@ -17,7 +17,7 @@ from codemods.batch.entries import Entry, find_entries
 from codemods.batch.git import Git
 from codemods.batch.jobs import Job, Tell
 from codemods.check import Targets, read_targets
-from codemods.findings import Skipped
+from codemods.findings import Finding, Place, Skipped
 from codemods.options import Options
 from codemods.source.config import ConfigError, load_config
 
@@ -111,15 +111,15 @@ def finish(
         "lines": sum(source.text.count("\n") for source in tree.targets.sources),
         "changed": len(applied.rewrites),
         "findings": [
-            *(_finding(finding, "fixed", "") for finding in applied.fixed),
+            *(_finding(applied, finding, "fixed", "") for finding in applied.fixed),
             *(
-                _finding(one.finding, "left", one.obstacle or "")
+                _finding(applied, one.finding, "left", one.obstacle or "")
                 for one in applied.remaining
                 if one.finding.key not in fixed
             ),
         ],
-        "dropped": [list(dropped) for dropped in applied.dropped],
-        "failures": [list(failure) for failure in applied.failures],
+        "dropped": [_problem(applied, dropped) for dropped in applied.dropped],
+        "failures": [_problem(applied, failure) for failure in applied.failures],
         "skipped": [[entry.path, entry.line, _reason(entry)] for entry in applied.skipped],
         "notes": [*tree.notes, *applied.notes],
     }
@@ -137,11 +137,25 @@ def _reason(entry: Skipped) -> str:
     return entry.reason if entry.cell is None else f"cell {entry.cell}: {entry.reason}"
 
 
-def _finding(finding: Any, fate: str, obstacle: str) -> dict[str, Any]:
+def _place(applied: ApplyResult, path: str, line: int) -> Place:
+    source = next((source for source in applied.sources if source.path == path), None)
+    return Place(None, line) if source is None else source.place(line)
+
+
+def _problem(applied: ApplyResult, problem: Failure | Dropped) -> list[str | int]:
+    """Rule, path, line and what else there is, at last the reason, which names the cell of a notebook."""
+    rule, path, line, *more, why = problem
+    at = _place(applied, path, line)
+    return [rule, path, at.line, *more, why if at.cell is None else f"cell {at.cell}: {why}"]
+
+
+def _finding(applied: ApplyResult, finding: Finding, fate: str, obstacle: str) -> dict[str, Any]:
+    at = _place(applied, finding.path, finding.span.line)
     return {
         "rule": finding.rule,
         "path": finding.path,
-        "line": finding.span.line,
+        "line": at.line,
+        "cell": at.cell,
         "promise": finding.promise.value,
         "fate": fate,
         "obstacle": obstacle,

@@ -68,7 +68,7 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
         return facts | {
             "verification": verdict,
             "why": told(_why(verification)),
-            "verdicts": [{**row, "why": told(row["why"])} for row in map(_verdict, verification.rewrites)],
+            "verdicts": [{**row, "why": told(row["why"])} for row in _verdicts(verification)],
             "runs": [row for entry in verification.entries for row in _runs(entry)],
         }
 
@@ -115,15 +115,22 @@ def _why(verification: Verification) -> str:
     broken = [rewrite for rewrite in verification.rewrites if rewrite.verdict is Verdict.BROKEN]
     if broken:
         first = broken[0]
-        return f"{first.finding.rule} at {first.finding.path}:{first.finding.span.line}: {first.why}"
+        place = verification.place(first.finding.path, first.finding.span.line)
+        return f"{first.finding.rule} at {first.finding.path}:{place}: {first.why}"
     return str(remarks.headline(verification))
 
 
-def _verdict(rewrite: Any) -> dict[str, Any]:
+def _verdicts(verification: Verification) -> list[dict[str, Any]]:
+    return [_verdict(verification, rewrite) for rewrite in verification.rewrites]
+
+
+def _verdict(verification: Verification, rewrite: Any) -> dict[str, Any]:
+    at = verification.place(rewrite.finding.path, rewrite.finding.span.line)
     return {
         "rule": rewrite.finding.rule,
         "path": rewrite.finding.path,
-        "line": rewrite.finding.span.line,
+        "line": at.line,
+        "cell": at.cell,
         "promise": rewrite.finding.promise.value,
         "verdict": rewrite.verdict.value,
         "why": rewrite.why,

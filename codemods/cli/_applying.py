@@ -22,6 +22,20 @@ if TYPE_CHECKING:
 STYLES = ("per-rule", "per-file", "one")
 
 
+def require_plain_apply(given: Mapping[str, bool]) -> None:
+    """Raise :class:`UserError` for an option, one of those ``given``, that --add-ignores makes no sense with."""
+    why = {
+        "--dry-run": "writes files",
+        "-i": "comments on all that is left, and i of -i on what you choose",
+        "--patch": "writes comments that no patch would hold",
+        "--commit": "writes comments that no commit would hold",
+        "--max-hunks": "would suppress what is left for the next run",
+    }
+    for option in (option for option, is_given in given.items() if is_given):
+        reason = why.get(option, "would suppress what was not asked about; check --add-ignores does not")
+        raise UserError(f"apply --add-ignores {reason}; it cannot be combined with {option}")
+
+
 def require_committable_tree(job: o.Job, *, allow_dirty: bool) -> None:
     """Raise :class:`UserError` where no commits could be made, before any work is done."""
     from codemods.commits import CommitError, common_folder, require_committable

@@ -128,7 +128,7 @@ def remove_ignores(job: Job, result: CheckResult) -> int:
 
 def _tell(job: Job, done: Ignored, noun: str, verb: str) -> int:
     for entry in done.unwritten:
-        complain(f"{entry.path}{f':{entry.line}' if entry.line else ''}: not saved: {entry.reason}")
+        complain(f"{entry.place}: not saved: {entry.reason}")
     if job.detail is not Detail.QUIET:
         nouns = noun if done.number == 1 else f"{noun}s"
         files = "file" if len(done.paths) == 1 else "files"

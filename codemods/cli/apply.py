@@ -109,9 +109,19 @@ def command(
         raise UserError(f"--commit and {'-i' if interactive else '--patch'} are two ways to review; choose one")
     if "-" in paths and (interactive or patch is not None):
         raise UserError(f"{'-i' if interactive else '--patch'} works on files; it cannot be combined with -")
-    if add_ignores and dry_run:
-        raise UserError("--add-ignores writes files; it cannot be combined with --dry-run")
     limited = since is not None or bool(baseline)
+    if add_ignores:
+        ways.require_plain_apply(
+            {
+                "--dry-run": dry_run,
+                "-i": interactive,
+                "--patch": patch is not None,
+                "--commit": commit is not None,
+                "--since": since is not None,
+                "--baseline": bool(baseline),
+                "--max-hunks": max_hunks is not None,
+            }
+        )
     if verify and limited:
         raise UserError("--since and --baseline cannot be combined with --verify")
     runs: dict[str, Any] = {"steps": steps, "batches": batches, "timeout": timeout, "device": device}

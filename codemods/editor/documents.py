@@ -113,9 +113,11 @@ class Documents:
             # What is mended here is mended together with something in other files.
             for other in sorted(others - {shown}):
                 try:
-                    sources.append(self._source(os.path.abspath(other)))
+                    source = self._source(os.path.abspath(other))
                 except SourceError:
                     continue
+                if source.notebook is None:
+                    sources.append(source)
             analysis = self._analyser(sources)(sources, options=options)
             found = visible(analysis.findings, {source.path: source.text for source in sources}, options)
         groups = group_findings(found, replace(options, unsafe=True), {source.path for source in sources})
@@ -124,11 +126,11 @@ class Documents:
 
     def _analyser(self, sources: Sequence[SourceFile]) -> _Analyse:
         targets = {source.path for source in sources}
-        overlay = {display_path(path): text for path, text in self.texts.items()}
+        overlay = {display_path(path): text for path, text in self.texts.items() if not _is_notebook(path)}
         return _Analyse({path: text for path, text in overlay.items() if path not in targets})
 
     def _source(self, path: str) -> SourceFile:
-        if path not in self.texts:
+        if path not in self.texts or _is_notebook(path):
             return read_source(path)
         text = self.texts[path]
         data = text.encode("utf-8", "surrogatepass")
@@ -136,7 +138,9 @@ class Documents:
 
     @staticmethod
     def _options(path: str) -> Options | None:
-        """The options for ``path``; None if its project excludes it."""
+        """The options for ``path``; None if its project excludes it, and for a notebook, whose text is JSON here."""
+        if _is_notebook(path):
+            return None
         settings = load_config(path)
         file = find_config(path)
         if file is None:
@@ -156,6 +160,10 @@ class Documents:
         exclude = settings.get("exclude", ())
         assert isinstance(exclude, tuple)
         return None if fits(exclude, folder, path) else options
+
+
+def _is_notebook(path: str) -> bool:
+    return path.lower().endswith(".ipynb")
 
 
 class _Analyse:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from codemods.findings import Finding
-from codemods.interactive.ignoring import ignore_comment
 from codemods.interactive.items import Item, Texts
 from codemods.review import Hunk
+from codemods.source.suppressing import comment_text, is_reason
 
 HELP = """\
 y  make this change
@@ -219,10 +219,12 @@ class Dialogue:
             self._screen.say(lacking)
 
     def _lacking(self, item: Item, reason: str) -> str | None:
+        if not is_reason(reason):
+            return "That would be read as another comment: say it without one."
         for finding in item.findings:
             source = self._texts.sources.get(finding.path)
             try:
-                ignore_comment([finding.rule], reason).encode(source.encoding if source else "utf-8")
+                comment_text([finding.rule], reason).encode(source.encoding if source else "utf-8")
             except UnicodeError:
                 return f"{finding.path} is {source.encoding if source else ''}, which has not all of these characters."
         return None

@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from codemods.diffs import printable
 from codemods.interactive.dialogue import EditorError
@@ -17,43 +17,42 @@ from codemods.review import Hunk
 _MARK = "#| "
 
 
-def edited(proposed: Mapping[Hunk, str], environ: Mapping[str, str] = os.environ) -> dict[Hunk, str]:
+def edited(
+    proposed: Mapping[Hunk, str], place: Callable[[Hunk], str], environ: Mapping[str, str] = os.environ
+) -> dict[Hunk, str]:
     """Return the texts that came back for ``proposed``, with the line ends of the hunks.
 
-    All of them are one file for the editor, each below a line that says where it stands. Raises
+    All of them are one file for the editor, each below a line with its ``place``. Raises
     :class:`~codemods.interactive.dialogue.EditorError` if there is no editor, if it fails, or if those lines are gone.
     """
     try:
         command = shlex.split(environ.get("VISUAL") or environ.get("EDITOR") or "vi")
     except ValueError as error:
         raise EditorError(f"VISUAL or EDITOR is no command: {str(error).lower()}.") from None
+    headings = [f"{_MARK}{printable(place(hunk))}" for hunk in proposed]
     with tempfile.TemporaryDirectory(prefix="codemod-") as folder:
         path = os.path.join(folder, "hunk.py")
         with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(_written(proposed))
+            file.write(_written(proposed, headings))
         _run([*command, path])
         try:
             with open(path, encoding="utf-8", errors="surrogateescape", newline=None) as file:
                 text = file.read()
         except OSError:
             raise EditorError("The editor left no file: nothing was changed.") from None
-    return _read(text, proposed)
+    return _read(text, proposed, headings)
 
 
-def _written(proposed: Mapping[Hunk, str]) -> str:
+def _written(proposed: Mapping[Hunk, str], headings: Sequence[str]) -> str:
     head = f"{_MARK}Write these lines as you want them; leave the lines that begin with {_MARK.strip()} alone.\n"
     parts = [head]
-    for hunk, text in proposed.items():
+    for heading, text in zip(headings, proposed.values(), strict=True):
         body = text.replace("\r\n", "\n")
-        parts.append(f"{_heading(hunk)}\n{body}" + ("" if not body or body.endswith("\n") else "\n"))
+        parts.append(f"{heading}\n{body}" + ("" if not body or body.endswith("\n") else "\n"))
     return "".join(parts)
 
 
-def _heading(hunk: Hunk) -> str:
-    return f"{_MARK}{printable(hunk.path)}:{hunk.old_start}"
-
-
-def _read(text: str, proposed: Mapping[Hunk, str]) -> dict[Hunk, str]:
+def _read(text: str, proposed: Mapping[Hunk, str], headings: Sequence[str]) -> dict[Hunk, str]:
     if not text.strip():
         raise EditorError("Nothing came back from the editor: nothing was changed.")
     lines = text.split("\n")
@@ -61,7 +60,7 @@ def _read(text: str, proposed: Mapping[Hunk, str]) -> dict[Hunk, str]:
         lines.pop()
     places = [index for index, line in enumerate(lines) if line.startswith(_MARK.strip())]
     kept = [lines[index].rstrip() for index in places[1:]]
-    if kept != [_heading(hunk) for hunk in proposed]:
+    if kept != headings:
         raise EditorError(f"The lines that begin with {_MARK.strip()} came back changed: nothing was done.")
     found = {}
     for hunk, start, end in zip(proposed, places[1:], [*places[2:], len(lines)], strict=True):

@@ -12,12 +12,12 @@ from codemods.apply import ApplyResult, Rewrite, apply
 from codemods.check import Analyser, Progress, judge, visible
 from codemods.findings import Finding, Span
 from codemods.interactive.dialogue import Answer, Decisions
-from codemods.interactive.ignoring import with_ignore
 from codemods.interactive.items import Item, Texts, replaced
 from codemods.options import Options
 from codemods.review import Hunk, Key, review
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile
+from codemods.source.suppressing import Place, with_comments
 from codemods.source.syntax import parse
 from codemods.tracking import LineMap, continuations
 
@@ -138,12 +138,13 @@ class _Finishing:
             path = finding.path
             text = new.get(path, self._texts.old[path])
             line = LineMap(text, self._texts.sources[path].text).origin(finding.span.line)
-            commented = with_ignore(text, line, [finding.rule], reason)
-            if commented != text and _holds(self._texts.sources[path], commented):
+            last = line + finding.span.end_line - finding.span.line
+            commented, unplaced = with_comments(text, [Place(finding.rule, line, last)], reason)
+            if not unplaced and _holds(self._texts.sources[path], commented):
                 new[path] = commented
                 self.touched.add(path)
             else:
-                place = f"{path}:{finding.span.line}"
+                place = self._texts.place(path, finding.span.line)
                 self.remarks.append(Remark(place, finding.rule, "no comment could be written there"))
         return new
 

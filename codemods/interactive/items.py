@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from codemods.apply import ApplyResult
-from codemods.findings import Finding
+from codemods.findings import Finding, Place, Skipped
 from codemods.review import Change, Hunk, Key, Proof, review
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
@@ -19,6 +19,8 @@ class Item:
 
     change: Change
     hunks: tuple[Hunk, ...]
+    place: str
+    """The path and line of the finding that names it; in a notebook with the cell."""
     shares: tuple[int, ...] = ()
 
     @property
@@ -32,11 +34,6 @@ class Item:
     @property
     def path(self) -> str:
         return self.change.finding.path
-
-    @property
-    def place(self) -> str:
-        """The path and line of the finding that names it."""
-        return f"{self.path}:{self.change.finding.span.line}"
 
 
 def items_of(result: ApplyResult, proofs: Mapping[Key, Proof] | None = None) -> list[Item]:
@@ -52,12 +49,16 @@ def items_of(result: ApplyResult, proofs: Mapping[Key, Proof] | None = None) -> 
         if number == len(members):
             members.append([])
         members[number].append(index)
+    sources = {source.path: source for source in result.sources}
     owner = {index: number for number, indices in enumerate(members) for index in indices}
     items = []
     for number, indices in enumerate(members):
         hunks = tuple(hunk for hunk in found.hunks if not set(indices).isdisjoint(hunk.changes))
         shares = {owner[index] for hunk in hunks for index in hunk.changes} - {number}
-        items.append(Item(found.changes[indices[0]], hunks, tuple(sorted(shares))))
+        change = found.changes[indices[0]]
+        path, line = change.finding.path, change.finding.span.line
+        place = f"{path}:{sources[path].place(line) if path in sources else line}"
+        items.append(Item(change, hunks, place, tuple(sorted(shares))))
     return items
 
 
@@ -71,16 +72,54 @@ class Texts:
         self.old = {path: translated.get(path, source.text) for path, source in self.sources.items()}
         self.new = {rewrite.source.path: rewrite.new for rewrite in result.rewrites}
         self.translated = frozenset(translated)
+        self._shown: dict[tuple[str, bool], list[str]] = {}
 
     def line(self, path: str, number: int) -> str:
         """Return a line of the original, empty where there is none."""
         if path not in self.old:
             try:
-                self.old[path] = read_source(path).text
+                self.sources[path] = read_source(path)
+                self.old[path] = self.sources[path].text
             except SourceError:
                 self.old[path] = ""
-        lines = self.old[path].split("\n")
+        lines = self.lines(path)
         return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    def lines(self, path: str, *, new: bool = False) -> list[str]:
+        """Return the lines of the original, or of what is proposed, as they stand in the file."""
+        if (path, new) not in self._shown:
+            text = (self.new if new else self.old)[path]
+            self._shown[path, new] = self.sources[path].lines(text) if path in self.sources else text.split("\n")
+        return self._shown[path, new]
+
+    def place(self, path: str, line: int) -> str:
+        """Return where a line of the original is, for people: in a notebook with the cell."""
+        return f"{path}:{self.sources[path].place(line) if path in self.sources else line}"
+
+    def start(self, hunk: Hunk) -> str:
+        """Return where a hunk stands in the original, for people."""
+        return self.place(hunk.path, self._line(hunk))
+
+    def around(self, hunk: Hunk, most: int) -> tuple[range, range]:
+        """Return the lines of the original, from 0, that stand above and below a hunk: at most so many, and in a
+        notebook those of the cell alone."""
+        start, end = hunk.old_start - 1, hunk.old_start - 1 + len(hunk.removed)
+        old = self.old[hunk.path]
+        lines = self._original(hunk.path).together(self._line(hunk)) or range(1, len(_lines(old)) + 1)
+        return (
+            range(min(start, max(lines.start - 1, start - most)), start),
+            range(end, max(end, min(lines.stop - 1, end + most))),
+        )
+
+    def _line(self, hunk: Hunk) -> int:
+        """The line of a hunk. What is put at the end of a cell stands above what tells the next one."""
+        lines = self._original(hunk.path).together(hunk.old_start)
+        above = lines is not None and hunk.old_start not in lines and not hunk.removed
+        return hunk.old_start - 1 if above else hunk.old_start
+
+    def _original(self, path: str) -> SourceFile:
+        source = self.sources[path]
+        return source if source.notebook is None else source.rewritten(self.old[path])
 
     def objection(self, own: Mapping[Hunk, str]) -> str | None:
         """Say why ``own``, texts in place of what hunks add, cannot stand there; None if they can."""
@@ -90,8 +129,13 @@ class Texts:
                 parse(text, path)
                 self.sources[path].encode(text)
             except SourceError as error:
-                return str(error)
+                at = self.sources[path].rewritten(text).place(error.line) if error.line else Place(None, 0)
+                return f"{Skipped(path, at.line, error.reason, at.cell).place}: {error.reason}"
         return None
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def replaced(text: str, own: Mapping[Hunk, str]) -> str:

@@ -47,6 +47,7 @@ class Terminal:
         # What calls itself dumb is often an editor's window, which hands over whole lines whatever it is told.
         self._raw = os.environ.get("TERM", "dumb") != "dumb" and _has_keys(self._input)
         self._view: View | None = None
+        self._texts: Texts | None = None
         self._pending = b""
 
     def opened(self, texts: Texts, *, colour: bool) -> Terminal:
@@ -54,6 +55,7 @@ class Terminal:
         from codemods.interactive.views import View
 
         self._colour = colour
+        self._texts = texts
         self._view = View(texts, colour=colour, encoding=self._sink.encoding or "ascii")
         return self
 
@@ -111,7 +113,8 @@ class Terminal:
         """Open the user's editor."""
         if not proposed:
             raise EditorError("There are no lines to edit.")
-        return edited(proposed)
+        assert self._texts is not None
+        return edited(proposed, self._texts.start)
 
     def _write(self, text: str) -> None:
         self._sink.write(text)

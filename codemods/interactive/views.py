@@ -62,7 +62,7 @@ class View:
         )
         yield from fold(head.append_text(self._plain(item.place, "bold")), width)
         for one in item.findings:
-            place = "" if one.key == finding.key else f"{one.path}:{one.span.line}: {one.rule}: "
+            place = "" if one.key == finding.key else f"{self._texts.place(one.path, one.span.line)}: {one.rule}: "
             yield from fold(self._plain(place + one.message), width)
         promise = f"Promise: the rewritten program {PROMISES[item.change.promise]}."
         yield from fold(self._plain(promise, "dim"), width)
@@ -78,32 +78,31 @@ class View:
 
     def _trail(self, item: Item, width: int) -> Iterator[Text]:
         for step in dict.fromkeys(step for finding in item.findings for step in finding.trail):
-            yield from fold(self._plain(f"  {step.path}:{step.line}: {step.note}", "dim"), width, "    ")
+            yield from fold(
+                self._plain(f"  {self._texts.place(step.path, step.line)}: {step.note}", "dim"), width, "    "
+            )
             code = self._texts.line(step.path, step.line)
             if code.strip():
                 yield from fold(Text("    ").append_text(self._lines(step.path, "old", [code.strip()], 0)[0]), width)
 
     def _hunk(self, item: Item, hunk: Hunk, width: int) -> Iterator[Text]:
-        old = self._shown(self._texts.old[hunk.path])
-        start, end = hunk.old_start - 1, hunk.old_start - 1 + len(hunk.removed)
-        lead = range(max(0, start - CONTEXT), start)
-        follow = range(end, min(len(old), end + CONTEXT))
+        old, new = (self._shown(self._texts.lines(hunk.path, new=new)) for new in (False, True))
+        start, first = hunk.old_start - 1, hunk.new_start - 1
+        lead, follow = self._texts.around(hunk, CONTEXT)
         function = self._outline(hunk.path).function_at(hunk.old_start)
-        place = f"{hunk.path}:{hunk.old_start}" + (f" in {function}" if function else "")
+        place = self._texts.start(hunk) + (f" in {function}" if function else "")
         yield Text("")
         yield from fold(self._plain(f"@@ {place} @@", "cyan"), width)
         if len(hunk.changes) > 1 and item.shares:
             others = ", ".join(str(index + 1) for index in item.shares)
             yield from fold(self._plain(f"   (these lines are shared with {others})", "dim"), width)
-        removed, added = self._shown("".join(hunk.removed)), self._shown("".join(hunk.added))
+        removed, added = old[start : start + len(hunk.removed)], new[first : first + len(hunk.added)]
         marks = mark_words(removed, added) if hunk.removed and hunk.added else ([], [])
         code = self._file(hunk.path, "old", old, lead.start, follow.stop)
         for at in lead:
             yield from self._line(" ", code[at - lead.start], "", width)
         for offset in range(len(hunk.removed)):
             yield from self._line("-", code[start + offset - lead.start], _at(marks[0], offset), width)
-        new = self._shown(self._texts.new[hunk.path])
-        first = hunk.new_start - 1
         shown = self._file(hunk.path, "new", new, first, first + len(hunk.added))
         for offset in range(len(hunk.added)):
             yield from self._line("+", shown[offset], _at(marks[1], offset), width)
@@ -150,8 +149,8 @@ class View:
             self._outlines[path] = Outline(self._texts.old[path])
         return self._outlines[path]
 
-    def _shown(self, text: str) -> list[str]:
-        return [self._safe(line.rstrip("\r")) for line in text.removesuffix("\n").split("\n")] if text else []
+    def _shown(self, lines: Sequence[str]) -> list[str]:
+        return [self._safe(line.rstrip("\r")) for line in lines]
 
     def _plain(self, text: str, style: str = "") -> Text:
         return Text(self._safe(text), style)

@@ -148,6 +148,7 @@ def dump(
         raise BundleError(f"--patch records no translation from Python 2, as of {path}: write that first")
     found = review(result, proofs)
     outlines = {rewrite.source.path: Outline(rewrite.source.text) for rewrite in result.rewrites}
+    sources = {source.path: source for source in result.sources}
     lines = [
         "# A patch of codemod. `git apply` takes it as it is; `codemod patch` fits it to files that changed since.",
         "#",
@@ -159,7 +160,8 @@ def dump(
         finding = change.finding
         mine = change.key in own
         verdict = f", {change.proof.verdict}" if change.proof else ""
-        place = f"{finding.path}:{finding.span.line}"
+        line = finding.span.line
+        place = f"{finding.path}:{sources[finding.path].place(line) if finding.path in sources else line}"
         told = ", in the reviewer's own words" if mine else ""
         lines.append(printable(f"# {number}. {place} {finding.rule} ({change.promise.value}{verdict}{told})"))
         lines.append(printable(f"#    {finding.message}"))

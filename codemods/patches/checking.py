@@ -43,7 +43,9 @@ class Checks:
         jobs: int | None,
         progress: Progress | None = None,
     ) -> None:
-        self._sources = {path: source for path, source in sources.items() if path.endswith((".py", ".pyi"))}
+        self._sources = {
+            path: source for path, source in sources.items() if path.endswith((".py", ".pyi")) or source.notebook
+        }
         self._options = options
         self._analyser = analyse
         self._jobs = jobs
@@ -66,7 +68,8 @@ class Checks:
                     parse(text, path)
                 all_of[path].encode(text)
             except SourceError as error:
-                reason = self._unread(path) or f"line {error.line} would not be right any more: {error.reason}"
+                place = self._line(all_of[path].rewritten(text), error.line)
+                reason = self._unread(path) or f"{place} would not be right any more: {error.reason}"
                 blame |= _touching(units, path, reason)
         if blame:
             return blame
@@ -82,7 +85,8 @@ class Checks:
         for finding, before in zip(found, known, strict=True):
             new = before is None and finding.promise is not Promise.ADVICE
             if new and finding.rule not in uncovered[finding.path]:
-                reason = f"it makes a new finding, {finding.rule} in line {finding.span.line} of {finding.path}"
+                where = self._line(self._sources[finding.path].rewritten(now[finding.path]), finding.span.line)
+                reason = f"it makes a new finding, {finding.rule} in {where} of {finding.path}"
                 blame |= _touching(units, finding.path, reason)
         blame |= self._not_gone(units, Counter((f.rule, f.path) for f in vanished))
         return blame
@@ -107,7 +111,8 @@ class Checks:
             standing = [finding for finding in self._findings if (finding.rule, finding.path) == (rule, path)]
             weaker = [finding for finding in standing if finding.promise.rank > unit.promise.rank]
             if len(standing) - len(weaker) < count and weaker:
-                return f"{rule} at {path}:{weaker[0].span.line} is {weaker[0].promise.value} now: {weaker[0].message}"
+                at = self._sources[path].place(weaker[0].span.line)
+                return f"{rule} at {path}:{at} is {weaker[0].promise.value} now: {weaker[0].message}"
             if len(standing) < count:
                 return _ABSENT.format(rule, path)
         return ""
@@ -117,6 +122,11 @@ class Checks:
             if entry.path == path:
                 return f"{path} cannot be read, line {entry.line}: {entry.reason}"
         return ""
+
+    @staticmethod
+    def _line(source: SourceFile, line: int) -> str:
+        place = source.place(line)
+        return f"line {place}" if place.cell is None else str(place)
 
     def _analysed(self, changed: Mapping[str, str]) -> Analysis:
         return self._analyser(

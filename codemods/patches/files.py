@@ -79,6 +79,11 @@ def _git(root: Path, *arguments: str) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
+def blob_in(root: Path, name: str) -> bytes | None:
+    """Return the contents that git in ``root`` keeps under ``name``, the start of a hash; None if it has none."""
+    return _git(root, "cat-file", "blob", name) if name else None
+
+
 def selected(path: str, root: Path, wanted: Sequence[str]) -> bool:
     """Tell whether ``path`` below ``root`` is one of ``wanted``, or below one; all are if nothing is wanted."""
     if not wanted:

@@ -11,11 +11,13 @@ from pathlib import Path
 from codemods.analysis import analyse
 from codemods.apply import Rewrite, write_linked
 from codemods.check import Analyser, Progress
+from codemods.findings import Place as Where
 from codemods.findings import Promise, Skipped
 from codemods.options import Options
 from codemods.patches.bundle import Bundle, blob_of
 from codemods.patches.checking import Checks, Unit
 from codemods.patches.files import Renames, require_inside, selected, try_read
+from codemods.patches.notebooks import is_notebook, of_program
 from codemods.patches.parsing import FileDiff
 from codemods.patches.pieces import Piece
 from codemods.patches.placing import Base, Lost, Made, Place, composed, place
@@ -61,6 +63,7 @@ class _Fitting:
         self.files = [file for file in bundle.diff if selected(file.path, root, paths)]
         self.sources: dict[str, SourceFile] = {}
         self.bases: dict[str, Base] = {}
+        self.befores: dict[str, SourceFile] = {}
         self.now: dict[str, str] = {}
         self.pieces: dict[int, Piece] = {}
         self.places: dict[int, Place | Made | Lost] = {}
@@ -78,7 +81,7 @@ class _Fitting:
         self.grouping = grouped(list(self.pieces.values()), self.bundle.changes)
         for index in sorted(left_out):
             change = self.bundle.changes[index]
-            place_of = f"{change.findings[0].path}:{change.findings[0].line}" if change.findings else ""
+            place_of = self._place(change.findings[0].path, change.findings[0].line) if change.findings else ""
             if any(index in piece.changes for piece in self.pieces.values()):
                 reason = f"a hunk of {change.rule} at {place_of} was taken out of the patch, and half of it is not made"
                 for number, piece in self.pieces.items():
@@ -93,6 +96,15 @@ class _Fitting:
         if file.obstacle:
             trouble = f"it {file.obstacle}, and only changes of lines are made"
         encoding = source.encoding if source else "utf-8"
+        if source is not None and source.notebook is not None and not trouble:
+            found = of_program(file, source, self.root)
+            if isinstance(found, str):
+                trouble = found
+            else:
+                file, self.befores[file.path] = found
+        if trouble and is_notebook(file.path):
+            self.impossible.append(FittedHunk(0, file.path, 0, State.REFUSED, (file.path, 0), trouble))
+            return set()
         pieces, left_out = pieces_of(file, self.bundle, len(self.pieces) + 1, encoding)
         if file.obstacle and not pieces:
             self.impossible.append(FittedHunk(0, file.path, 0, State.REFUSED, (file.path, 0), trouble))
@@ -104,7 +116,7 @@ class _Fitting:
         recorded = (self.bundle.files or {}).get(file.path)
         blob = recorded.blob if recorded else file.blob
         unchanged = bool(blob) and blob_of(source.encode(source.text)).startswith(blob)
-        base = self.bases.setdefault(source.path, Base(source.text))
+        base = self.bases.setdefault(source.path, Base(source.text, source.place))
         self.sources[source.path] = source
         self.now[file.path] = source.path
         if path != file.path:
@@ -113,6 +125,10 @@ class _Fitting:
             proven = any(not self.bundle.changes[index].own for index in piece.changes)
             self.places[piece.number] = place(piece, base, unchanged=unchanged, proven=proven)
         return left_out
+
+    def _place(self, path: str, line: int) -> str:
+        """Where a line was, for people."""
+        return f"{path}:{self.befores[path].place(line) if path in self.befores else line}"
 
     def _refuse_overlaps(self) -> None:
         taken: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
@@ -227,7 +243,12 @@ class _Fitting:
         rules = tuple(dict.fromkeys(self.bundle.changes[index].rule for index in piece.changes))
 
         def told(state: State, line: int, reason: str = "") -> FittedHunk:
-            return FittedHunk(number, piece.path, piece.line, state, (path, line), reason, rules)
+            was = self.befores[piece.path].place(piece.line) if piece.path in self.befores else Where(None, piece.line)
+            source = self.sources.get(path)
+            at = source.place(line) if source is not None and line else Where(None, line)
+            if state is State.APPLIED and at != was:
+                state = State.MOVED
+            return FittedHunk(number, piece.path, was.line, state, (path, at.line), reason, rules, was.cell, at.cell)
 
         reason = self.refused.get(number) or self._needless(number)
         if isinstance(found, Lost) or reason:
@@ -239,7 +260,7 @@ class _Fitting:
         line = found.start + 1
         if not found.exact:
             return told(State.FUZZY, line)
-        return told(State.APPLIED if line == piece.line else State.MOVED, line)
+        return told(State.APPLIED, line)
 
     def _needless(self, number: int) -> str:
         """Why an import is not made: nothing that needs it is."""

@@ -12,6 +12,8 @@ NEAR = 3
 WIDE = 10
 """Lines on either side that are kept to tell equal places apart."""
 
+_CELL = "# %% [codemod, cell "
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -65,13 +67,18 @@ def split(text: str) -> list[str]:
 
 
 def content(line: str) -> str:
-    """Return a line without its end."""
-    return line.removesuffix("\n").removesuffix("\r")
+    """Return a line without its end. What tells a cell of a notebook is the same for all: a cell put above moves it."""
+    bare = _bare(line)
+    return _CELL if bare.startswith(_CELL) else bare
 
 
 def ending(line: str) -> str:
     """Return the end of a line; empty for the last one of a file without one."""
-    return line[len(content(line)) :]
+    return line[len(_bare(line)) :]
+
+
+def _bare(line: str) -> str:
+    return line.removesuffix("\n").removesuffix("\r")
 
 
 def digest(lines: Sequence[str]) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from codemods.findings import Place as Where
 from codemods.patches.fuzzy import LEAST, LEAST_UNPROVEN, Window, Word, clearly, fitted, windows, words_of
 from codemods.patches.pieces import NEAR, Piece, content, digest, ending, split
 from codemods.source.enclosing import Outline
@@ -44,8 +46,9 @@ class Lost(NamedTuple):
 class Base:
     """A file as it is now."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, place: Callable[[int], Where] | None = None) -> None:
         self.text = text
+        self._place = place or functools.partial(Where, None)
         self.lines = split(text)
         self.contents = [content(line) for line in self.lines]
 
@@ -62,6 +65,12 @@ class Base:
         """The end that most lines have."""
         windows_ends = sum(line.endswith("\r\n") for line in self.lines)
         return "\r\n" if windows_ends * 2 > len(self.lines) else "\n"
+
+    def told(self, *lines: int) -> str:
+        """Return ``lines``, from 0, as people count them: in a notebook in its cells."""
+        places = [self._place(line + 1) for line in lines]
+        plain = all(place.cell is None for place in places)
+        return ("lines " if len(lines) > 1 else "line ") * plain + ", ".join(map(str, places))
 
     def found(self, lines: Sequence[str]) -> list[int]:
         """Return where ``lines`` stand, whatever their ends."""
@@ -176,10 +185,10 @@ def _among(
         if len(narrowed) == 1:
             return chosen(narrowed[0])
         left = narrowed or left
-    where = ", ".join(str(at + 1) for at in left[:5])
+    where = base.told(*left[:5])
     if made:
-        return Lost(f"made already, it seems, but in {len(left)} places that are equally good: lines {where}")
-    return Lost(f"{len(left)} places are equally good: lines {where}")
+        return Lost(f"made already, it seems, but in {len(left)} places that are equally good: {where}")
+    return Lost(f"{len(left)} places are equally good: {where}")
 
 
 def _same_part(piece: Piece, base: Base, start: int, size: int) -> bool:
@@ -231,8 +240,8 @@ def _chosen(piece: Piece, base: Base, old: Sequence[str], found: Sequence[Window
         here = [one for one in rivals if base.outline.function_at(_middle(one)) == piece.function]
         rivals = here or rivals
     if len(rivals) > 1:
-        where = ", ".join(str(one.start + 1) for one in rivals[:5])
-        return Lost(f"{len(rivals)} places are about equally good: near lines {where}")
+        where = base.told(*(one.start for one in rivals[:5]))
+        return Lost(f"{len(rivals)} places are about equally good: near {where}")
     return rivals[0]
 
 
@@ -240,7 +249,7 @@ def _made_at(base: Base, window: Window, expected: Sequence[str], wanted: Sequen
     old = base.contents[window.start : window.end]
     new = fitted(expected, wanted, old)
     if new is None:
-        return Lost(f"the code at line {window.start + 1} has changed too much for it")
+        return Lost(f"the code at {base.told(window.start)} has changed too much for it")
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
         head += 1

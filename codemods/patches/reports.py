@@ -6,6 +6,7 @@ import json
 from collections import Counter
 
 from codemods.diffs import printable
+from codemods.findings import Place
 from codemods.patches.results import FittedHunk, PatchResult, State
 from codemods.reports import Detail
 
@@ -33,11 +34,13 @@ def as_text(result: PatchResult, detail: Detail, *, colour: bool = False) -> str
 
 def _told(hunk: FittedHunk, *, dry_run: bool) -> str:
     path, line = hunk.now
-    head = f"{path}:{line}" if line else f"{hunk.path}:{hunk.line}"
+    was, at = Place(hunk.cell, hunk.line), Place(hunk.now_cell, line)
+    head = f"{path}:{at}" if line else f"{hunk.path}:{was}" if hunk.line else hunk.path
     rules = f" ({', '.join(hunk.rules)})" if hunk.rules else ""
-    text = f"{head}: hunk {hunk.number}{rules}: {hunk.state.value}"
-    if hunk.state is State.MOVED or (hunk.state is State.FUZZY and line != hunk.line):
-        text += f" from line {hunk.line} to {line}"
+    name = f"hunk {hunk.number}" if hunk.number else "all hunks"
+    text = f"{head}: {name}{rules}: {hunk.state.value}"
+    if hunk.state is State.MOVED or (hunk.state is State.FUZZY and at != was):
+        text += f" from {'line ' if was.cell is None else ''}{was} to {at}"
     return text + (f": {hunk.reason}" if hunk.reason else "")
 
 
@@ -50,8 +53,13 @@ def as_json(result: PatchResult) -> str:
                 "hunk": hunk.number,
                 "path": hunk.path,
                 "line": hunk.line,
+                **({} if hunk.cell is None else {"cell": hunk.cell}),
                 "state": hunk.state.value,
-                "now": {"path": hunk.now[0], "line": hunk.now[1]},
+                "now": {
+                    "path": hunk.now[0],
+                    "line": hunk.now[1],
+                    **({} if hunk.now_cell is None else {"cell": hunk.now_cell}),
+                },
                 "rules": list(hunk.rules),
                 "reason": hunk.reason,
             }

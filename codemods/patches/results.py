@@ -35,6 +35,9 @@ class FittedHunk:
     now: tuple[str, int]
     reason: str = ""
     rules: tuple[str, ...] = ()
+    cell: int | None = None
+    """The cell of a notebook in which ``line`` counts, and ``now_cell`` for that of ``now``."""
+    now_cell: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ class PatchResult:
         )
 
     def coloured_diff(self) -> str:
-        """Return the same for a terminal."""
-        return "".join(coloured(source.path, source.text, new) for source, new in self._changed())
+        """Return the same for a terminal: of notebooks the Python of each cell."""
+        return "".join(coloured(*shown) for source, new in self._changed() for shown in source.shown(source.text, new))
 
     def _changed(self) -> Iterator[Rewrite]:
         return (rewrite for rewrite in self.rewrites if rewrite.new != rewrite.source.text)

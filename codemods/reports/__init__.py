@@ -135,6 +135,10 @@ class Report:
         source = (self.rewritten.get(path) if now else None) or self.sources.get(path)
         return Place(None, line) if source is None else source.place(line)
 
+    def told(self, path: str, line: int, *, now: bool = False) -> str:
+        """Return the path and the :meth:`place`, as people read them."""
+        return f"{path}:{self.place(path, line, now=now)}"
+
     def base(self, path: str) -> str:
         """Return the text of the file ``path`` in which the hunks of ``review`` count their lines."""
         if path in self.translated:

@@ -54,7 +54,7 @@ class Lines:
 
     def place(self, path: str, line: int, *, now: bool = False) -> str:
         """Return where a line is, for people."""
-        return f"{path}:{self.report.place(path, line, now=now)}"
+        return self.report.told(path, line, now=now)
 
     def below(self, path: str, line: int, *, now: bool = False) -> str:
         """Return where a line is for people who know the file."""

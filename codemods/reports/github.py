@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.findings import Finding, Promise
+from codemods.findings import Finding, Promise, Skipped
 from codemods.reports import Detail, Report
 from codemods.reports._repository import from_root, root
 
@@ -37,16 +37,18 @@ def _lines(report: Report, detail: Detail) -> Iterator[str]:
     for finding in found:
         yield _annotation(report, finding)
     for entry in report.unwritten:
-        yield _command("error", f"not saved: {entry.reason}", "codemod", entry.path, entry.line)
+        yield _entry("error", "not saved", entry)
     for failure in report.failures:
-        told = f"{failure.rule}: our edit was taken back: {failure.reason}"
-        yield _command("warning", told, "codemod", failure.path, failure.line)
+        at = report.place(failure.path, failure.line)
+        entry = Skipped(failure.path, at.line, failure.reason, at.cell)
+        yield _entry("warning", f"{failure.rule}: our edit was taken back", entry)
     for dropped in report.dropped:
-        told = f"{dropped.rule}: not made, {dropped.verdict}: {dropped.why}"
-        yield _command("notice", told, "codemod", dropped.path, dropped.line)
+        at = report.place(dropped.path, dropped.line)
+        entry = Skipped(dropped.path, at.line, dropped.why, at.cell)
+        yield _entry("notice", f"{dropped.rule}: not made, {dropped.verdict}", entry)
     if detail >= Detail.NORMAL:
         for entry in report.skipped:
-            yield _command("notice", f"skipped: {entry.reason}", "codemod", entry.path, entry.line)
+            yield _entry("notice", "skipped", entry)
         kinds = [_KINDS[finding.promise] for finding in found]
         if any(kinds.count(kind) > _SHOWN for kind in set(kinds)):
             # Not a command: it stands in the log, where the rest can be found.
@@ -65,6 +67,12 @@ def _annotation(report: Report, finding: Finding) -> str:
     # Columns may only be given where the first and the last line are one.
     columns = {"col": column + 1, "endColumn": end_column + 1} if line == end_line else {}
     return _command(_KINDS[finding.promise], told, title, finding.path, line, endLine=end_line, **columns)
+
+
+def _entry(kind: str, what: str, entry: Skipped) -> str:
+    if entry.cell is not None:
+        return _command(kind, f"Cell {entry.cell}, line {entry.line}: {what}: {entry.reason}", "codemod", entry.path, 0)
+    return _command(kind, f"{what}: {entry.reason}", "codemod", entry.path, entry.line)
 
 
 def _command(kind: str, message: str, title: str, path: str, line: int, **more: int) -> str:

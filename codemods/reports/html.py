@@ -16,7 +16,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from codemods.explain import PROMISES, TITLES, Explanation, catalogue
-from codemods.findings import Promise, Skipped
+from codemods.findings import Promise
 from codemods.markup import environment
 from codemods.reports import Detail, Report
 from codemods.reports._cards import Card, cards_of
@@ -70,9 +70,9 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
             titles=TITLES,
             promises=PROMISES,
             promises_by_name={promise.value: words for promise, words in PROMISES.items()},
-            failures=[(f"{one.path}:{one.line}", f"{one.rule}: {one.reason}") for one in report.failures],
-            unwritten=[(_place(one), one.reason) for one in report.unwritten],
-            skipped=[(_place(one), one.reason) for one in report.skipped],
+            failures=[(report.told(one.path, one.line), f"{one.rule}: {one.reason}") for one in report.failures],
+            unwritten=[(one.place, one.reason) for one in report.unwritten],
+            skipped=[(one.place, one.reason) for one in report.skipped],
             evidence=Markup(report.evidence.html) if report.evidence else "",
             marks=MARKS,
             tones=TONES,
@@ -143,7 +143,3 @@ def _rules(report: Report, cards: list[Card]) -> list[_Told]:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _place(entry: Skipped) -> str:
-    return f"{entry.path}:{entry.line}" if entry.line else entry.path

@@ -234,7 +234,9 @@ def _diff(report: Report, hunks: Sequence[Hunk]) -> str:
     by_path: dict[str, list[Hunk]] = defaultdict(list)
     for hunk in hunks:
         by_path[hunk.path].append(hunk)
-    return "".join(_unified(path, report.base(path), patched(report.base(path), own)) for path, own in by_path.items())
+    return "".join(
+        _unified(report, path, report.base(path), patched(report.base(path), own)) for path, own in by_path.items()
+    )
 
 
 def _translation(report: Report, findings: Sequence[Finding], hunks: Sequence[Hunk]) -> str:
@@ -242,12 +244,17 @@ def _translation(report: Report, findings: Sequence[Finding], hunks: Sequence[Hu
     if hunks or report.review is None:
         return ""
     paths = dict.fromkeys(finding.path for finding in findings if finding.path in report.translated)
-    return "".join(_unified(path, report.sources[path].text, report.translated[path]) for path in paths)
+    return "".join(_unified(report, path, report.sources[path].text, report.translated[path]) for path in paths)
 
 
-def _unified(path: str, old: str, new: str) -> str:
-    sides = (text.encode("utf-8", "surrogatepass") for text in (old, new))
-    return unified(path, *sides).decode("utf-8", "replace")
+def _unified(report: Report, path: str, old: str, new: str) -> str:
+    """Return the diff of a file for people: of a notebook that of each cell."""
+    source = report.sources.get(path)
+    out = ""
+    for name, *texts in source.shown(old, new) if source is not None else [(path, old, new)]:
+        before, after = (text.encode("utf-8", "surrogatepass") for text in texts)
+        out += unified(name, before, after).decode("utf-8", "replace")
+    return out
 
 
 def _sites(report: Report, findings: Sequence[Finding]) -> list[str]:
@@ -258,7 +265,7 @@ def _sites(report: Report, findings: Sequence[Finding]) -> list[str]:
             seen.update(dict.fromkeys(change.findings, f" ({change.proof.verdict})"))
     places: dict[str, list[str]] = defaultdict(list)
     for finding in findings:
-        place = f"{finding.path}:{report.place(finding.path, finding.span.line)}"
+        place = report.told(finding.path, finding.span.line)
         places[finding.message].append(code(place) + seen.get(finding, ""))
     return [f"- {inline(message)}: {', '.join(dict.fromkeys(at))}" for message, at in places.items()]
 
@@ -303,7 +310,9 @@ def _left(report: Report) -> list[str]:
         counts = Counter(finding.rule for finding in report.postponed)
         told = ", ".join(f"{number:,} × {code(rule)}" for rule, number in sorted(counts.items()))
         lists.append(("For the next run", [f"{told}: this one was limited to so many hunks"]))
-    dropped = [f"{code(f'{d.path}:{d.line}')} {code(d.rule)}: {d.verdict}: {inline(d.why)}" for d in report.dropped]
+    dropped = [
+        f"{code(report.told(d.path, d.line))} {code(d.rule)}: {d.verdict}: {inline(d.why)}" for d in report.dropped
+    ]
     lists.append(("Not made, because running did not show the promise kept", dropped))
     by_kind: dict[str, list[str]] = defaultdict(list)
     for reported in report.findings:
@@ -311,7 +320,7 @@ def _left(report: Report) -> list[str]:
         kind = _kind(reported, report)
         if kind == "for the next run":
             continue
-        place = f"{finding.path}:{report.place(finding.path, finding.span.line, now=True)}"
+        place = report.told(finding.path, finding.span.line, now=True)
         heading = {
             "advice": "Advice: nothing safe can be written there",
             "that change what is learned": "Changes what is learned: made with `--unsafe` only",
@@ -319,10 +328,10 @@ def _left(report: Report) -> list[str]:
         why = f" ({inline(reported.obstacle)})" if reported.obstacle and heading == "Left as it is" else ""
         by_kind[heading].append(f"{code(place)} {code(finding.rule)}: {inline(finding.message)}{why}")
     lists += by_kind.items()
-    failures = [f"{code(f'{f.path}:{f.line}')} {code(f.rule)}: {inline(f.reason)}" for f in report.failures]
+    failures = [f"{code(report.told(f.path, f.line))} {code(f.rule)}: {inline(f.reason)}" for f in report.failures]
     lists.append(("Our edit was taken back", failures))
     for heading, entries in (("Could not be read", report.skipped), ("Not saved", report.unwritten)):
-        told_ = [f"{code(f'{e.path}:{e.line}' if e.line else e.path)}: {inline(e.reason)}" for e in entries]
+        told_ = [f"{code(e.place)}: {inline(e.reason)}" for e in entries]
         lists.append((heading, told_))
     lists = [(heading, items) for heading, items in lists if items]
     if not lists:
@@ -377,7 +386,7 @@ def _comment(report: Report) -> list[str]:
     ]
     end = []
     if report.skipped:
-        skipped = [f"- {code(f'{e.path}:{e.line}' if e.line else e.path)}: {inline(e.reason)}" for e in report.skipped]
+        skipped = [f"- {code(e.place)}: {inline(e.reason)}" for e in report.skipped]
         more = [f"- and {len(skipped) - _FEW:,} more"] if len(skipped) > _FEW else []
         end = details(f"{_count(len(report.skipped), 'file')} could not be read", [*skipped[:_FEW], *more])
     return _fitted(out, sections, end)

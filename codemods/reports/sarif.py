@@ -221,7 +221,7 @@ class _Log:
     def _notifications(self) -> Iterable[dict[str, Any]]:
         report = self._report
         for entry in report.skipped:
-            yield self._notification("warning", f"skipped: {entry.reason}", entry)
+            yield self._notification("warning", f"{_cell(entry)}skipped: {entry.reason}", entry)
         for failure in report.failures:
             place = Skipped(failure.path, failure.line, failure.reason)
             yield self._notification("warning", f"{failure.rule}: our edit was taken back: {failure.reason}", place)
@@ -229,7 +229,7 @@ class _Log:
             place = Skipped(dropped.path, dropped.line, dropped.why)
             yield self._notification("note", f"{dropped.rule}: not made, {dropped.verdict}: {dropped.why}", place)
         for entry in report.unwritten:
-            yield self._notification("error", f"not saved: {entry.reason}", entry)
+            yield self._notification("error", f"{_cell(entry)}not saved: {entry.reason}", entry)
         for note in report.notes:
             yield {"level": "note", "message": {"text": note}}
         if self._left_out:
@@ -351,3 +351,7 @@ def _plain(text: str) -> str:
 def _markdown(paragraphs: Sequence[str]) -> str:
     # Docstrings are reStructuredText; what they use of it is Markdown too, addresses but for their brackets.
     return re.sub(r"(?<![(<])(https?://[^\s,]+)", r"<\1>", "\n\n".join(paragraphs))
+
+
+def _cell(entry: Skipped) -> str:
+    return "" if entry.cell is None else f"cell {entry.cell}, line {entry.line}: "

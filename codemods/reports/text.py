@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from codemods.check import Reported
 from codemods.diffs import printable
-from codemods.findings import Finding, Skipped
+from codemods.findings import Finding
 from codemods.reports import Detail, Report
 
 _BOLD, _RED, _YELLOW, _DIM, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
@@ -38,21 +38,21 @@ def _lines(report: Report, detail: Detail, paint: _Paint) -> Iterator[str]:
         for reported in report.findings:
             yield from _finding(report, reported, detail, paint)
     for one in report.unused:
-        place = f"{one.path}:{report.place(one.path, one.comment.line)}:{one.comment.column + 1}:"
+        place = f"{report.told(one.path, one.comment.line)}:{one.comment.column + 1}:"
         yield f"{paint(_BOLD, place)} unused ignore: {printable(one.reason)}"
     if detail >= Detail.VERBOSE:
         for mark in report.gone:
             yield paint(_DIM, f"{mark.path}: {mark.rule}: gone from the baseline: {mark.statement}")
     for entry in report.skipped:
-        yield paint(_YELLOW, f"{_place(entry)}: skipped: {entry.reason}")
+        yield paint(_YELLOW, f"{entry.place}: skipped: {entry.reason}")
     for failure in report.failures:
-        place = f"{failure.path}:{report.place(failure.path, failure.line)}"
+        place = report.told(failure.path, failure.line)
         yield paint(_RED, f"{place}: {failure.rule}: our edit was taken back: {failure.reason}")
     for dropped in report.dropped:
-        place = f"{dropped.path}:{report.place(dropped.path, dropped.line)}"
+        place = report.told(dropped.path, dropped.line)
         yield paint(_YELLOW, f"{place}: {dropped.rule}: not made, {dropped.verdict}: {dropped.why}")
     for entry in report.unwritten:
-        yield paint(_RED, f"{_place(entry)}: not saved: {entry.reason}")
+        yield paint(_RED, f"{entry.place}: not saved: {entry.reason}")
     if detail >= Detail.VERBOSE:
         for note in report.notes:
             yield paint(_DIM, f"note: {note}")
@@ -81,11 +81,6 @@ def _trail(report: Report, finding: Finding, paint: _Paint, *, now: bool = False
     for step in finding.trail:
         place = report.place(step.path, step.line, now=now)
         yield "    " + paint(_DIM, f"{step.path}:{place}: {step.note}")
-
-
-def _place(entry: Skipped) -> str:
-    parts = [entry.path, f"cell {entry.cell}" if entry.cell else "", str(entry.line or "")]
-    return ":".join(part for part in parts if part)
 
 
 def _summary(report: Report) -> Iterator[str]:

@@ -50,6 +50,19 @@ class SourceFile:
 
         return notebooks.place(self.text, line)
 
+    def together(self, line: int) -> range | None:
+        """In a notebook the lines of ``text`` that are the code of the cell of line ``line``; None where all lines of
+        the file belong together."""
+        if self.notebook is None:
+            return None
+        from codemods.source import notebooks
+
+        return notebooks.cell_lines(self.text, line)
+
+    def lines(self, text: str) -> list[str]:
+        """The lines of ``text``, which end at ``\\n``, as they stand in the file: in a notebook with its magics."""
+        return text.split("\n") if self.notebook is None else self.notebook.lines(text)
+
     def shown(self, old: str, new: str) -> list[tuple[str, str, str]]:
         """A change of the text from ``old`` to ``new``, as people are to see it: names and what stood and will stand
         there. Of a notebook it is an entry for each cell that changes, of any other file it is one."""

@@ -92,6 +92,20 @@ class Notebook:
         before, after = self.sources(old), self.sources(new)
         return [(number, before[number], after[number]) for number in before if before[number] != after[number]]
 
+    def lines(self, text: str) -> list[str]:
+        """The lines of the program ``text`` as they stand in the cells, or where that cannot be told as they are."""
+        lines = text.split("\n")
+        try:
+            sources = self.sources(text)
+        except Unencodable:
+            return lines
+        starts, numbers = _borders(text)
+        for start, number in zip(starts, numbers, strict=True):
+            own = sources[number].removesuffix("\n").split("\n")
+            if [*cell_lines(text, start)] == [*range(start + 2, start + 2 + len(own))]:
+                lines[start + 1 : start + 1 + len(own)] = own
+        return lines
+
     def spelled(self, words: str) -> str:
         """A sentence about the program with the magics themselves where it names what stands for them."""
         if self.stem not in words:
@@ -136,6 +150,19 @@ def place(text: str, line: int) -> Place:
     if not starts:
         return Place(None, line)
     return Place(numbers[index], max(1, line - starts[index] - 1))
+
+
+def cell_lines(text: str, line: int) -> range:
+    """The lines of a notebook's program that are the code of the cell in which line ``line`` stands.
+
+    What is put above the code to tell the cell is not among them, though it belongs to the cell too.
+    """
+    starts, _ = _borders(text)
+    last = len(_LINE_END.findall(text)) + (not _ended(text))
+    index = bisect.bisect_right(starts, line)
+    if not index:
+        return range(1, last + 1)
+    return range(starts[index - 1] + 2, starts[index] if index < len(starts) else last + 1)
 
 
 def crosses(text: str, first: int, last: int) -> bool:

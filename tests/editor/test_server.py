@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.editor.client import Client, edited
+from tests.notebooks import SETUP, STEP, notebook
 
 SCRIPT = """\
 import torch
@@ -204,3 +205,14 @@ def test_an_answer_comes_soon(client: Client, tmp_path: Path) -> None:
     client.diagnostics(path)
     assert time.monotonic() - start < 20
     assert client.close() == 0
+
+
+def test_a_notebook_that_is_open_as_text_is_left_alone(client: Client, tmp_path: Path) -> None:
+    data = notebook(SETUP, STEP).decode()
+    path = tmp_path / "a.ipynb"
+    path.write_text(data)
+    client.open(path, data)
+    assert client.diagnostics(path) == []
+    # It does not disturb what else is open.
+    client.open(tmp_path / "train.py", SCRIPT)
+    assert len(client.diagnostics(tmp_path / "train.py")) == 2

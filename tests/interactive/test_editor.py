@@ -18,6 +18,10 @@ GONE = Hunk("a.py", 5, ("w = 1\n",), 5, (), (0,))
 PROPOSED = {hunk: "".join(hunk.added) for hunk in (ONE, GONE, TWO, LAST)}
 
 
+def place(hunk: Hunk) -> str:
+    return f"{hunk.path}:{hunk.old_start}"
+
+
 def editor(folder: Path, program: str) -> dict[str, str]:
     path = folder / "an editor.py"
     path.write_text(
@@ -28,17 +32,17 @@ def editor(folder: Path, program: str) -> dict[str, str]:
 
 
 def test_every_hunk_comes_back_with_its_line_ends(tmp_path: Path) -> None:
-    found = edited(PROPOSED, editor(tmp_path, "text = text.replace('= 2', '= \u4e09')"))
+    found = edited(PROPOSED, place, editor(tmp_path, "text = text.replace('= 2', '= \u4e09')"))
     assert found == {ONE: "x = \u4e09\n", GONE: "", TWO: "y = \u4e09\r\n", LAST: "z = \u4e09"}
 
 
 def test_an_editor_that_changes_nothing(tmp_path: Path) -> None:
-    assert edited(PROPOSED, editor(tmp_path, "")) == PROPOSED
+    assert edited(PROPOSED, place, editor(tmp_path, "")) == PROPOSED
 
 
 def test_visual_goes_before_editor(tmp_path: Path) -> None:
     environ = {**editor(tmp_path, "text = ''"), "VISUAL": "true"}
-    assert edited(PROPOSED, environ) == PROPOSED
+    assert edited(PROPOSED, place, environ) == PROPOSED
 
 
 @pytest.mark.parametrize(
@@ -52,14 +56,14 @@ def test_visual_goes_before_editor(tmp_path: Path) -> None:
 )
 def test_what_goes_wrong_is_said(tmp_path: Path, program: str, said: str) -> None:
     with pytest.raises(EditorError, match=said):
-        edited(PROPOSED, editor(tmp_path, program))
+        edited(PROPOSED, place, editor(tmp_path, program))
 
 
 def test_no_such_editor() -> None:
     with pytest.raises(EditorError, match="could not be started: no such file or directory"):
-        edited(PROPOSED, {"EDITOR": "no-such-editor -x"})
+        edited(PROPOSED, place, {"EDITOR": "no-such-editor -x"})
 
 
 def test_a_command_that_is_no_command() -> None:
     with pytest.raises(EditorError, match="VISUAL or EDITOR"):
-        edited(PROPOSED, {"EDITOR": "vi 'unclosed"})
+        edited(PROPOSED, place, {"EDITOR": "vi 'unclosed"})

@@ -99,7 +99,7 @@ def test_a_reason_is_recorded_where_the_finding_is(tmp_path: Path) -> None:
     texts, outcome = tree.made(Script("i", "it is meant", "i", "this too"))
     assert texts == {
         "a.py": "x = WRONG  # codemod: ignore[wrong] -- it is meant\n\n\n"
-        "y = (  # two\n    WRONG,\n)  # codemod: ignore[wrong] -- this too\n"
+        "y = (  # two\n    WRONG,  # codemod: ignore[wrong] -- this too\n)\n"
     }
     assert outcome.result.remaining == ()
     assert outcome.result.fixed == ()

@@ -17,10 +17,10 @@ from codemods.batch.ledger import Ledger
 QUERIES = {
     "repositories": "SELECT * FROM by_repository ORDER BY slug",
     "rules": "SELECT * FROM by_rule ORDER BY rule",
-    "findings": "SELECT r.slug, f.rule, f.path, f.line, f.promise, f.fate, f.obstacle, f.message "
-    "FROM findings f JOIN repositories r ON r.id = f.repository WHERE r.listed ORDER BY r.slug, f.path, f.line",
-    "verdicts": "SELECT r.slug, v.rule, v.path, v.line, v.promise, v.verdict, v.why "
-    "FROM verdicts v JOIN repositories r ON r.id = v.repository WHERE r.listed ORDER BY r.slug, v.path, v.line",
+    "findings": "SELECT r.slug, f.rule, f.path, f.line, f.promise, f.fate, f.obstacle, f.message, f.cell "
+    "FROM findings f JOIN repositories r ON r.id = f.repository WHERE r.listed ORDER BY r.slug, f.path, f.cell, f.line",
+    "verdicts": "SELECT r.slug, v.rule, v.path, v.line, v.promise, v.verdict, v.why, v.cell "
+    "FROM verdicts v JOIN repositories r ON r.id = v.repository WHERE r.listed ORDER BY r.slug, v.path, v.cell, v.line",
     "runs": "SELECT * FROM saved ORDER BY slug, command",
 }
 _ROWS = 10_000
@@ -68,7 +68,19 @@ def write_parquet(work: Path, folder: Path) -> list[Path]:
 
 
 _COUNTS = frozenset(
-    {"findings", "fixed", "repositories", "kept", "broken", "not_reached", "not_judged", "files", "lines", "line"}
+    {
+        "findings",
+        "fixed",
+        "repositories",
+        "kept",
+        "broken",
+        "not_reached",
+        "not_judged",
+        "files",
+        "lines",
+        "line",
+        "cell",
+    }
     | {"changed", "commits", "nodes_before", "nodes_after", "bytes_before", "bytes_after", "leak_before", "leak_after"}
 )
 _NUMBERS = ("_seconds", "growth_before", "growth_after", "seconds_before", "seconds_after")
