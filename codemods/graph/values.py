@@ -8,7 +8,7 @@ own.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +113,30 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.label} #{self.birth} line {getattr(self.place.node, 'lineno', 0)}>"
+
+
+def all_ancestors(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes and everything they were computed from, each once."""
+    seen: set[int] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(node.parents)
+
+
+def all_descendants(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes and everything computed from them, each once."""
+    seen: set[int] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(node.children)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from codemods.graph import facts
 from codemods.graph.facts import WITH_INDICES
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Forward, Frame, Place, Ran, Trace
-from codemods.graph.values import Instance, Node
+from codemods.graph.values import Instance, Node, all_ancestors, all_descendants
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -269,7 +269,7 @@ class _Ledger:
     """What was recorded, needed and tampered with, as sorted clocks, so that any stretch of a run is judged at once."""
 
     def __init__(self, trace: Trace) -> None:
-        needed = {id(n) for n in _all_ancestors([n for n in trace.nodes if n.walks or n.escapes or _is_kept_unseen(n)])}
+        needed = {id(n) for n in all_ancestors([n for n in trace.nodes if n.walks or n.escapes or _is_kept_unseen(n)])}
         real = [n for n in trace.nodes if n.kind not in ("leaf", "phi", "argument")]
         self._made = [n for n in real if n.certain]
         self._made.sort(key=lambda n: n.birth)
@@ -286,7 +286,7 @@ class _Ledger:
             for origin in node.shadow
             if isinstance(origin, Node)
         ]
-        self._taught = {id(node) for node in _all_ancestors(origins)}
+        self._taught = {id(node) for node in all_ancestors(origins)}
 
     def made_in(self, first: int, last: int) -> list[Any]:
         """The certain nodes made in a stretch."""
@@ -348,7 +348,7 @@ def _picks(made: list[Any], after: int) -> bool:
     """Whether indices are taken of a forward's results, from a moment on: a class, a token, an action."""
     return any(
         node.label in WITH_INDICES and not node.scalar and node.birth >= after
-        for node in itertools.islice(_all_descendants(made), 2000)
+        for node in itertools.islice(all_descendants(made), 2000)
     )
 
 
@@ -356,35 +356,13 @@ def _reads(made: list[Any], after: int, since: int = 0) -> str:
     """What reads the results of a forward from the moment ``since`` on: ``data`` where tensors are taken out,
     ``number`` for losses only, or empty."""
     found = ""
-    for node in itertools.islice(_all_descendants(made), 2000):
+    for node in itertools.islice(all_descendants(made), 2000):
         kinds = (kind.removeprefix("detached:") for kind, place in node.uses if place.clock >= since)
         if node.escapes or any(kind not in _LOOK_AT_NOTHING for kind in kinds):
             if not node.scalar:
                 return "data"
             found = "number"
     return "data" if _picks(made, after) else found
-
-
-def _all_ancestors(nodes: list[Node]) -> Iterator[Node]:
-    seen: set[int] = set()
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            stack.extend(node.parents)
-
-
-def _all_descendants(made: list[Any]) -> Iterator[Any]:
-    seen: set[int] = set()
-    stack = list(made)
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            stack.extend(node.children)
 
 
 def _count(clocks: list[int], first: int, last: int) -> int:
