@@ -453,6 +453,22 @@ class Core:
             for child in self.children_of(owner):
                 yield from self._all_leaves(child, seen)
 
+    def holder(self, tensor: ast.expr) -> Module | None:
+        """The module one of whose parameters ``tensor`` is written as: ``layer.weight``."""
+        found = self.values.get(tensor.value) if isinstance(tensor, ast.Attribute) else None
+        if isinstance(found, Unknown):
+            found = found.module
+        if not isinstance(tensor, ast.Attribute) or not isinstance(found, Module) or found.leaf is None:
+            return None
+        return None if isinstance(self.s.get((found.oid, tensor.attr)), Value) else found
+
+    def thawed(self, tensor: ast.expr) -> bool:
+        """Whether ``tensor`` is a parameter of a module that was frozen: asked for gradients, it learns again."""
+        holder = self.holder(tensor)
+        if holder is not None:
+            self.freeze(holder, False)
+        return holder is not None
+
     def has_parameters(self, owner: Value) -> bool:
         """Whether a module has any trainable parameter that we know of."""
         return bool(self.parameter_leaves(owner))

@@ -487,6 +487,9 @@ class Expressions(Calls):
             if target.attr == "data":
                 self.mark("data-written", function)
         elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+            if not self.nodes_of(result) and self.holder(target) is not None:
+                # a frozen parameter with other values is the same parameter
+                return
             self.assign(target, result, None)
 
     def _are_tensors(self, value: Value) -> bool:

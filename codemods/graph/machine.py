@@ -459,6 +459,8 @@ class Machine(Expressions):
         """``x.requires_grad = True`` makes a leaf of data, as ``requires_grad_()`` does."""
         if not isinstance(owner, (Tensor, Unknown)) or owner.node is not None or self.is_module(owner):
             return
+        if self.thawed(target.value):
+            return
         if isinstance(target.value, (ast.Name, ast.Attribute, ast.Subscript)):
             leaf = self.leaf(target, "input")
             # an argument may be attached already: then nothing changes

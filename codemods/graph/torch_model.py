@@ -129,6 +129,8 @@ class TorchModel(Core):
                 return tensor
             self.mark("requires_grad", at)
             if not self.nodes_of(tensor):
+                if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and self.thawed(at.func.value):
+                    return tensor
                 return Tensor(self.leaf(at, "input"), scalar)
             if isinstance(tensor, Tensor) and tensor.node is not None and tensor.node.leaf:
                 self.freeze(tensor, False)

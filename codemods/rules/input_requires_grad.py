@@ -43,10 +43,10 @@ class InputRequiresGrad(Rule):
 
     Left alone: tensors whose ``.grad`` is read or that ``autograd.grad``, a hook or an optimizer takes (adversarial
     examples, saliency maps, gradient penalties, latent codes), also in a callee; tensors that reach a reentrant
-    ``checkpoint`` or an ``autograd.Function``, whose parameters would silently stop learning; the only leaf of a loss
-    on any path (frozen models, an accumulator of a loop that may run no turn); what reaches code that cannot be seen;
-    tensors of a caller that cannot be seen, and those made elsewhere whose gradient nothing in sight computes: they may
-    be parameters that are being thawed.
+    ``checkpoint`` or an ``autograd.Function``, whose parameters would silently stop learning, and what asks only where
+    checkpoints are in use; the only leaf of a loss on any path (frozen models, an accumulator of a loop that may run no
+    turn); what reaches code that cannot be seen; tensors of a caller that cannot be seen, and those made elsewhere
+    whose gradient nothing in sight computes: they may be parameters that are being thawed.
 
     Advice: a tensor that outlives the step and looks like a parameter that nobody registered.
 
@@ -230,7 +230,7 @@ class _Judge:
             return "needed", "its variable also holds a tensor whose gradient is taken"
         if any(c.kind == "element" for c, _ in leaf.stores):
             return "unsure", "an element of a container"
-        others = self._of_others(leaf)
+        others = self._of_others(leaf) or _for_checkpoints(leaf.place)
         if others:
             return "unsure", others
         affected = self.affected
@@ -283,6 +283,17 @@ class _Judge:
         around = {id(loop) for loop, _ in leaf.place.turns()}
         walked = {tuple((id(o), turn) for o, turn in w.place.turns() if id(o) not in around) for w in leaf.walks}
         return len(walked) > 1
+
+
+def _for_checkpoints(place: Place) -> str:
+    """Whether it is asked only where checkpoints are in use: a reentrant one wants inputs that ask for gradients."""
+    file = place.frame.file
+    outer = file.parent(place.node)
+    while outer is not None and not isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(outer, (ast.If, ast.IfExp)) and "checkpoint" in ast.unparse(outer.test):
+            return "a checkpoint may want it"
+        outer = file.parent(outer)
+    return ""
 
 
 def _loss_class(node: Node) -> bool:

@@ -552,6 +552,22 @@ def test_one_forward_whose_result_nobody_takes_is_no_evaluation(tmp_path: Path) 
     assert lines(found(tmp_path, RULE, START, TRAIN, many)) == [(25, "exact")]
 
 
+def test_a_forward_that_a_hook_watches_is_no_evaluation(tmp_path: Path) -> None:
+    code = """
+        def inputs_of(whole, part, example):
+            whole.eval()
+            caught = None
+            def catch(module, inputs):
+                nonlocal caught
+                caught = inputs
+            handle = part.register_forward_pre_hook(catch)
+            whole(*example)
+            handle.remove()
+            return caught
+    """
+    assert found(tmp_path, RULE, START, TRAIN, code) == []
+
+
 def test_a_forward_is_not_read_by_what_it_does_itself(tmp_path: Path) -> None:
     code = """
         class Gate(nn.Module):

@@ -408,6 +408,49 @@ NOOPS = {
                 for p in module.parameters(recurse=False):
                     p.requires_grad = True
         """,
+    "a parameter of a layer that was frozen to be written": """
+        layer = nn.Linear(4, 4).cuda()
+        layer.weight.requires_grad = False
+        layer.weight.copy_(torch.eye(4))
+        layer.weight.requires_grad = True
+        opt.add_param_group({"params": layer.parameters()})
+        for x, y in data:
+            learn(F.mse_loss(net(layer(x)), y))
+        """,
+    "the same in a method call": """
+        def grown(old):
+            layer = nn.Linear(4, 4, bias=False)
+            layer.weight.requires_grad_(False)
+            layer.weight[:2] = old
+            layer.weight.requires_grad_(True)
+            return layer
+        """,
+    "modules of a model that cannot be seen": """
+        def freeze(model, exceptions=()):
+            for module in model.modules():
+                if isinstance(module, exceptions):
+                    module.requires_grad_(True)
+                else:
+                    module.requires_grad_(False)
+            return model
+        """,
+    "asked where checkpoints are in use": """
+        class Biased(nn.Module):
+            def __init__(self, checkpointing):
+                super().__init__()
+                self.checkpointing = checkpointing
+                self.body = nn.Linear(4, 4)
+
+            def forward(self, x):
+                bias = torch.zeros(4)
+                if self.checkpointing and self.training:
+                    bias.requires_grad = True
+                return self.body(x) + bias
+
+        biased = Biased(True)
+        for x, y in data:
+            learn(F.mse_loss(net(biased(x)), y))
+        """,
     "tensors of a caller, for a while": """
         from elsewhere import trace
 
