@@ -43,9 +43,8 @@ def broken(document: Path) -> list[str]:
             continue
         path, _, anchor = target.partition("#")
         file = (document.parent / unquote(path)).resolve() if path else document
-        if not file.exists() or ROOT not in [file, *file.parents]:
-            wrong.append(target)
-        elif anchor and (file.suffix != ".md" or anchor not in anchors(file.read_text(encoding="utf-8"))):
+        inside = file.exists() and ROOT in [file, *file.parents]
+        if not inside or (anchor and (file.suffix != ".md" or anchor not in anchors(file.read_text(encoding="utf-8")))):
             wrong.append(target)
     return wrong
 
