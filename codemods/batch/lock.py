@@ -14,6 +14,8 @@ from pathlib import Path
 from codemods.batch.errors import CampaignError, Exhausted, is_full
 
 FILE = "lock"
+#: Who only asks for the owner holds the lock for a moment, and is no reason to refuse.
+_ATTEMPTS, _PAUSE = 4, 0.05
 
 
 @contextlib.contextmanager
@@ -32,9 +34,14 @@ def owned(work: Path) -> Iterator[None]:
         raise CampaignError(f"{work}: {(error.strerror or str(error)).lower()}") from None
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CampaignError(f"the campaign is at work already: {_owner(work)}") from None
+            for attempt in range(_ATTEMPTS):
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if attempt == _ATTEMPTS - 1:
+                        raise CampaignError(f"the campaign is at work already: {_owner(work)}") from None
+                    time.sleep(_PAUSE)
         except OSError as error:
             raise CampaignError(f"{work / FILE} cannot be locked: {error.strerror}") from None
         owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
@@ -44,6 +51,22 @@ def owned(work: Path) -> Iterator[None]:
             file.write(json.dumps(owner) + "\n")
             file.flush()
         yield
+
+
+def owner(work: Path) -> str:
+    """Who is at work on the campaign in ``work``, for people; empty if nobody is."""
+    if sys.platform == "win32":
+        return ""
+    import fcntl
+
+    try:
+        with open(work / FILE, encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _owner(work)
+    except OSError:
+        return ""
+    return ""
 
 
 def _owner(work: Path) -> str:

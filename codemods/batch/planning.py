@@ -13,9 +13,10 @@ from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
 from codemods.batch.inspection import Entry, list_tree
 from codemods.batch.ledger import Ledger, Row
+from codemods.batch.lock import owner
 from codemods.batch.places import Places, slug_of
 from codemods.batch.progress import outcome
-from codemods.batch.running import next_stage
+from codemods.batch.running import next_stage, require_repositories
 from codemods.batch.sources import Source, of_path, redact
 from codemods.diffs import printable
 
@@ -26,8 +27,10 @@ _LARGEST, _MOST = 400_000, 400
 def plan(campaign: Campaign) -> list[dict[str, Any]]:
     """Return what would be done with each repository, in the campaign's order; nothing is written.
 
-    Entry scripts are looked for in those that are on this machine: clones of an earlier run, and local sources.
+    Entry scripts are looked for in those that are on this machine: clones of an earlier run, and local sources. Raises
+    :class:`~codemods.batch.errors.CampaignError` for a campaign that names none.
     """
+    require_repositories(campaign)
     ledger = Ledger.read(campaign.work)
     rows = {row["key"]: row for row in ledger.each("SELECT * FROM repositories")} if ledger is not None else {}
     places = Places(campaign.work)
@@ -139,7 +142,8 @@ def plan_text(campaign: Campaign, plans: list[dict[str, Any]]) -> str:
     todo = sum(bool(one["next"]) for one in plans)
     lines += [
         "",
-        f"{len(plans)} repositories, {todo} with something to do; work in {campaign.work}",
+        f"{len(plans)} {'repository' if len(plans) == 1 else 'repositories'}, {todo} with something to do; "
+        f"work in {campaign.work}",
         f"rules: {rules}; branch {campaign.commits.branch}, commits {campaign.commits.style}"
         if campaign.commits.style != "one"
         else f"rules: {rules}; branch {campaign.commits.branch}, one commit",
@@ -154,7 +158,13 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
     ledger = Ledger.read(campaign.work)
     if ledger is None:
         states = Counter("skipped" if one.skip else "planned" for one in campaign.repositories)
-        return {"campaign": campaign.name, "states": dict(states), "repositories": [], "begun": False}
+        return {
+            "campaign": campaign.name,
+            "states": dict(states),
+            "repositories": [],
+            "begun": False,
+            "at_work": owner(campaign.work),
+        }
     with ledger:
         rows = ledger.repositories()
     by_key = {one.source.key: one for one in campaign.repositories}
@@ -198,14 +208,18 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
         "states": {k: v for k, v in states.items() if v},
         "repositories": told,
         "begun": True,
+        "at_work": owner(campaign.work),
     }
 
 
 def status_text(told: dict[str, Any], *, verbose: bool = False) -> str:
     """The status for people: numbers, what failed, what has moved; with ``verbose`` every repository."""
     lines = [f"{told['campaign']}: " + ", ".join(f"{count} {state}" for state, count in sorted(told["states"].items()))]
+    if not told["states"]:
+        return f"{told['campaign']}: names no repositories\n"
     if not told["begun"]:
-        return lines[0] + "\nnothing was done yet\n"
+        at_work = f"at work: {printable(told['at_work'])}\n" if told["at_work"] else ""
+        return f"{lines[0]}\nnothing was done yet\n{at_work}"
     repositories = told["repositories"]
     for one in repositories:
         trouble = one["state"] in ("failed", "refused")
@@ -221,10 +235,14 @@ def status_text(told: dict[str, Any], *, verbose: bool = False) -> str:
             lines.append(f"      {one['pull_request']}")
     other = sum(one["other_settings"] for one in repositories)
     if other:
-        lines.append(f"{other} were done with other settings; codemod batch retry --changed does them again")
+        them = "it" if other == 1 else "them"
+        lines.append(f"{other} done with other settings; codemod batch retry --changed does {them} again")
     left = sum(bool(one["next"]) for one in repositories)
+    under_way = ", ".join(printable(one["slug"]) for one in repositories if one["under_way"])
+    if told["at_work"]:
+        lines.append(f"at work: {printable(told['at_work'])}" + (f"; under way: {under_way}" if under_way else ""))
     if left:
-        lines.append(f"{left} still to do: codemod batch run")
+        lines.append(f"{left} still to do" + ("" if told["at_work"] else ": codemod batch run"))
     return "\n".join(lines) + "\n"
 
 

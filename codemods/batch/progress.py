@@ -47,7 +47,7 @@ class Progress:
         self._start = time.monotonic()
         self._ends.append(self._start)
         if finished:
-            self.say(f"{finished} of {total} repositories need nothing more")
+            self.say(f"{finished} of {total} repositories came to their end in an earlier run")
         if sys.stderr.isatty() and not self.quiet and finished < total:
             from rich.console import Console
             from rich.live import Live

@@ -54,10 +54,11 @@ class Observer(Protocol):
 
 @dataclass
 class Summary:
-    """What a run did: ``settled`` counts repositories by the state that they came to, ``stopped`` says why it ended
-    early."""
+    """What a run did: ``settled`` counts repositories by the state that they came to, ``standing`` those that failed or
+    were refused in an earlier run and still are, ``stopped`` says why it ended early."""
 
     settled: dict[str, int] = field(default_factory=dict)
+    standing: dict[str, int] = field(default_factory=dict)
     adopted: int = 0
     moved: int = 0
     stopped: str = ""
@@ -75,6 +76,12 @@ def next_stage(row: Row, repository: Repository) -> str:
     if row["state"] == "rewritten" and row["changed"] and repository.runs.run and not row["verification"]:
         return "verify" if row["entries"] not in ("", "[]") else ""
     return ""
+
+
+def require_repositories(campaign: Campaign) -> None:
+    """Raise :class:`CampaignError` for a campaign that names no repositories."""
+    if not campaign.repositories:
+        raise CampaignError(f"{campaign.file}: names no repositories: fill in urls, paths, globs or list")
 
 
 def register(ledger: Ledger, campaign: Campaign) -> dict[int, Repository]:
@@ -102,8 +109,7 @@ def run(
     if it is not. Raises :class:`CampaignError` where it cannot begin (also where it is at work already) and
     :class:`Exhausted` where this machine has run out of something: what was done until then stands.
     """
-    if not campaign.repositories:
-        raise CampaignError(f"{campaign.file}: names no repositories: fill in urls, paths, globs or list")
+    require_repositories(campaign)
     who = identity(campaign.commits.author)
     with owned(campaign.work), Ledger.open(campaign.work) as ledger:
         places = Places(campaign.work)
@@ -172,6 +178,8 @@ class _Work:
                 self.todo.appendleft(number)
             else:
                 finished += 1
+                if row["state"] in ("failed", "refused"):
+                    self.summary.standing[row["state"]] = self.summary.standing.get(row["state"], 0) + 1
         self._observer.begin(len(numbers), finished)
 
     def loop(self, cloner: Executor, worker: Executor) -> None:

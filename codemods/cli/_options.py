@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from codemods.check import Targets, read_targets, text_target
-from codemods.cli._terminal import ProgressBar, UserError, wants_colour
+from codemods.cli._terminal import ProgressBar, UserError, require_place, wants_colour
 from codemods.options import Options
 from codemods.reports import Detail, Report, formats, renderer
 from codemods.rules import UnknownRule, require_known
@@ -132,6 +132,8 @@ def settle(
         raise UserError("- (standard input) cannot be combined with other paths")
     start = stdin_filename if paths[0] == "-" else paths[0]
     choices = settle_choices(start, config=config, select=select, ignore=ignore, exclude=exclude, **given)
+    # Before anything is changed of which the report would then be lost.
+    require_place(Path(choices.settled["output"]) if choices.settled.get("output") else None)
     stdin = sys.stdin.buffer.read() if paths[0] == "-" else None
     try:
         targets = (

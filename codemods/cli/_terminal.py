@@ -35,6 +35,21 @@ def wants_colour(stream: TextIO, choice: str) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def require_place(output: Path | None) -> None:
+    """Raise :class:`UserError` if the file ``output`` cannot be written, before anything is done or changed."""
+    if output is None:
+        return
+    if output.is_dir():
+        problem = "is a directory"
+    elif not output.parent.is_dir():
+        problem = "no such file or directory"
+    elif not os.access(output if output.exists() else output.parent, os.W_OK):
+        problem = "permission denied"
+    else:
+        return
+    raise UserError(f"cannot write {output}: {problem}")
+
+
 def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None) -> None:
     """Write ``data`` to the file ``output``, else to ``stream``, by default standard output; text as UTF-8 in a file.
 

@@ -95,7 +95,7 @@ def run(
 ) -> int:
     """Bring every repository as far as it can be brought; stopped or killed, the same command goes on.
 
-    Exit status: 0, or 1 where a repository failed or was refused.
+    Exit status: 0, or 1 where a repository failed or was refused, in this run or before.
     """
     stages = ("clone",) if clone_only else ("clone", "rewrite", "verify")
     return _run(_read(file), jobs, scheduler, only, quiet, lambda _: "", stages)
@@ -155,9 +155,11 @@ def _run(
         ", ".join(f"{count} {state}" for state, count in sorted(summary.settled.items())) or "nothing was left to do"
     )
     notes = [f"{summary.moved} had moved upstream and were done again"] if summary.moved else []
+    for state, count in sorted(summary.standing.items()):
+        notes.append(f"{count} {state} earlier: codemod batch status says why, retry --{state} does it again")
     if not quiet:
         emit(f"{campaign.name}: {'; '.join([counts, *notes])}\n", None)
-    return FOUND if summary.settled.keys() & {"failed", "refused"} else FINE
+    return FOUND if (summary.settled.keys() | summary.standing) & {"failed", "refused"} else FINE
 
 
 @app.command("status")

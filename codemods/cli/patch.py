@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from codemods.cli import _options as o
-from codemods.cli._terminal import ProgressBar, UserError, emit, wants_colour
+from codemods.cli._terminal import ProgressBar, UserError, emit, require_place, wants_colour
 
 FORMATS = ("text", "json")
 
@@ -54,6 +54,7 @@ def command(
         raise UserError(f"--color {color}: must be one of {', '.join(o.CHOICES['color'])}")
     if root is not None and not root.is_dir():
         raise UserError(f"--root {root}: no such folder")
+    require_place(output)
     missing = [path for path in paths or () if not Path(path).exists() and not Path(path).is_symlink()]
     if missing:
         raise UserError(f"{missing[0]}: no such file or folder")

@@ -11,7 +11,7 @@ import typer
 
 from codemods.cli import _options as o
 from codemods.cli._runs import RunOptions, settings_of, teller
-from codemods.cli._terminal import UserError, complain, emit, wants_colour
+from codemods.cli._terminal import UserError, complain, emit, require_place, wants_colour
 from codemods.reports import Detail
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def command(
 
     words = list(script or ())
     form = _form(format, output)
+    require_place(output)
     if plot is not None:
         _plottable(plot)
     settings = settings_of(

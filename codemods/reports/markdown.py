@@ -284,13 +284,26 @@ def _proof(report: Report) -> list[str]:
 
 
 def _left_counts(report: Report) -> str:
-    words = Counter(_kind(reported, report) for reported in report.findings)
+    words = Counter(_kind(reported, report) for reported in _else_left(report))
     parts = [f"{number:,} {kind}" for kind, number in words.items()]
     parts += [f"{len(report.dropped):,} not seen to keep its promise"] if report.dropped else []
     parts += [f"{len(report.failures):,} edits of ours taken back"] if report.failures else []
     parts += [f"{_count(len(report.skipped), 'file')} skipped"] if report.skipped else []
     parts += [f"{_count(len(report.unwritten), 'file')} not saved"] if report.unwritten else []
     return ", ".join(parts)
+
+
+def _else_left(report: Report) -> list[Reported]:
+    """The findings that stay for another reason than what a run did not show; those are told with their verdict."""
+    dropped = Counter((one.rule, one.path, one.line) for one in report.dropped)
+    left = []
+    for reported in report.findings:
+        key = (reported.finding.rule, reported.finding.path, reported.finding.span.line)
+        if dropped[key]:
+            dropped[key] -= 1
+        else:
+            left.append(reported)
+    return left
 
 
 def _kind(reported: Reported, report: Report) -> str:
@@ -315,7 +328,7 @@ def _left(report: Report) -> list[str]:
     ]
     lists.append(("Not made, because running did not show the promise kept", dropped))
     by_kind: dict[str, list[str]] = defaultdict(list)
-    for reported in report.findings:
+    for reported in _else_left(report):
         finding = reported.finding
         kind = _kind(reported, report)
         if kind == "for the next run":

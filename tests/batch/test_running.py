@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,8 @@ def test_a_second_run_does_nothing(campaign: Campaign) -> None:
     before = rows(campaign)
     summary, executor, _ = run_inline(campaign)
     assert (summary.settled, executor.done) == ({}, [])
+    # It did not fail again, and failed all the same.
+    assert summary.standing == {"failed": 1}
     assert rows(campaign) == before
 
 
@@ -181,6 +184,21 @@ def test_what_a_killed_run_left_is_swept(campaign: Campaign) -> None:
 def test_twice_at_the_same_time(campaign: Campaign) -> None:
     with owned(campaign.work), pytest.raises(CampaignError, match="at work already: process"):
         run_inline(campaign)
+
+
+def test_the_status_says_who_is_at_work(campaign: Campaign) -> None:
+    assert "at work" not in status_text(status(campaign))
+    with owned(campaign.work):
+        assert f"at work: process {os.getpid()} on " in status_text(status(campaign))
+    assert "at work" not in status_text(status(campaign))
+
+
+def test_a_campaign_of_nothing_is_told_by_plan_and_run_alike(campaign: Campaign) -> None:
+    nothing = replace(campaign, repositories=())
+    for work in (plan, run_inline):
+        with pytest.raises(CampaignError, match="names no repositories: fill in urls, paths, globs or list"):
+            work(nothing)
+    assert status_text(status(nothing)) == f"{campaign.name}: names no repositories\n"
 
 
 def test_a_repository_that_moved_is_done_again(campaign: Campaign) -> None:

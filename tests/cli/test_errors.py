@@ -36,6 +36,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
         (["check", "a.py", "--config", "none.toml"], "none.toml: no such file"),
         (["check", "a.py", "--config", "bad.toml"], "unknown key 'selct'"),
         (["check", "a.py", "--output", "no/where.txt"], "cannot write no/where.txt: no such file or directory"),
+        (["apply", "a.py", "--format", "json", "--output", "no/where"], "cannot write no/where: no such file"),
+        (["apply", "a.py", "--format", "json", "--output", "."], "cannot write .: is a directory"),
         (["check", "a.py", "--jobs", "many"], "--jobs"),
         (["check", "a.py", "--frobnicate"], "--frobnicate"),
         (["check"], "PATH"),

@@ -220,6 +220,16 @@ def test_what_was_left_alone_is_told_and_why() -> None:
         assert words in left
 
 
+def test_what_a_run_did_not_show_is_left_alone_once() -> None:
+    unseen, other = finding("x", "c.py"), finding("x", "d.py", edits=(("d.py", None),))
+    dropped = Dropped("x", "c.py", unseen.span.line, "not reached", "it did not run")
+    told = markdown(
+        report_of(finding(), findings=(Reported(unseen, ""), Reported(other, "it shares a line")), dropped=(dropped,))
+    )
+    assert "- Left alone: 1 that cannot be changed alone, 1 not seen to keep its promise." in told
+    assert (told.count("`c.py:"), told.count("`d.py:")) == (1, 1)
+
+
 def test_how_to_do_it_again_is_quoted_for_a_shell() -> None:
     import shlex
 

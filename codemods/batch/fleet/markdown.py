@@ -84,7 +84,7 @@ def sentence(fleet: Fleet) -> str:
 
 
 def _change(before: str | None, after: str | None) -> str:
-    return f"{before or '–'} → {after or '–'}"
+    return f"{before or '–'} → {after or '–'}" if before or after else "–"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

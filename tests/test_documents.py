@@ -1,0 +1,79 @@
+"""The documents lead where they say: links between them, their anchors, and the files of the project they name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+
+FENCE = re.compile(r"^(`{3,}|~{3,}).*?^\1\s*$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`[^`\n]+`")
+LINK = re.compile(r"\[[^\[\]]*\]\(\s*<?([^()\s<>]+)>?[^()]*\)")
+HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+
+
+def links(text: str) -> list[str]:
+    """The targets of all links, those of code left out."""
+    return LINK.findall(INLINE.sub("x", FENCE.sub("", text)))
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings, as GitHub makes them: the same heading a second time gets a number."""
+    found: set[str] = set()
+    for heading in HEADING.findall(FENCE.sub("", text)):
+        shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
+        name = re.sub(r"[^\w\- ]", "", shown).replace(" ", "-")
+        number = 0
+        while (anchor := f"{name}-{number}" if number else name) in found:
+            number += 1
+        found.add(anchor)
+    return found
+
+
+def broken(document: Path) -> list[str]:
+    """The relative links of a document that lead nowhere."""
+    wrong = []
+    for target in links(document.read_text(encoding="utf-8")):
+        if re.match(r"[a-z][a-z+.-]*:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (document.parent / unquote(path)).resolve() if path else document
+        inside = file.exists() and ROOT in [file, *file.parents]
+        if not inside or (anchor and (file.suffix != ".md" or anchor not in anchors(file.read_text(encoding="utf-8")))):
+            wrong.append(target)
+    return wrong
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_relative_links_lead_somewhere(document: Path) -> None:
+    assert broken(document) == []
+
+
+def test_a_link_that_leads_nowhere_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(broken.__globals__, "ROOT", tmp_path)
+    (tmp_path / "b.md").write_text("# One `two`, three\n\n# Twice\n\n# Twice\n", encoding="utf-8")
+    document = tmp_path / "a.md"
+    document.write_text(
+        "[x](b.md#one-two-three) [x](b.md#twice-1) [x](https://example.org/none) `[x](code.md)`\n\n"
+        "```\n[x](fence.md)\n```\n\n[x](none.md) [x](b.md#twice-2) [x](#none) [x](../out.md)\n",
+        encoding="utf-8",
+    )
+    assert broken(document) == ["none.md", "b.md#twice-2", "#none", "../out.md"]
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        document = waiting.pop()
+        if document in seen or document.suffix != ".md" or not document.is_file():
+            continue
+        seen.add(document)
+        for target in links(document.read_text(encoding="utf-8")):
+            if not re.match(r"[a-z][a-z+.-]*:", target) and target.partition("#")[0]:
+                waiting.append((document.parent / unquote(target.partition("#")[0])).resolve())
+    assert set((ROOT / "docs").rglob("*.md")) - seen == set()
