@@ -65,6 +65,11 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
         facts = finish(job, tree, result, git, applied, verification)
         request = result / PULL_REQUEST
         request.write_text(told(request.read_text(encoding="utf-8")), encoding="utf-8")
+        if verdict == "not judged":
+            # The branch and the texts of the stage before stand, unverified.
+            for file in result.iterdir():
+                if not file.name.startswith("verification."):
+                    file.unlink()
         return facts | {
             "verification": verdict,
             "why": told(_why(verification)),

@@ -42,21 +42,22 @@ class Pair(NamedTuple):
     note: str = ""
 
 
-def stacked(parts: Sequence[Part], title: str) -> Markup:
-    """One bar over the whole width, for shares of a whole."""
+def stacked(parts: Sequence[Part], title: str, written: Callable[[float], str] | None = None) -> Markup:
+    """One bar over the whole width, for shares of a whole; ``written`` says how its numbers are told."""
+    tell = written or (lambda value: grouped(int(value)))
     total = sum(part.value for part in parts) or 1
     height = 34
     shapes = []
     x = 0.0
     for part in parts:
         width = _WIDTH * part.value / total
-        inner = Markup('<text x="{:.1f}" y="22" class="inside">{}</text>').format(x + 8, f"{grouped(int(part.value))}")
+        inner = Markup('<text x="{:.1f}" y="22" class="inside">{}</text>').format(x + 8, tell(part.value))
         shapes.append(
             Markup(
                 '<g><title>{}: {}</title><rect x="{:.1f}" y="0" width="{:.1f}" height="{}" class="{}"/>{}</g>'
             ).format(
                 part.label,
-                grouped(int(part.value)),
+                tell(part.value),
                 x,
                 max(width - 2, 1),
                 height,

@@ -29,6 +29,11 @@ class Saving:
     ended: str
 
     @property
+    def told(self) -> str:
+        """How the original ended: its error, ``ran``, or what ended both (``timeout``)."""
+        return self.error or ("ran" if self.ended == "ok" else self.ended)
+
+    @property
     def factor(self) -> float:
         """How many times fewer graph nodes were alive afterwards; 1.0 where that says nothing."""
         before, after = self.nodes

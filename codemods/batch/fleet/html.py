@@ -45,6 +45,7 @@ def page(fleet: Fleet, folder: Path) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"size": size, "span": span, "grouped": grouped}
+    environment.filters["counted"] = lambda number: "–" if number is None else grouped(number)
     text = environment.get_template("fleet.html").render(
         fleet=fleet,
         sentence=sentence(fleet),
@@ -126,11 +127,11 @@ def _charts(fleet: Fleet) -> list[tuple[str, str, list[tuple[str, str]], Markup]
     spent = [(stage, seconds) for stage, seconds in fleet.seconds.items() if seconds]
     if spent:
         parts = [
-            charts.Part(round(seconds), f"seconds of {stage}", tone)
+            charts.Part(seconds, stage, tone)
             for (stage, seconds), tone in zip(spent, ("left", "fixed", "kept"), strict=False)
         ]
         legend = [(part.tone, f"{stage} {span(s)}") for part, (stage, s) in zip(parts, spent, strict=True)]
-        drawn.append(("Where the time went", "", legend, charts.stacked(parts, "Seconds by stage")))
+        drawn.append(("Where the time went", "", legend, charts.stacked(parts, "Time by stage", span)))
     return drawn
 
 

@@ -39,7 +39,7 @@ def text(fleet: Fleet) -> str:
                     _change(*map(size, saving.growth)),
                     _change(*map(size, saving.peak)),
                     _change(*map(span, saving.seconds)),
-                    saving.error or "ran",
+                    saving.told,
                 )
                 for saving in fleet.savings[:_MOST]
             ],
