@@ -128,7 +128,7 @@ def _decided(
     project: Project, decide: Callable[[list[Observation]], list[Finding]], noted: list[Noted]
 ) -> list[Finding]:
     # the files with findings are needed all at once
-    if project.files.trim(project.files.room // 3):
+    if project.files.trim(project.files.room // 8):
         gc.unfreeze()
     return decide([o for one in noted for o in one.observations])
 
