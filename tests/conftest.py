@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Whoever runs in the background is deaf to Ctrl-C, and so would be all that the tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HEAD = ("fixture", "fault of the original", "promise", "verdict", "what was seen")
 
