@@ -16,6 +16,7 @@ from codemods.options import Options
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, display_path, read_source, source_from_bytes
 from codemods.source.suppressions import Suppressions
+from codemods.uniting import united
 
 if TYPE_CHECKING:
     from codemods.baseline import Fingerprint
@@ -278,27 +279,12 @@ def group_findings(findings: Sequence[Finding], options: Options, files: Files) 
     by_key: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for index, finding in enumerate(findings):
         by_key[finding.key].append(index)
-    leader = list(range(len(findings)))
-
-    def lead(index: int) -> int:
-        while leader[index] != index:
-            leader[index] = leader[leader[index]]
-            index = leader[index]
-        return index
-
-    for index, finding in enumerate(findings):
-        for partner in finding.partners:
-            for other in by_key.get(partner, ()):
-                low, high = sorted((lead(index), lead(other)))
-                leader[high] = low
-    members: dict[int, list[int]] = defaultdict(list)
-    for index in range(len(findings)):
-        members[lead(index)].append(index)
+    ties = ((index, *by_key.get(partner, ())) for index, finding in enumerate(findings) for partner in finding.partners)
     groups = []
-    for indices in members.values():
+    for indices in united(len(findings), ties):
         group = tuple(findings[index] for index in indices)
         obstacles = (_obstacle(finding, options, by_key, files) for finding in group)
-        groups.append(Group(tuple(indices), group, next((o for o in obstacles if o is not None), None)))
+        groups.append(Group(indices, group, next((o for o in obstacles if o is not None), None)))
     return groups
 
 

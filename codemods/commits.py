@@ -16,8 +16,8 @@ from codemods.apply import ApplyResult, at_line
 from codemods.check import Analyser
 from codemods.explain import PROMISES, explain, reason
 from codemods.findings import Promise
-from codemods.options import Options
-from codemods.partition import STYLES, Looking, Part, partition
+from codemods.options import STYLES, Options
+from codemods.partition import Looking, Part, partition
 from codemods.repository import CommitError, Repository, merged
 from codemods.review import Change, Key, Proof
 from codemods.rules import UnknownRule

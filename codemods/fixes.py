@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from codemods.apply import ApplyResult, apply
 from codemods.review import Change, Hunk, Review
 from codemods.source.files import SourceFile
+from codemods.uniting import united
 
 
 class Fix(NamedTuple):
@@ -39,26 +40,6 @@ def fixes(found: Review) -> list[Fix]:
         hunks = tuple(hunk for hunk in found.hunks if members & set(hunk.changes) and not _serves_others(hunk, members))
         made.append(Fix(tuple(found.changes[index] for index in group), hunks))
     return made
-
-
-def united(count: int, sets: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Return the numbers below ``count`` in groups: two are in one if a chain of ``sets`` joins them."""
-    leader = list(range(count))
-
-    def lead(number: int) -> int:
-        while leader[number] != number:
-            leader[number] = leader[leader[number]]
-            number = leader[number]
-        return number
-
-    for members in sets:
-        for member in members[1:]:
-            low, high = sorted((lead(members[0]), lead(member)))
-            leader[high] = low
-    groups: dict[int, list[int]] = {}
-    for number in range(count):
-        groups.setdefault(lead(number), []).append(number)
-    return [tuple(group) for group in groups.values()]
 
 
 def is_import(hunk: Hunk) -> bool:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from codemods.source.perfile import PerFileIgnores
 
+#: How changes become commits.
+STYLES = ("per-rule", "per-file", "one")
+
 
 @dataclass(frozen=True)
 class Options:

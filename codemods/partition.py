@@ -15,15 +15,13 @@ from typing import Any, NamedTuple
 from codemods.apply import ApplyResult
 from codemods.check import Analyser, translations, visible
 from codemods.findings import Finding, Promise
-from codemods.fixes import united
 from codemods.options import Options
 from codemods.review import Change, Hunk, Key, Proof, Review, patched, review
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile
 from codemods.source.syntax import parse
 from codemods.tracking import continuations
-
-STYLES = ("per-rule", "per-file", "one")
+from codemods.uniting import united
 
 #: Returns how git merges (ours, base, theirs), None for a conflict.
 Merge = Callable[[bytes, bytes, bytes], bytes | None]
@@ -61,7 +59,7 @@ def partition(
     looking: Looking | None = None,
     proofs: Mapping[Key, Proof] | None = None,
 ) -> tuple[Part, ...]:
-    """Return ``result`` as commits in the given ``style``, one of :data:`STYLES`, the strongest promises first.
+    """Return ``result`` as commits in a ``style`` of :data:`codemods.options.STYLES`, the strongest promises first.
 
     After each of them every file parses that did before, and (with ``looking``) its findings are gone and none is new;
     each of them can be reverted while the others stay. What does not hold that is joined until it does.

@@ -8,7 +8,7 @@ import pytest
 
 from codemods.apply import ApplyResult, apply
 from codemods.check import read_targets
-from codemods.fixes import Fix, fixes, united
+from codemods.fixes import Fix, fixes
 from codemods.options import Options
 from codemods.portions import apply_some
 from codemods.review import patched, review
@@ -81,10 +81,6 @@ def test_changes_of_one_line_have_one_fix() -> None:
     both = fixes(review(planned(program)))[-1]
     assert {change.rule for change in both.changes} == {"surplus-retain-graph", "attached-loss-total"}
     assert patched(program, both.hunks) == alone(both)
-
-
-def test_united() -> None:
-    assert united(5, [(0, 2), (3,), (2, 4), ()]) == [(0, 2, 4), (1,), (3,)]
 
 
 # portions

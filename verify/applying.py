@@ -25,14 +25,16 @@ def apply_verified(
     tree: Path | None = None,
     dry_run: bool = False,
     max_hunks: int | None = None,
+    everything: bool = False,
     jobs: int | None = None,
     tell: Telling = lambda _: None,
 ) -> tuple[ApplyResult, Verification]:
     """Verify the rewrites of ``targets`` by ``commands`` and make those that were kept, unless ``dry_run``.
 
     The result names the others as ``dropped``, each with its verdict. Where nothing could be judged, nothing is
-    written. Of what was kept no more than ``max_hunks`` hunks are made, the rest is ``postponed``. Raises
-    :class:`verify.errors.VerifyError` for what the user has to put right.
+    written. Of what was kept no more than ``max_hunks`` hunks are made, the rest is ``postponed``. With ``everything``
+    all rewrites are made, for whoever decides by the verdicts. Raises :class:`verify.errors.VerifyError` for what the
+    user has to put right.
     """
     verified = verify(commands, options=options, settings=settings, tree=tree, targets=targets, jobs=jobs, tell=tell)
     kept = frozenset(key for group in verified.kept() for key in group)
@@ -40,7 +42,10 @@ def apply_verified(
     def wanted(findings: tuple[Finding, ...]) -> bool:
         return all(finding.key in kept for finding in findings)
 
-    result = apply_some(targets, max_hunks=max_hunks, options=options, dry_run=dry_run, jobs=jobs, wanted=wanted)
+    choice = None if everything else wanted
+    result = apply_some(targets, max_hunks=max_hunks, options=options, dry_run=dry_run, jobs=jobs, wanted=choice)
+    if everything:
+        return result, verified.verification
     dropped = tuple(
         Dropped(finding.rule, finding.path, finding.span.line, rewrite.verdict.value, rewrite.why)
         for rewrite in verified.verification.rewrites

@@ -28,7 +28,7 @@ def commits_of(
 ) -> list[Commit]:
     """Return the commits that lead from the files as they were read to ``result``, which is a dry run.
 
-    ``style`` is one of :data:`codemods.partition.STYLES`; they are the commits that ``apply --commit`` with ``options``
+    ``style`` is one of :data:`codemods.options.STYLES`; they are the commits that ``apply --commit`` with ``options``
     would make. ``proofs`` are what ``verify`` said.
     """
     sources = {rewrite.source.path: rewrite.source for rewrite in result.rewrites}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from codemods.batch.errors import CampaignError
-from codemods.partition import STYLES
+from codemods.options import STYLES
 from codemods.source import config
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)

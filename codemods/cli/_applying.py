@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from codemods.review import Evidence, Key, Proof
     from verify.results import Verification
 
-# As codemods.partition has them, which takes a moment to load.
-STYLES = ("per-rule", "per-file", "one")
-
 
 def require_plain_apply(given: Mapping[str, bool]) -> None:
     """Raise :class:`UserError` for an option, one of those ``given``, that --add-ignores makes no sense with."""
@@ -124,7 +121,6 @@ def verified(
     job: o.Job, texts: Sequence[str], runs: dict[str, Any], plot: Path | None, *, dry_run: bool, everything: bool
 ) -> tuple[ApplyResult, Evidence, int]:
     """Make the rewrites that were kept; with ``everything`` all of them, for whoever decides by the verdicts."""
-    from codemods.portions import apply_some
     from codemods.reports import Detail
     from verify.applying import apply_verified
     from verify.errors import VerifyError
@@ -144,6 +140,7 @@ def verified(
             settings=settings,
             dry_run=dry_run,
             max_hunks=job.max_hunks,
+            everything=everything,
             jobs=job.jobs,
             tell=teller(quiet),
         )
@@ -153,10 +150,6 @@ def verified(
     if not quiet:
         colour = job.colour(to_stderr=True)
         emit(render(verification, "text", colour=colour), None, stream=sys.stderr)
-    if everything:
-        result = apply_some(
-            job.targets.sources, max_hunks=job.max_hunks, options=job.options, dry_run=True, jobs=job.jobs
-        )
     evidence = evidence_of(verification, plot=str(plot) if drawn else "")
     return replace(result, skipped=(*job.targets.skipped, *result.skipped)), evidence, verification.status
 

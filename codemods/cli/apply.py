@@ -14,6 +14,7 @@ from codemods.cli import _options as o
 from codemods.cli import _scope as s
 from codemods.cli._runs import RunOptions
 from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit
+from codemods.options import STYLES
 
 if TYPE_CHECKING:
     from codemods.review import Evidence, Key
@@ -55,7 +56,7 @@ def command(
     ] = None,
     commit: Annotated[
         str | None,
-        typer.Option("--commit", metavar="|".join(ways.STYLES), help="Make git commits, each revertible alone."),
+        typer.Option("--commit", metavar="|".join(STYLES), help="Make git commits, each revertible alone."),
     ] = None,
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="With --commit: in spite of uncommitted changes in other files.")
@@ -99,8 +100,8 @@ def command(
     from codemods.portions import apply_some
     from codemods.reports import Report
 
-    if commit is not None and commit not in ways.STYLES:
-        raise UserError(f"--commit {commit}: must be one of {', '.join(ways.STYLES)}")
+    if commit is not None and commit not in STYLES:
+        raise UserError(f"--commit {commit}: must be one of {', '.join(STYLES)}")
     if commit is None and (allow_dirty or no_hooks):
         raise UserError("--allow-dirty and --no-hooks need --commit")
     if commit is not None and (dry_run or "-" in paths):
