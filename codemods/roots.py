@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from codemods.gates import code_of
-from codemods.graph.machine import NEVER_OF_THE_TREE
+from codemods.graph.loading import NEVER_OF_THE_TREE
 from codemods.graph.program import ParsedFile, Tree
 
 Definition = tuple[str, int, int]

@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 
 from codemods.graph import facts
-from codemods.graph.expressions import first_element
+from codemods.graph.old_forms import first_element
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Alias, Trace
 from codemods.graph.values import Const, Join, Node, Parameters, Plain, Tensor, Unknown, Unseen, Value

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.gates import form
-from codemods.graph.expressions import first_element
+from codemods.graph.old_forms import first_element
 from codemods.graph.trace import Trace
 from codemods.graph.values import Tensor
 from codemods.rules import _old_forms as forms

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.edits.model import DropArgument, Edit, ReplaceExpression
 from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph.core import MAX_UNSEEN
+from codemods.graph.recording import MAX_UNSEEN
 from codemods.graph.trace import Frame, Place, Trace, Walk
 from codemods.graph.values import Node, Unseen
 from codemods.rules._graphs import library_model

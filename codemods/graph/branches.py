@@ -1,0 +1,164 @@
+"""``if`` and ``match``: every way is run, knowing what its condition says, and they are joined."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.expressions import Expressions
+from codemods.graph.state import Key, State
+from codemods.graph.values import NONE, Const, Instance, Join, Mapping, Plain, Sequence, Tensor, Tuple, Unknown, Value
+
+
+class Branches(Expressions):
+    """The part of the engine that runs branches."""
+
+    # if
+
+    def _do_If(self, s: ast.If) -> None:
+        test = self.evaluate(s.test)
+        if self.raises_here:
+            return
+        self.use(test, "truth", s)
+        truth = self.truth(test)
+        if truth is True:
+            self.execute(s.body)
+            return
+        if truth is False:
+            self.execute(s.orelse)
+            return
+        base = self.s
+        ends: list[State] = []
+        narrowed: list[tuple[State, Key, Value, Value]] = []
+        for branch, holds in ((s.body, True), (s.orelse, False)):
+            self.s = base.fork()
+            self.dead = False
+            self.narrowed = []
+            self._refine(s.test, holds)
+            refinements = self.narrowed
+            self.execute(branch)
+            if not self.dead:
+                ends.append(self.s)
+                narrowed += [(self.s, *refinement) for refinement in refinements]
+        if len(ends) == 2:
+            # both ways meet again: what each knew is known no more
+            for state, key, whole, part in narrowed:
+                if state.cells.get(key) is part:
+                    state.cells[key] = whole
+        self.meet(ends, base)
+
+    def _refine(self, test: ast.expr, holds: bool) -> None:
+        """What a branch knows: ``x is None`` in it, or not."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            self._refine(test.operand, not holds)
+            return
+        if isinstance(test, ast.BoolOp):
+            if isinstance(test.op, ast.And) == holds:
+                for part in test.values:
+                    self._refine(part, holds)
+            return
+        negated = False
+        subject: ast.expr = test
+        if (
+            isinstance(test, ast.Compare)
+            and len(test.ops) == 1
+            and isinstance(test.ops[0], (ast.Is, ast.IsNot, ast.Eq, ast.NotEq))
+        ):
+            comparator = test.comparators[0]
+            if not (isinstance(comparator, ast.Constant) and comparator.value is None):
+                return
+            negated = isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
+            subject = test.left
+            is_none = holds is not negated
+        elif isinstance(test, (ast.Name, ast.Attribute)):
+            if not holds:
+                return
+            is_none = False
+        else:
+            return
+        if not isinstance(subject, (ast.Name, ast.Attribute)):
+            return
+        value = self.evaluate(subject)
+        if isinstance(value, Join):
+            kept = tuple(o for o in value.options if (isinstance(o, Const) and o.value is None) is is_none)
+            if not kept:
+                return
+            narrowed: Value = kept[0] if len(kept) == 1 else Join(kept)
+            self._rebind(subject, narrowed)
+        elif is_none and isinstance(value, Unknown) and value.module is None and value.node is None:
+            self._rebind(subject, NONE)
+
+    def _rebind(self, subject: ast.expr, value: Value) -> None:
+        if isinstance(subject, ast.Name):
+            for fid in (self.frame.fid, self.frame.module_globals):
+                if self.s.peek((fid, subject.id)) is not None:
+                    self._narrow((fid, subject.id), value)
+                    return
+        elif isinstance(subject, ast.Attribute):
+            owner = self.evaluate(subject.value)
+            oid = getattr(owner, "oid", None)
+            if isinstance(oid, int):
+                self._narrow((oid, subject.attr), value)
+
+    def _narrow(self, key: Key, value: Value) -> None:
+        whole = self.s.get(key)
+        self.s.set(key, value)
+        if isinstance(whole, Value):
+            self.narrowed.append((key, whole, value))
+
+    # match
+
+    def _do_Match(self, s: ast.Match) -> None:
+        subject = self.evaluate(s.subject)
+        base = self.s
+        ends: list[State] = []
+        exhaustive = False
+        for case in s.cases:
+            self.s = base.fork()
+            self.dead = False
+            self._bind_pattern(case.pattern, subject)
+            if case.guard is not None:
+                self.evaluate(case.guard)
+            self.execute(case.body)
+            if not self.dead:
+                ends.append(self.s)
+            if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
+                exhaustive = True
+                break
+        if not exhaustive:
+            ends.append(base.fork())
+        self.meet(ends, base)
+
+    def _bind_pattern(self, pattern: ast.pattern, subject: Value) -> None:
+        if isinstance(pattern, ast.MatchAs):
+            if pattern.pattern is not None:
+                self._bind_pattern(pattern.pattern, subject)
+            if pattern.name is not None:
+                self.store_name(pattern.name, subject, pattern)
+        elif isinstance(pattern, ast.MatchStar):
+            if pattern.name is not None:
+                self.store_name(pattern.name, subject, pattern)
+        elif isinstance(pattern, ast.MatchOr):
+            for alternative in pattern.patterns:
+                self._bind_pattern(alternative, subject)
+        elif isinstance(pattern, ast.MatchSequence):
+            starred = next((i for i, p in enumerate(pattern.patterns) if isinstance(p, ast.MatchStar)), None)
+            columns = self.columns(subject, len(pattern.patterns), starred, pattern)
+            for inner, value in zip(pattern.patterns, columns, strict=True):
+                self._bind_pattern(inner, value)
+        elif isinstance(pattern, ast.MatchMapping):
+            for key, inner in zip(pattern.keys, pattern.patterns, strict=True):
+                self._bind_pattern(inner, self.get_item(subject, self.evaluate(key), pattern))
+            if pattern.rest is not None:
+                self.store_name(pattern.rest, subject, pattern)
+        elif isinstance(pattern, ast.MatchClass):
+            for attribute, inner in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
+                self._bind_pattern(inner, self.get_attribute(subject, attribute, pattern))
+            # Class(x): of a builtin the object itself, else the field that is declared there
+            fields = subject.cls.fields() if isinstance(subject, Instance) else []
+            for i, inner in enumerate(pattern.patterns):
+                if isinstance(subject, Instance) and i < len(fields):
+                    self._bind_pattern(inner, self.get_attribute(subject, fields[i], pattern))
+                else:
+                    whole = isinstance(subject, (Tensor, Const, Plain, Sequence, Mapping, Tuple))
+                    value = subject if whole else self.unknown("matched", self.part(pattern, subject, "matched"))
+                    self._bind_pattern(inner, value)

@@ -1,0 +1,227 @@
+"""What values hold: the elements of containers, the graph nodes in them, the parameters of modules.
+
+All of it is asked of the state as it is now; nothing here adds to the graph.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.graph.core import Core
+from codemods.graph.state import FROZEN
+from codemods.graph.trace import Owned
+from codemods.graph.values import (
+    CONTAINING,
+    Const,
+    Instance,
+    Join,
+    Mapping,
+    Module,
+    Node,
+    Optimizer,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+)
+
+ITEMS = "[items]"
+REST = "[rest]"
+"""Cells of containers; no attribute can be called so."""
+
+
+class Contents(Core):
+    """The part of the engine that looks into values."""
+
+    # containers
+
+    def new_sequence(self, items: list[Value], rest: Value | None = None, kind: str = "list") -> Sequence:
+        """A fresh list, deque or set."""
+        made = Sequence(self.new_oid(), kind)
+        self.born[made.oid] = self.clock
+        self.s.set((made.oid, ITEMS), tuple(items))
+        if rest is not None:
+            self.s.set((made.oid, REST), rest)
+        return made
+
+    def new_mapping(self) -> Mapping:
+        """A fresh dict."""
+        made = Mapping(self.new_oid())
+        self.born[made.oid] = self.clock
+        self.attributes[made.oid] = {}
+        return made
+
+    def elements(self, value: Value) -> list[Value]:
+        """What is known to be in a container."""
+        if isinstance(value, Tuple):
+            return list(value.items)
+        if isinstance(value, Sequence):
+            items = self.s.get((value.oid, ITEMS)) or ()
+            rest = self.s.get((value.oid, REST))
+            return [*items, rest] if rest is not None else list(items)
+        if isinstance(value, Mapping):
+            found = [self.s.get((value.oid, key)) for key in self.mapping_keys(value)]
+            return [v for v in found if v is not None]
+        if isinstance(value, Join):
+            return [item for option in value.options for item in self.elements(option)]
+        return []
+
+    def mapping_keys(self, value: Mapping) -> list[object]:
+        """The cells of a dict: (``key``, constant) each, and the rest."""
+        return [*self.attributes.get(value.oid, ()), REST]
+
+    def flat(self, value: Value | None) -> list[Value]:
+        if value is None:
+            return []
+        inner = self.elements(value)
+        return inner or [value]
+
+    def nodes_of(self, value: Value | None, depth: int = 0) -> list[Node]:
+        """The graph nodes in a value, through containers."""
+        # asked for nearly every value of a run: the commonest first, by class
+        kind = value.__class__
+        if kind is Tensor or kind is Unknown:
+            return [value.node] if value.node is not None else []  # type: ignore[union-attr]
+        if value is None or kind not in CONTAINING or depth > 4:
+            return []
+        if isinstance(value, Join):
+            return [n for option in value.options for n in self.nodes_of(option, depth + 1)]
+        if isinstance(value, (Tuple, Sequence, Mapping)):
+            items = self.elements(value)
+            self.spent += len(items) >> 2
+            return [n for item in items for n in self.nodes_of(item, depth + 1)]
+        if isinstance(value, Parameters):
+            return self.parameter_leaves(value.owner)
+        return []
+
+    # parameters
+
+    def parameter_leaves(self, owner: Value, seen: set[int] | None = None) -> list[Node]:
+        """The leaves of all trainable parameters of a module, through its children."""
+        seen = set() if seen is None else seen
+        leaves: list[Node] = []
+        if isinstance(owner, Join):
+            return [leaf for option in owner.options for leaf in self.parameter_leaves(option, seen)]
+        if isinstance(owner, Tensor):
+            return [owner.node] if owner.node is not None and owner.node.leaf and not self.frozen(owner.node) else []
+        if isinstance(owner, Unknown):
+            return self.parameter_leaves(owner.module, seen) if owner.module is not None else []
+        if isinstance(owner, (Sequence, Mapping, Tuple)):
+            return [leaf for item in self.elements(owner) for leaf in self.parameter_leaves(item, seen)]
+        if not isinstance(owner, (Module, Instance)) or owner.oid in seen:
+            return leaves
+        seen.add(owner.oid)
+        if isinstance(owner, Instance) and not owner.cls.is_module:
+            return leaves
+        if owner.leaf is not None and not self.frozen(owner.leaf):
+            leaves.append(owner.leaf)
+        for child in self.children_of(owner):
+            leaves += self.parameter_leaves(child, seen)
+        return leaves
+
+    def children_of(self, owner: Value) -> Iterator[Value]:
+        """The values in the attributes and elements of an object."""
+        if isinstance(owner, Unknown):
+            if owner.module is not None:
+                yield owner.module
+            return
+        if not isinstance(owner, (Module, Instance)):
+            return
+        for name in list(self.attributes.get(owner.oid, ())):
+            value = self.s.get((owner.oid, name))
+            if isinstance(value, Value):
+                yield value
+        yield from self.s.get((owner.oid, ITEMS)) or ()
+        rest = self.s.get((owner.oid, REST))
+        if isinstance(rest, Value):
+            yield rest
+
+    def _all_leaves(self, owner: Value, seen: set[int]) -> Iterator[Node]:
+        if isinstance(owner, Join):
+            for option in owner.options:
+                yield from self._all_leaves(option, seen)
+        elif isinstance(owner, Tensor):
+            if owner.node is not None and owner.node.leaf:
+                yield owner.node
+        elif isinstance(owner, (Sequence, Mapping, Tuple)):
+            for item in self.elements(owner):
+                yield from self._all_leaves(item, seen)
+        elif isinstance(owner, Unknown):
+            if owner.module is not None:
+                yield from self._all_leaves(owner.module, seen)
+        elif isinstance(owner, (Module, Instance)) and owner.oid not in seen:
+            seen.add(owner.oid)
+            if owner.leaf is not None:
+                yield owner.leaf
+            for child in self.children_of(owner):
+                yield from self._all_leaves(child, seen)
+
+    def owned(self, value: Value | None) -> Owned:
+        """The parameters in what an optimizer was given, or in a module."""
+        if isinstance(value, Optimizer):
+            return value.owned or Owned((), False, True)
+        if isinstance(value, Parameters):
+            leaves = self._registered(value.owner)
+            return Owned(leaves, not value.element, not leaves)
+        if isinstance(value, Tensor):
+            if value.node is None:
+                return Owned((), True, False)
+            if value.node.leaf:
+                return Owned((value.node,), True, False)
+            leaves = tuple(n for n in value.node.ancestors() if n.leaf)
+            return Owned(leaves, False, value.node.kind != "phi")
+        if isinstance(value, (Module, Instance)) or (isinstance(value, Unknown) and value.module is not None):
+            return Owned(self._registered(value), True, False)
+        if isinstance(value, Mapping):
+            value = self.s.get((value.oid, ("key", "params")))
+            return self.owned(value) if isinstance(value, Value) else Owned((), False, True)
+        if isinstance(value, (Sequence, Tuple, Join)):
+            parts = [self.owned(v) for v in (value.options if isinstance(value, Join) else self.elements(value))]
+            leaves = tuple(dict.fromkeys(leaf for part in parts for leaf in part.leaves))
+            # a generator's values are only known as far as they were followed
+            exact = all(part.exact for part in parts) and getattr(value, "kind", "") != "generator"
+            if isinstance(value, Join):
+                exact = exact and all(set(part.leaves) == set(leaves) for part in parts)
+            return Owned(leaves, exact, not parts or any(part.more for part in parts))
+        return Owned((), isinstance(value, (Const, Plain)), not isinstance(value, (Const, Plain)))
+
+    def _registered(self, module: Value) -> tuple[Node, ...]:
+        """The leaves of a module's parameters: a tensor on it that only asks for gradients is none of them."""
+        return tuple(leaf for leaf in self._all_leaves(module, set()) if leaf.label != "input")
+
+    def mark_owned(self, kind: str, node: ast.AST, value: Value | None) -> None:
+        """The same for all parameters that ``value`` (a module, an optimizer, parameters) stands for."""
+        owned = self.owned(value)
+        self.mark(kind, node, None if owned.more else owned.leaves, exact=owned.exact, by=value)
+
+    # frozen parameters
+
+    def frozen(self, leaf: Node) -> bool:
+        """Whether ``requires_grad = False`` was set on what the leaf stands for."""
+        return self.s.get((-leaf.birth, FROZEN)) is True
+
+    def freeze(self, owner: Value, frozen: bool | None) -> None:
+        """Set ``requires_grad`` of all parameters of ``owner``; None where it cannot be seen which way."""
+        value = {True: True, False: False, None: "maybe"}[frozen]
+        for leaf in self._all_leaves(owner, set()):
+            self.s.set((-leaf.birth, FROZEN), value)
+
+    def holder(self, tensor: ast.expr) -> Module | None:
+        """The module one of whose parameters ``tensor`` is written as: ``layer.weight``."""
+        found = self.values.get(tensor.value) if isinstance(tensor, ast.Attribute) else None
+        if isinstance(found, Unknown):
+            found = found.module
+        if not isinstance(tensor, ast.Attribute) or not isinstance(found, Module) or found.leaf is None:
+            return None
+        return None if isinstance(self.s.get((found.oid, tensor.attr)), Value) else found
+
+    def thawed(self, tensor: ast.expr) -> bool:
+        """Whether ``tensor`` is a parameter of a module that was frozen: asked for gradients, it learns again."""
+        holder = self.holder(tensor)
+        if holder is not None:
+            self.freeze(holder, False)
+        return holder is not None

@@ -1,0 +1,163 @@
+"""``def``, ``class`` and ``lambda``: functions with their decorators, classes with their members."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from codemods.graph import facts
+from codemods.graph.assignments import Assignments
+from codemods.graph.paths import canonical
+from codemods.graph.program import ClassInfo, walk
+from codemods.graph.values import Class, Function, GradMode, Library, Method, Unknown, Value
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Definitions(Assignments):
+    """The part of the engine that defines functions and classes."""
+
+    # functions
+
+    def _do_FunctionDef(self, s: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.store_name(s.name, self._decorate(s, self.define_function(s)), s)
+
+    _do_AsyncFunctionDef = _do_FunctionDef  # noqa: N815
+
+    def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Value:
+        """The value of a ``def`` or lambda."""
+        frame = self.frame
+        closure = 0
+        if frame.function is not None:
+            closure = frame.fid
+            frame.captured = True
+            self.closures[frame.fid] = frame.function.closure
+        defaults = tuple(self.evaluate(d) for d in node.args.defaults)
+        kw_defaults = tuple(
+            (arg.arg, self.evaluate(d))
+            for arg, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+            if d is not None
+        )
+        return Function(
+            node, frame.file, closure, defaults=defaults, kw_defaults=kw_defaults, module_globals=frame.module_globals
+        )
+
+    def _decorate(self, s: ast.FunctionDef | ast.AsyncFunctionDef, value: Value) -> Value:
+        for expression in reversed(s.decorator_list):
+            if not isinstance(value, Function):
+                break
+            decorator = self.evaluate(expression)
+            if isinstance(decorator, GradMode):
+                if decorator.switched:
+                    self.s.grad = decorator.previous
+                value = replace(value, grad_mode=decorator.enabled)
+            elif isinstance(decorator, Library):
+                path = canonical(decorator.path)
+                if path in facts.GRAD_OFF:
+                    value = replace(value, grad_mode=False)
+                elif path in facts.GRAD_ON:
+                    value = replace(value, grad_mode=True)
+                elif path.rpartition(".")[2] in ("staticmethod", "classmethod", "property", "cached_property"):
+                    kind = path.rpartition(".")[2].replace("cached_property", "property")
+                    value = replace(value, kind=kind)
+            elif isinstance(decorator, Method) and decorator.name == "setter":
+                value = replace(value, kind="setter")
+            elif isinstance(decorator, (Function, Method)):
+                inner = decorator if isinstance(decorator, Function) else decorator.function
+                if inner is not None and inner.file.once(touches_grad_mode, inner.definition):
+                    value = replace(value, grad_mode=None)
+            elif isinstance(decorator, Unknown) and "grad" in decorator.origin:
+                value = replace(value, grad_mode=None)
+        return value
+
+    # classes
+
+    def _do_ClassDef(self, s: ast.ClassDef) -> None:
+        self.store_name(s.name, self._define_class(s), s)
+
+    def _define_class(self, s: ast.ClassDef) -> Class:
+        bases = tuple(self.evaluate(b) for b in s.bases if not isinstance(b, ast.Starred))
+        info = ClassInfo(s.name, s, self.frame.file, bases, oid=self.new_oid())
+        info.family = _family(s, bases)
+        for expression in s.decorator_list:
+            self.evaluate(expression)
+        for statement in s.body:
+            if isinstance(statement, _FUNCTIONS):
+                value = self._decorate(statement, self.define_function(statement))
+                if isinstance(value, Function):
+                    if value.kind == "setter":
+                        continue
+                    value = replace(value, cls=info)
+                info.members[statement.name] = value
+            elif isinstance(statement, ast.ClassDef):
+                info.members[statement.name] = self._define_class(statement)
+            elif isinstance(statement, ast.Assign):
+                alias = info.members.get(statement.value.id) if isinstance(statement.value, ast.Name) else None
+                value = alias if alias is not None else self.evaluate(statement.value)
+                for target in statement.targets:
+                    if isinstance(target, ast.Name):
+                        info.members[target.id] = value
+            elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+                if isinstance(statement.target, ast.Name):
+                    name = statement.target.id
+                    info.members[name] = self.evaluate(statement.value)
+                    self._note_factory(info, name, statement.value)
+            elif isinstance(statement, (ast.If, ast.Try, ast.With)):
+                for inner in ast.walk(statement):
+                    if isinstance(inner, _FUNCTIONS):
+                        made = self._decorate(inner, self.define_function(inner))
+                        info.members[inner.name] = replace(made, cls=info) if isinstance(made, Function) else made
+        return Class(info)
+
+    def _note_factory(self, info: ClassInfo, name: str, expression: ast.expr) -> None:
+        """``field(default_factory=list)`` of a dataclass: each object gets one of its own."""
+        if isinstance(expression, ast.Call):
+            function = self.values.get(expression.func)
+            for keyword in expression.keywords:
+                if keyword.arg == "default_factory" and isinstance(function, Library):
+                    info.factories[name] = self.values.get(keyword.value) or self.evaluate(keyword.value)
+
+
+def touches_grad_mode(definition: ast.AST) -> bool:
+    names = ("no_grad", "set_grad_enabled", "inference_mode", "enable_grad", "requires_grad", "requires_grad_")
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr in names) or (isinstance(node, ast.Name) and node.id in names)
+        for node in walk(definition)
+    )
+
+
+def _family(s: ast.ClassDef, bases: tuple[Value, ...]) -> str:
+    family = "plain"
+    for base in bases:
+        if isinstance(base, Class):
+            if base.info.family != "plain":
+                return base.info.family
+        elif isinstance(base, Library):
+            path = canonical(base.path)
+            if path in facts.FRAMEWORK_BASES:
+                return facts.FRAMEWORK_BASES[path]
+            if path.startswith("torch.nn."):
+                return "module"
+            if path.startswith("torch.optim."):
+                return "optimizer"
+            if path.endswith("LightningModule"):
+                return "lightning"
+            if path.split(".")[0] in (
+                "builtins",
+                "abc",
+                "typing",
+                "enum",
+                "collections",
+                "threading",
+                "unittest",
+                "argparse",
+            ):
+                continue
+            family = "external"
+        elif isinstance(base, Unknown):
+            family = "external"
+    if family == "external":
+        names = {m.name for m in s.body if isinstance(m, _FUNCTIONS)}
+        if "forward" in names:
+            return "module"
+    return family

@@ -1,0 +1,105 @@
+"""Functions of the tree are entered, and objects of its classes made."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph import facts
+from codemods.graph.arguments import Arguments
+from codemods.graph.program import ClassInfo
+from codemods.graph.remembering import Remembering
+from codemods.graph.trace import Frame
+from codemods.graph.values import Class, Function, Instance, Value
+
+MAX_DEPTH = 24
+MAX_RECURSION = 2
+
+
+class Functions(Remembering):
+    """The part of the engine that enters functions and classes of the tree."""
+
+    def call_function(self, function: Function, args: Arguments, at: ast.AST, receiver: Value | None = None) -> Value:
+        """Enter a function of the tree; what it returns on all its paths, joined."""
+        definition = function.definition
+        caller = self.frame
+        if self.tired or caller.depth >= MAX_DEPTH or self.active.count(definition) >= MAX_RECURSION:
+            if self.tired:
+                self.trace.notes.append(f"{function.file.path}:{definition.lineno}: not entered, the budget is spent")
+            for value in args.all():
+                self.escape(value, "a call that was not entered")
+            return self.opaque(at, "unentered", args.all())
+        self.entered[definition] = function.file
+        key = self.memo_key(function, args, receiver) if caller.inside_module else None
+        if key is not None:
+            remembered = self.recall(key, args, receiver, at)
+            if remembered is not None:
+                self.called[definition] = function.file
+                return remembered
+        place = self.place(at)
+        frame = Frame(self.new_oid(), function.file, function, place, caller.depth + 1)
+        frame.inside_module = caller.inside_module or (
+            receiver is not None and self.is_module(receiver) and not self.entering_root
+        )
+        frame.root, self.entering_root = self.entering_root, False
+        if not frame.root and definition not in self.active:
+            # a function that only calls itself is called by nobody
+            self.called[definition] = function.file
+        frame.receiver = receiver
+        frame.module_globals = function.module_globals
+        frame.birth = self.tick()
+        saved_grad = self.s.grad
+        self.trace.frames.append(frame)
+        bound = [receiver] if receiver is not None and function.kind != "staticmethod" else []
+        self.bind(function, frame, Arguments(args.call, [*bound, *args.positional], args.keywords, args.more), at)
+        if function.grad_mode != "":
+            self.s.grad = function.grad_mode  # type: ignore[assignment]
+        elif (
+            function.cls is not None
+            and function.cls.family == "lightning"
+            and getattr(definition, "name", "") in facts.FRAMEWORK_EVALUATION
+        ):
+            self.s.grad = False
+        frame.grad = self.s.grad
+        if key is None:
+            result = self.run_body(frame, definition)
+        else:
+            result = self.run_and_remember(key, args, receiver, frame, definition)
+        marker = self.cache_of(definition)
+        if marker is not None:
+            result = self.kept_result(result, marker)
+        frame.end = self.tick()
+        if function.grad_mode != "" or self.s.grad is not saved_grad:
+            self._leave_grad(function, saved_grad)
+        return result
+
+    def _leave_grad(self, function: Function, saved: bool | None) -> None:
+        # a statement torch.set_grad_enabled(...) in a callee stays in force; a decorator or context does not
+        if function.grad_mode != "" or (function.cls is not None and function.cls.family == "lightning"):
+            self.s.grad = saved
+
+    def instantiate(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
+        """``Class(...)``: a new object, its ``__init__`` entered."""
+        if info.family == "function":
+            return self.unknown(info.name)
+        if info.family == "optimizer":
+            return self.make_optimizer(args, at, info)
+        leaf = None
+        if info.is_module and info.find("__init__") is None and not any(isinstance(b, Class) for b in info.bases):
+            leaf = None
+        elif info.family == "external-module":
+            leaf = self.leaf(at, info.name)
+        made = Instance(self.new_oid(), info, leaf)
+        self.attributes[made.oid] = {}
+        init = info.find("__init__")
+        if isinstance(init, Function):
+            self.call_function(init, args, at, receiver=made)
+        else:
+            fields = info.fields()
+            for name, factory in info.factories.items():
+                if name not in args.keywords and name not in fields[: len(args.positional)]:
+                    self.set_attribute(made, name, self.call_value(factory, Arguments(), at), at)
+            for name, value in zip(fields, args.positional, strict=False):
+                self.set_attribute(made, name, value, at)
+            for name, value in args.keywords.items():
+                self.set_attribute(made, name, value, at)
+        return made

@@ -1,0 +1,197 @@
+"""What loops, comprehensions and unpacking see of a value: its first element, and one of the others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from codemods.graph.arguments import Arguments
+from codemods.graph.attributes import Attributes
+from codemods.graph.contents import ITEMS, REST
+from codemods.graph.values import (
+    ARRAY,
+    DATA,
+    NUMBER,
+    TEXT,
+    Carrier,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Library,
+    Mapping,
+    Module,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    TreeModule,
+    Tuple,
+    Unknown,
+    Unseen,
+    Value,
+)
+
+
+class Iteration(Attributes):
+    """The part of the engine that goes through values."""
+
+    def iterate(self, value: Value, at: ast.AST) -> list[Value]:
+        """The values that a loop over ``value`` sees in its two turns: the first element, and one of the others."""
+        if isinstance(value, Tuple):
+            return self._two(list(value.items))
+        if isinstance(value, Sequence):
+            items = list(self.s.get((value.oid, ITEMS)) or ())
+            rest = self.s.get((value.oid, REST))
+            if value.kind == "turns" and len(items) == 2:
+                return items
+            if value.kind == "modules":
+                return items
+            if rest is not None:
+                items += [rest, rest]
+            for item in items:
+                self.read(item, Carrier("element", value.oid, ""), at)
+            if not items:
+                return []
+            return self._two(items)
+        if isinstance(value, Mapping):
+            keys = [k for k in self.mapping_keys(value) if self.s.get((value.oid, k)) is not None]
+            found: list[Value] = [Const(k[1]) for k in keys if isinstance(k, tuple)]
+            return self._two(found) if found else [self.unknown("key", data=True)] * 2
+        if isinstance(value, Join):
+            per_option = [self.iterate(o, at) for o in value.options if not isinstance(o, (Const,))]
+            per_option = [turns for turns in per_option if turns]
+            if not per_option:
+                return []
+            result = []
+            for i in range(max(len(t) for t in per_option)):
+                joined: Value | None = None
+                for turns in per_option:
+                    item = turns[min(i, len(turns) - 1)]
+                    joined = item if joined is None else self.join(joined, item)
+                assert joined is not None
+                result.append(joined)
+            return result
+        if isinstance(value, Module) and value.name in ("ModuleList", "Sequential", "ParameterList"):
+            items = list(self.s.get((value.oid, ITEMS)) or ())
+            rest = self.s.get((value.oid, REST))
+            if not items and rest is None:
+                # filled in a way that was not followed
+                return [self.lost("layer", "call"), self.lost("layer", "call")]
+            return self._two([*items, *([rest] if rest is not None else [])])
+        if isinstance(value, Parameters):
+            element = Parameters(value.owner, element=True)
+            made: Value = Tuple((TEXT, element)) if value.named else element
+            return [made, made]
+        if isinstance(value, Plain):
+            return [ARRAY if value.kind == "array" else NUMBER] * 2
+        if isinstance(value, Const):
+            if isinstance(value.value, str) and len(value.value) >= 1:
+                return [TEXT, TEXT]
+            return [NUMBER, NUMBER]
+        if isinstance(value, Instance):
+            return self._iterate_instance(value, at)
+        if isinstance(value, Tensor):
+            if value.node is None:
+                return [Tensor(None, index=value.index, shadow=value.shadow)] * 2
+            return [self.tensor_op(at, "getitem", [value], saves=False) for _ in range(2)]
+        if isinstance(value, Unknown):
+            if value.node is not None:
+                return [self.unknown("item", self.part(at, value, "item")) for _ in range(2)]
+            stored = self.s.get((value.oid, "[]"))
+            if isinstance(stored, Value):
+                return [stored, stored]
+            first, second = self.unknown("item", data=True), self.unknown("item", data=True)
+            # an argument that is gone through is a loader most often; what an unseen call made need not be
+            first.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind == "call")
+            second.shadow = first.shadow
+            return [first, second]
+        if isinstance(value, (Library, TreeModule)):
+            return [self.unknown("item", data=True), self.unknown("item", data=True)]
+        return [DATA, DATA]
+
+    def _iterate_instance(self, value: Instance, at: ast.AST) -> list[Value]:
+        for name in ("__iter__", "__next__", "__getitem__"):
+            member = value.cls.find(name)
+            if isinstance(member, Function):
+                args = Arguments(None, [NUMBER] if name == "__getitem__" else [])
+                got = self.call_function(member, args, at, receiver=value)
+                if name != "__iter__":
+                    return [got, got]
+                if got is value or isinstance(got, Instance):
+                    following = (got if isinstance(got, Instance) else value).cls.find("__next__")
+                    if isinstance(following, Function):
+                        item = self.call_function(following, Arguments(), at, receiver=value)
+                        return [item, item]
+                    return [self.unknown("item", data=True)] * 2
+                return self.iterate(got, at)
+        items = self.s.get((value.oid, ITEMS))
+        if items:
+            return self._two(list(items))
+        return [self.unknown("item", data=True), self.unknown("item", data=True)]
+
+    def _two(self, items: list[Value]) -> list[Value]:
+        if len(items) <= 3:
+            return items
+        last = items[1]
+        for item in items[2:]:
+            last = self.join(last, item)
+        return [items[0], last]
+
+    def columns(self, value: Value, count: int, starred: int | None, at: ast.AST) -> list[Value]:
+        items: list[Value] | None = None
+        if isinstance(value, Tuple):
+            items = list(value.items)
+        elif (
+            isinstance(value, Sequence)
+            and self.s.get((value.oid, REST)) is None
+            and value.kind not in ("turns", "generator")
+        ):
+            items = list(self.s.get((value.oid, ITEMS)) or ())
+        elif isinstance(value, Join):
+            per_option = [
+                self.columns(o, count, starred, at)
+                for o in value.options
+                if not (isinstance(o, Const) and o.value is None)
+            ]
+            if per_option:
+                joined = per_option[0]
+                for other in per_option[1:]:
+                    joined = [self.join(a, b) for a, b in zip(joined, other, strict=True)]
+                return joined
+        if items is not None:
+            if starred is None and len(items) == count:
+                return items
+            if starred is not None and len(items) >= count - 1:
+                tail = count - starred - 1
+                middle = items[starred : len(items) - tail]
+                return [*items[:starred], self.new_sequence(middle), *items[len(items) - tail :]]
+            if items:
+                one = self.one_of(items)
+                assert one is not None
+                return [one] * count
+        if isinstance(value, Tensor):
+            if value.node is None:
+                return [Tensor(None, index=value.index, shadow=value.shadow)] * count
+            return [self.tensor_op(at, "getitem", [value], saves=False) for _ in range(count)]
+        if isinstance(value, Unknown):
+            if value.node is not None:
+                return [self.unknown("item", self.part(at, value, f"item {i}")) for i in range(count)]
+            if not value.data and value.origin not in ("item",):
+                return [self.unknown_attribute(value, f"[{i}]", at) for i in range(count)]
+            return [self.unknown("item", data=True) for _ in range(count)]
+        if isinstance(value, (Plain, Const)):
+            return [value if isinstance(value, Plain) else NUMBER] * count
+        turns = self.iterate(value, at)
+        if turns:
+            return [turns[min(i, len(turns) - 1)] for i in range(count)]
+        return [self.lost() for _ in range(count)]
+
+    def run_turns(self, loop: ast.AST, values: list[Value], body: Callable[[Value], None]) -> None:
+        """Run a body once for each of the turns' values."""
+        for turn, value in enumerate(values):
+            self.frame.loops.append((loop, turn))
+            try:
+                body(value)
+            finally:
+                self.frame.loops.pop()

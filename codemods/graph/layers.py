@@ -1,0 +1,252 @@
+"""Modules of ``torch.nn``, and modules whose class cannot be seen: made, called, asked for their parts.
+
+Of modules whose class stands in the tree the code itself is run; they come here only for what they inherit.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph import facts
+from codemods.graph.arguments import Arguments
+from codemods.graph.contents import ITEMS, REST
+from codemods.graph.joins import MAX_OPTIONS
+from codemods.graph.tensors import Tensors
+from codemods.graph.trace import Forward, Place
+from codemods.graph.values import (
+    DATA,
+    NONE,
+    Const,
+    Instance,
+    Mapping,
+    Module,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+)
+
+
+class Layers(Tensors):
+    """The part of the engine that knows modules."""
+
+    # what the layers above supply
+
+    def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
+        """Write an attribute of any value."""
+        raise NotImplementedError
+
+    # made
+
+    def blob(self, at: ast.AST, name: str) -> Module:
+        """A module whose class cannot be seen."""
+        return Module(self.new_oid(), "", self.leaf(at, name))
+
+    def make_module(self, name: str, args: Arguments, at: ast.AST) -> Value:
+        """``torch.nn.Name(...)``."""
+        oid = self.new_oid()
+        if name in facts.MODULE_CONTAINERS:
+            made = Module(oid, name)
+            items: list[Value] = []
+            for value in args.positional:
+                if isinstance(value, (Sequence, Tuple, Mapping)):
+                    items += self.elements(value)
+                else:
+                    items.append(value)
+            more = [o for value in args.more for v in self.flat(value) for o in self.options(v)]
+            if len(more) > MAX_OPTIONS and all(self.is_module(o) for o in more):
+                # one after the other, each once: a join of so many would forget that they are modules
+                items += list(dict.fromkeys(more))
+                more = []
+            self.s.set((oid, ITEMS), tuple(items))
+            if more:
+                self.s.set((oid, REST), self.one_of(more))
+            return made
+        if name in facts.MODULES_WITH_PARAMETERS:
+            return Module(oid, name, self.leaf(at, name))
+        if name in facts.LOSS_MODULES:
+            return Module(oid, name, scalar_output=self.is_reduced(args) or not args.keywords)
+        affine = args.keywords.get("affine")
+        if name.startswith("InstanceNorm") and affine is not None and self.truth(affine) is not False:
+            return Module(oid, name, self.leaf(at, name))
+        if name in facts.MODULES_WITHOUT_PARAMETERS or name in ("Module",):
+            return Module(oid, name)
+        if name[:1].isupper():
+            return Module(oid, name, self.leaf(at, name))
+        return self.unknown(f"torch.nn.{name}")
+
+    # called
+
+    def call_module(self, module: Module, args: Arguments, at: ast.AST, owner: Value | None = None) -> Value:
+        """The forward of a module of the library, or of one that cannot be seen."""
+        first = self.clock + 1
+        grad = self.s.grad
+        result = self._module_output(module, args, at)
+        self.forwarded(at, owner or module, first, grad, "forward", args)
+        return result
+
+    def _module_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
+        name = module.name
+        if name == "Sequential" and module.oid not in self.running:
+            self.running.add(module.oid)
+            children = list(self.s.get((module.oid, ITEMS)) or ())
+            rest = self.s.get((module.oid, REST))
+            value: Value = args.positional[0] if args.positional else DATA
+            inner = [*children[:12], *([rest] if isinstance(rest, Value) else [])]
+            if len(children) > 12:
+                leaves = [leaf for child in children[12:] for leaf in self.parameter_leaves(child)]
+                value = Tensor(self.node(at, "module", [*self.nodes_of(value), *leaves], label="Sequential"))
+            try:
+                for child in inner:
+                    value = self.call_value(child, Arguments(args.call, [value]), at)
+            finally:
+                self.running.discard(module.oid)
+            return value
+        inputs = self.parents_of(args.all())
+        leaves = self.parameter_leaves(module)
+        scalar = module.scalar_output
+        made = self.node(at, "module", [*inputs, *leaves], scalar=scalar, label=name or "module")
+        shadow = self.shadow_of(args.all())
+        if made is not None:
+            made.shadow = shadow
+            self.drawn(args.all(), made)
+            if name in facts.RECURRENT and args.positional and isinstance(args.positional[0], Tensor):
+                self.trace.unpacked.add(made)
+        if name in facts.TUPLE_OUTPUT:
+            second: Value
+            if name in facts.PAIR_STATE:
+                if name == "LSTMCell":
+                    return Tuple((Tensor(made), Tensor(made)))
+                second = Tuple((Tensor(made), Tensor(made)))
+            else:
+                second = Tensor(made)
+            return Tuple((Tensor(made), second))
+        if not name:
+            output = self.unknown("output", made)
+            output.shadow = shadow
+            return output
+        return Tensor(made, scalar, shadow=shadow)
+
+    def forwarded(
+        self, at: ast.AST, module: Value, first: int, grad: bool | None, method: str, args: Arguments
+    ) -> None:
+        """Record a forward, unless it is part of another one."""
+        if not self.frame.inside_module:
+            while self.trace.forwards and self.trace.forwards[-1].first >= first:
+                self.trace.forwards.pop()
+            seen = module.module if isinstance(module, Unknown) and module.module is not None else module
+            mode = self.s.get((getattr(seen, "oid", 0), "mode"))
+            volatile = tuple(o for o in self.shadow_of(args.all()) if isinstance(o, Place))
+            self.trace.forwards.append(
+                Forward(self.place(at), module, first, self.clock + 1, grad, method, args, volatile, mode or "")
+            )
+
+    # methods
+
+    def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method that every ``nn.Module`` has, called on a module."""
+        if name == "module":
+            # net.module(x) of a DataParallel
+            return self.call_value(module, args, at)
+        if name in ("parameters", "named_parameters", "buffers", "named_buffers"):
+            return Parameters(module, named=name.startswith("named"))
+        if name == "requires_grad_":
+            on = args.get(0, "requires_grad")
+            truth = True if on is None else self.truth(on)
+            self.freeze(module, None if truth is None else not truth)
+            return module
+        if name in ("zero_grad",):
+            self.mark_owned("zero_grad", at, module)
+            return NONE
+        if name == "load_state_dict":
+            self.mark_owned("parameters-loaded", at, module)
+        if name in ("eval", "train", "load_state_dict"):
+            self._set_mode(module, name, args)
+        if name in facts.TRANSPARENT_MODULE_METHODS:
+            return module
+        if name in ("children", "modules", "named_children", "named_modules"):
+            children = self._submodules(module, deep=name.endswith("modules"))
+            if isinstance(module, Module) and not module.name and module.leaf is not None and not children[1:]:
+                # parts of a module that cannot be seen have parameters among its own
+                children = [Module(self.new_oid(), "", module.leaf) for _ in range(2)]
+            if name.startswith("named"):
+                children = [Tuple((Plain("text"), child)) for child in children]
+            return self.new_sequence(children[:32], kind="modules") if children else self.unknown(name)
+        if name in (
+            "state_dict",
+            "load_state_dict",
+            "register_buffer",
+            "register_parameter",
+            "add_module",
+            "named_buffers",
+        ):
+            if name in ("register_buffer", "register_parameter", "add_module") and len(args.positional) > 1:
+                key = args.positional[0]
+                if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
+                    self.s.set(
+                        (module.oid, ITEMS), ((self.s.get((module.oid, ITEMS)) or ()) + (args.positional[1],))[:64]
+                    )
+                elif isinstance(key, Const) and isinstance(key.value, str):
+                    self.set_attribute(module, key.value, args.positional[1], at)
+            return self.unknown(name)
+        if name in ("append", "extend", "insert") and isinstance(module, Module):
+            given = (
+                args.positional[-1:] if name != "extend" else self.flat(args.positional[0] if args.positional else None)
+            )
+            items = (self.s.get((module.oid, ITEMS)) or ()) + tuple(given)
+            self.s.set((module.oid, ITEMS), items[:64])
+            return module
+        if name == "forward" and isinstance(module, Module):
+            return self.call_module(module, args, at)
+        if name.startswith("register_") and name.endswith("hook"):
+            self.mark("module-hook", at)
+            if name == "register_forward_pre_hook" and isinstance(module, Instance) and args.positional:
+                known = self.s.get((module.oid, "pre-hooks")) or ()
+                self.s.set((module.oid, "pre-hooks"), (*known, args.positional[0]))
+                return self.unknown(name)
+            self.run_callbacks(args, at)
+            return self.unknown(name)
+        if name in ("get_parameter", "get_submodule", "half", "extra_repr", "named_buffers", "_get_name"):
+            return self.unknown(name)
+        # a method of a class that cannot be seen: it may run a forward of its own
+        first = self.clock + 1
+        grad = self.s.grad
+        nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(module)
+        # ``transformer.encoder(x)`` runs what its module is made of
+        label = module.name if isinstance(module, Module) and module.name else name
+        result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
+        for value in args.all():
+            self.use(value, f"call:{name}", at)
+        self.mark("unseen-module-method", at)
+        self.forwarded(at, module, first, grad, name, args)
+        return result
+
+    def _submodules(self, module: Value, *, deep: bool) -> list[Value]:
+        """The modules in a module, each once; ``deep`` for itself and all below."""
+        found: list[Value] = [module] if deep else []
+        seen = {getattr(module, "oid", None)}
+        queue = [module]
+        while queue:
+            for child in self.children_of(queue.pop(0)):
+                for option in self.options(child):
+                    if self.is_module(option) and getattr(option, "oid", None) not in seen:
+                        seen.add(getattr(option, "oid", None))
+                        found.append(option)
+                        if deep:
+                            queue.append(option)
+        return found
+
+    def _set_mode(self, module: Value, name: str, args: Arguments) -> None:
+        oid = getattr(module, "oid", None)
+        if not isinstance(oid, int):
+            return
+        on = args.get(0, "mode")
+        mode = "loaded" if name == "load_state_dict" else name
+        if name == "train" and on is not None:
+            mode = {True: "train", False: "eval", None: "train"}[self.truth(on)]
+        if mode == "loaded" and self.s.get((oid, "mode")) == "eval":
+            return
+        self.s.set((oid, "mode"), mode)

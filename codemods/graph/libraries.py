@@ -1,0 +1,206 @@
+"""Calls of libraries by their path: torch first, then the others that training code calls."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from codemods.graph import facts
+from codemods.graph.arguments import Arguments
+from codemods.graph.layers import Layers
+from codemods.graph.paths import canonical
+from codemods.graph.values import (
+    ARRAY,
+    DATA,
+    NONE,
+    NUMBER,
+    Function,
+    GradMode,
+    Library,
+    Method,
+    Parameters,
+    Partial,
+    Tensor,
+    Unknown,
+    Value,
+)
+
+
+class Libraries(Layers):
+    """The part of the engine that knows what libraries do."""
+
+    def call_library(self, path: str, args: Arguments, at: ast.AST) -> Value:
+        """A call of something outside the tree, by its full name."""
+        path = canonical(path)
+        head, _, last = path.rpartition(".")
+        if path in facts.GRAD_OFF:
+            if args.positional and isinstance(args.positional[0], (Function, Method)):
+                return self._decorated(args.positional[0], False)
+            mode = args.get(0, "mode")
+            if path.endswith("inference_mode") and mode is not None:
+                truth = self.truth(mode)
+                return GradMode(None if truth is None else not truth)
+            return GradMode(False)
+        if path in facts.GRAD_ON:
+            if args.positional and isinstance(args.positional[0], (Function, Method)):
+                return self._decorated(args.positional[0], True)
+            self.mark("enable_grad", at)
+            return GradMode(True)
+        if path in facts.GRAD_SWITCH:
+            mode = args.get(0, "mode")
+            truth = self.truth(mode) if mode is not None else None
+            if truth is not False:
+                self.mark("set_grad_enabled", at)
+            previous = self.s.grad
+            self.s.grad = truth
+            return GradMode(truth, previous, switched=True)
+        if path in facts.BACKWARD_FUNCTIONS and isinstance(at, ast.Call):
+            tensors = args.get(0, "tensors")
+            gradients = args.get(1, "grad_tensors")
+            self.walk_with(
+                at,
+                self.flat(tensors),
+                args,
+                "backward",
+                retain_at=2,
+                create_at=3,
+                with_gradient=gradients is not None and not self.is_none(gradients),
+            )
+            return NONE
+        if path in facts.GRAD_FUNCTIONS and isinstance(at, ast.Call):
+            return self.autograd_grad(args, at)
+        if path.startswith(facts.FUNCTIONAL_GRADIENTS):
+            self.mark("functional-gradient", at)
+            for value in args.all():
+                self.escape(value, "a functional gradient may use it")
+            return self.opaque(at, path, args.all())
+        if path in ("torch.autograd.Variable", "torch.Variable"):
+            return self._variable(args, at)
+        if path == "torch.nn.Parameter":
+            return self._parameter(args, at)
+        if path.startswith("torch.nn.functional."):
+            return self.functional(last, args, at)
+        if path in facts.TRANSPARENT_WRAPPERS and args.all():
+            return args.all()[0]
+        if path in ("torch.nn.parallel.data_parallel", "torch.nn.parallel.parallel_apply") and args.positional:
+            inputs = self.flat(args.positional[1]) if len(args.positional) > 1 else []
+            return self.call_value(args.positional[0], Arguments(args.call, inputs), at)
+        if path.startswith("torch.nn.utils.rnn."):
+            return self.opaque_tensor(at, last, args)
+        if path.startswith(("torch.nn.utils.", "torch.nn.init.")):
+            if last.startswith("clip_grad"):
+                self.mark_owned("gradients-changed", at, args.get(0, "parameters"))
+                return NUMBER
+            filled = args.get(0, "tensor") if path.startswith("torch.nn.init.") else None
+            if filled is not None:
+                self.alter(filled, "values", at)
+            if last in ("parameters_to_vector",):
+                return self.tensor_op(at, last, args.all())
+            return args.all()[0] if args.all() else NONE
+        if head == "torch.nn" or head == "torch.nn.modules":
+            return self.make_module(last, args, at)
+        if path.startswith(("torch.optim.lr_scheduler.", "torch.optim.swa_utils")):
+            return self.unknown(path)
+        if head == "torch.optim":
+            return self.make_optimizer(args, at)
+        if path.startswith("torch.utils.checkpoint.checkpoint"):
+            reentrant = args.keywords.get("use_reentrant")
+            if reentrant is None or self.truth(reentrant) is not False:
+                self.mark("reentrant-checkpoint", at, [n for v in args.all() for n in self.nodes_of(v)])
+            rest = Arguments(args.call, args.positional[1:], {}, args.more)
+            return self.call_value(args.positional[0], rest, at) if args.positional else self.unknown(path)
+        if path.startswith(("torch.utils.data.", "torchvision.datasets.", "torchvision.transforms.", "torchtext.")):
+            return self.unknown(path, data=True)
+        if path.startswith("torch.utils.tensorboard."):
+            return self.unknown(path)
+        if head in ("torch", "torch.linalg", "torch.fft", "torch.special", "torch.cuda", "torch.sparse"):
+            return self.torch_function(last, args, at)
+        if path in ("torch.cuda.amp.GradScaler", "torch.amp.GradScaler"):
+            return Library("torch.amp.GradScaler()")
+        if path.startswith("torch.amp.GradScaler()."):
+            return self.scaler_method(last, args, at)
+        return self._other_library(path, args, at)
+
+    def _decorated(self, function: Value, mode: bool) -> Value:
+        if isinstance(function, Function):
+            return replace(function, grad_mode=mode)
+        return function
+
+    def _variable(self, args: Arguments, at: ast.AST) -> Value:
+        given = args.get(0, "data")
+        asks = args.get(1, "requires_grad")
+        volatile = args.get(2, "volatile")
+        if asks is not None and self.truth(asks) is not False:
+            self.mark("requires_grad", at)
+            return self.alias("variable", given if given is not None else NONE, Tensor(self.leaf(at, "input")), at)
+        self.use(given, "detach", at)
+        given = given if given is not None else NONE
+        made = self.detached(given, scalar=isinstance(given, Tensor) and given.scalar)
+        made = self.alias("variable", given, made, at)
+        if volatile is not None and self.truth(volatile) is True and isinstance(at, ast.Call):
+            made = replace(made, shadow=(*made.shadow, self.place(at)))
+        return made
+
+    def _parameter(self, args: Arguments, at: ast.AST) -> Value:
+        asks = args.get(1, "requires_grad")
+        if asks is not None and self.truth(asks) is False:
+            return DATA
+        return Tensor(self.leaf(at, "parameter"))
+
+    def _other_library(self, path: str, args: Arguments, at: ast.AST) -> Value:
+        top = path.partition(".")[0]
+        last = path.rpartition(".")[2]
+        if top in ("tqdm", "rich", "alive_progress", "progressbar", "fastprogress") and args.positional:
+            return args.positional[0]
+        if path in ("functools.partial",) and args.positional:
+            return Partial(args.positional[0], tuple(args.positional[1:]), tuple(args.keywords.items()))
+        if path in ("functools.reduce",) and len(args.positional) > 1:
+            return self.opaque(at, path, [v for a in args.positional[1:] for v in self.flat(a)])
+        if path in ("collections.deque",):
+            return self.new_sequence(self.elements(args.positional[0]) if args.positional else [], kind="deque")
+        if path in ("collections.OrderedDict",):
+            return self.new_mapping()
+        if path in ("collections.defaultdict",):
+            made = self.new_mapping()
+            if args.positional:
+                self.s.set((made.oid, "factory"), args.positional[0])
+            return made
+        if path.startswith("itertools.") and args.positional:
+            if last in ("chain", "cycle", "islice", "repeat", "from_iterable"):
+                owners = [v for v in args.positional if isinstance(v, Parameters)]
+                if owners:
+                    return self.new_sequence(list(args.positional))
+                return self.new_sequence([], rest=self.one_of([v for a in args.positional for v in self.flat(a)]))
+            return self.unknown(path, self.mixed(at, path, args))
+        if top in facts.NUMERIC_LIBRARIES:
+            for value in args.all():
+                self.use(value, f"call:{path}", at)
+            self.run_callbacks(args, at)
+            if top == "numpy" or top == "math":
+                return ARRAY if top == "numpy" else NUMBER
+            return self.unknown(path, data=top in facts.DATA_LIBRARIES)
+        if any(path == known or path.startswith(known + ".") for known in facts.MODEL_LIBRARIES):
+            return self.blob(at, path)
+        if (
+            path.startswith(tuple(f"{known}." for known in facts.LAYER_LIBRARIES))
+            and last[:1].isupper()
+            and "Memory" not in last
+            and not any(self.is_module(v) for v in args.positional)
+        ):
+            return self.blob(at, path)
+        if last == "from_pretrained" and ("Tokenizer" not in path and "Processor" not in path and "Config" not in path):
+            return self.blob(at, path) if "Model" in path or "For" in path else self.unknown(path)
+        self.run_callbacks(args, at)
+        for value in args.all():
+            self.use(value, f"call:{path}", at)
+        result = self.unknown(path, self.mixed(at, path, args))
+        result.shadow = self.shadow_of(args.all())
+        if result.node is None and any(isinstance(o, (Tensor, Unknown)) for v in args.all() for o in self.options(v)):
+            # what looks like a function may be a module that was imported
+            self.unseen_call(result, path)
+        if last.rpartition("_")[2] == "loss" or "Loss" in last:
+            return result
+        if any(v is not None and self.is_module(v) for v in args.positional) and not self.nodes_of(result):
+            # a wrapper around a module: most often still a module
+            return args.positional[0] if self.is_module(args.positional[0]) else result
+        return result

@@ -1,0 +1,232 @@
+"""Arithmetic, comparisons, ``not``, ``and`` and ``or``, and the conditional expression."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from codemods.graph.arguments import Arguments
+from codemods.graph.old_forms import OldForms
+from codemods.graph.paths import canonical
+from codemods.graph.trace import OldForm
+from codemods.graph.values import (
+    ARRAY,
+    INDEX,
+    NUMBER,
+    TEXT,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Library,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+)
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+class Operators(OldForms):
+    """The part of the engine that evaluates operators."""
+
+    # arithmetic
+
+    def _eval_UnaryOp(self, e: ast.UnaryOp) -> Value:
+        value = self.evaluate(e.operand)
+        if isinstance(e.op, ast.Not):
+            self.use(value, "truth", e)
+            truth = self.truth(value)
+            return NUMBER if truth is None else Const(not truth)
+        if isinstance(value, Const) and isinstance(value.value, (int, float)):
+            if isinstance(e.op, ast.USub):
+                return Const(-value.value)
+            return value if isinstance(e.op, ast.UAdd) else NUMBER
+        if isinstance(value, Plain):
+            return value
+        if isinstance(e.op, ast.Invert):
+            return INDEX
+        if self.nodes_of(value):
+            return self.tensor_op(e, "neg", [value], saves=False, scalar=self.is_scalar(value))
+        if isinstance(value, Tensor):
+            return value
+        made = self.unknown("neg")
+        made.shadow = self.shadow_of([value])
+        return made
+
+    def _eval_BinOp(self, e: ast.BinOp) -> Value:
+        left = self.evaluate(e.left)
+        right = self.evaluate(e.right)
+        return self.binary(type(e.op).__name__, left, right, e)
+
+    def binary(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
+        """An arithmetic operation."""
+        if name == "Mod" and (
+            (isinstance(left, Const) and isinstance(left.value, str))
+            or (isinstance(left, Plain) and left.kind == "text")
+        ):
+            self.use(right, "format", at)
+            return TEXT
+        if isinstance(left, (Sequence, Tuple)) and isinstance(right, (Sequence, Tuple)) and name == "Add":
+            if isinstance(left, Tuple) and isinstance(right, Tuple):
+                return Tuple((*left.items, *right.items))
+            return self.new_sequence([*self.elements(left), *self.elements(right)][:16])
+        if isinstance(left, (Sequence, Parameters)) and isinstance(right, (Sequence, Parameters)) and name == "Add":
+            # list(a.parameters()) + list(b.parameters())
+            parts = [[v] if isinstance(v, Parameters) else self.elements(v) for v in (left, right)]
+            return self.new_sequence([v for part in parts for v in part])
+        if isinstance(left, (Sequence, Tuple)) and name == "Mult":
+            items = self.elements(left)
+            return self.new_sequence([*items, *items] if isinstance(left, Sequence) else items)
+        plain = (Const, Plain)
+        if isinstance(left, plain) and isinstance(right, plain):
+            if any(isinstance(v, Plain) and v.kind == "array" for v in (left, right)):
+                return ARRAY
+            if isinstance(left, Const) and isinstance(left.value, str):
+                if isinstance(right, Const) and isinstance(right.value, str) and name == "Add":
+                    return Const(left.value + right.value)
+                return TEXT
+            return NUMBER
+        if isinstance(left, Instance) or isinstance(right, Instance):
+            method = {"Add": "__add__", "Mult": "__mul__", "Sub": "__sub__", "MatMult": "__matmul__"}.get(name)
+            if isinstance(left, Instance) and method is not None:
+                member = left.cls.find(method)
+                if isinstance(member, Function):
+                    return self.call_function(member, Arguments(None, [right]), at, receiver=left)
+        if self.nodes_of(left) or self.nodes_of(right):
+            scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
+            saves = name not in ("Add", "Sub")
+            if saves and name in ("Mult", "Div") and isinstance(right, plain):
+                # a number is not a saved tensor
+                saves = False
+            if saves and name == "Mult" and isinstance(left, plain):
+                saves = False
+            label = name if not isinstance(right, plain) or isinstance(left, plain) else f"{name}:number"
+            return self.tensor_op(at, label, [left, right], saves=saves, scalar=scalar)
+        if isinstance(left, Tensor) or isinstance(right, Tensor):
+            scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
+            return Tensor(None, scalar, shadow=self.shadow_of([left, right]))
+        if isinstance(left, Plain) and left.kind == "array" and isinstance(right, (Const, Plain)):
+            return ARRAY
+        data = all(v.data if isinstance(v, Unknown) else True for v in (left, right))
+        made = self.unknown(name, data=data)
+        made.shadow = self.shadow_of([left, right])
+        return made
+
+    # comparisons
+
+    def _eval_Compare(self, e: ast.Compare) -> Value:
+        left = self.evaluate(e.left)
+        result: Value = NUMBER
+        for op, comparator in zip(e.ops, e.comparators, strict=True):
+            right = self.evaluate(comparator)
+            for asked, kind in ((left, right), (right, left)):
+                is_type = isinstance(asked, Unknown) and asked.origin == "type"
+                if is_type and isinstance(kind, Library) and canonical(kind.path) == "torch.autograd.Variable":
+                    self.trace.old.append(OldForm("type-is-variable", self.place(e), e, kind))
+            if isinstance(op, (ast.Is, ast.IsNot)):
+                result = self._is(left, right, negated=isinstance(op, ast.IsNot))
+            elif isinstance(op, (ast.In, ast.NotIn)):
+                result = self._contains(left, right, negated=isinstance(op, ast.NotIn))
+            else:
+                result = self._compare(op, left, right, e)
+            left = right
+        return result if len(e.ops) == 1 else NUMBER
+
+    def _compare(self, op: ast.cmpop, left: Value, right: Value, at: ast.expr) -> Value:
+        for value in (left, right):
+            self.use(value, "compare", at)
+        if isinstance(left, Const) and isinstance(right, Const):
+            try:
+                return Const(bool(_COMPARE[type(op)](left.value, right.value)))
+            except TypeError:
+                return NUMBER
+        if isinstance(left, Unknown) and left.origin == "type" and isinstance(right, Library):
+            # type(h) == Variable: what was meant, although today it never holds
+            return Const(True) if right.path.endswith(("Variable", "Tensor")) else NUMBER
+        if isinstance(left, Tensor) or isinstance(right, Tensor):
+            return INDEX
+        if isinstance(left, Plain) and left.kind == "array":
+            return ARRAY
+        return self.unknown("compare", data=True) if isinstance(left, Unknown) else NUMBER
+
+    def _is(self, left: Value, right: Value, *, negated: bool) -> Value:
+        answer: bool | None = None
+        if isinstance(right, Const) and right.value is None:
+            if isinstance(left, Const):
+                answer = left.value is None
+            elif isinstance(left, Join):
+                kinds = {isinstance(o, Const) and o.value is None for o in left.options}
+                answer = None if len(kinds) > 1 or any(isinstance(o, Unknown) for o in left.options) else kinds.pop()
+            elif not isinstance(left, Unknown) or left.node is not None or left.module is not None:
+                answer = False
+        elif isinstance(left, Const) and isinstance(right, Const):
+            answer = left.value is right.value
+        if answer is None:
+            return NUMBER
+        return Const(answer is not negated)
+
+    def _contains(self, left: Value, right: Value, *, negated: bool) -> Value:
+        if isinstance(left, Const) and isinstance(right, (Tuple, Sequence)):
+            items = self.elements(right)
+            if items and all(isinstance(i, Const) for i in items):
+                found = any(i.value == left.value for i in items if isinstance(i, Const))
+                return Const(found is not negated)
+        return NUMBER
+
+    # conditions
+
+    def _eval_BoolOp(self, e: ast.BoolOp) -> Value:
+        stop_at = isinstance(e.op, ast.Or)
+        result: Value | None = None
+        perhaps = False
+        for i, expression in enumerate(e.values):
+            value = self.evaluate(expression)
+            self.use(value, "truth", e)
+            truth = self.truth(value)
+            # what is asked only on some paths ends only those
+            self.raises_here = self.raises_here and not perhaps
+            perhaps = perhaps or truth is None
+            if truth is stop_at:
+                result = value if result is None else self.join(result, value)
+                break
+            if truth is None or i == len(e.values) - 1:
+                result = value if result is None else self.join(result, value)
+        if isinstance(result, (Plain,)) or result is None:
+            return NUMBER
+        if isinstance(result, Join) and all(isinstance(o, (Const, Plain)) for o in result.options):
+            truths = {self.truth(o) for o in result.options}
+            return Const(truths.pop()) if len(truths) == 1 and None not in truths else NUMBER
+        return result
+
+    def _eval_IfExp(self, e: ast.IfExp) -> Value:
+        test = self.evaluate(e.test)
+        self.use(test, "truth", e)
+        truth = self.truth(test)
+        if truth is not None:
+            return self.evaluate(e.body if truth else e.orelse)
+        base = self.s
+        self.s = base.fork()
+        first = self.evaluate(e.body)
+        after_first = self.s
+        first_raises, self.raises_here = self.raises_here, False
+        self.s = base.fork()
+        second = self.evaluate(e.orelse)
+        after_second = self.s
+        # where one way raises, the other one goes on
+        self.raises_here = self.raises_here and first_raises
+        self.meet([after_first, after_second], base)
+        return self.join(first, second)

@@ -1,0 +1,172 @@
+"""The graph as it is recorded: nodes, what they are computed from, aliases, and what values carry unseen.
+
+Whether an operation leaves a node is decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from codemods.graph.contents import Contents
+from codemods.graph.trace import Alias, Alteration, Place
+from codemods.graph.values import Join, Mapping, Node, Sequence, Shadow, Tensor, Tuple, Unknown, Unseen, Value
+
+MAX_UNSEEN = 16
+
+
+class Recording(Contents):
+    """The part of the engine that adds to the graph."""
+
+    # nodes
+
+    def node(
+        self,
+        at: ast.AST,
+        kind: str,
+        parents: Iterable[Node],
+        *,
+        saves: bool = True,
+        certain: bool | None = None,
+        scalar: bool = False,
+        label: str = "",
+    ) -> Node | None:
+        """Record an operation; None if recording is off or nothing that it is computed from has a history."""
+        if self.s.grad is False:
+            return None
+        unique = tuple(p for p in dict.fromkeys(parents) if p.kind != "leaf" or not self.frozen(p))
+        if not unique:
+            return None
+        sure = any(p.certain for p in unique) if certain is None else certain
+        if self.s.grad is None:
+            sure = False
+        made = Node(self.tick(), kind, unique, self.place(at), saves=saves, certain=sure, scalar=scalar, label=label)
+        self.trace.nodes.append(made)
+        return made
+
+    def leaf(self, at: ast.AST, label: str = "") -> Node:
+        """A leaf: a parameter or an input that asks for gradients."""
+        made = Node(self.tick(), "leaf", (), self.place(at), saves=False, certain=True, label=label)
+        self.trace.nodes.append(made)
+        return made
+
+    def phi(self, nodes: list[Node], *, certain: bool) -> Node | None:
+        """One of several nodes."""
+        unique = list(dict.fromkeys(nodes))
+        if not unique:
+            return None
+        if len(unique) == 1 and certain:
+            return unique[0]
+        made = Node(
+            self.tick(),
+            "phi",
+            tuple(unique),
+            self.place(self.frame.statement or ast.Pass()),
+            saves=False,
+            certain=certain and all(n.certain for n in unique),
+            scalar=all(n.scalar for n in unique),
+        )
+        self.trace.nodes.append(made)
+        return made
+
+    def part(self, at: ast.AST, value: Value, label: str) -> Node | None:
+        """The node of an element or attribute of something opaque that is attached."""
+        if value.node is None:
+            return None
+        return Node(
+            self.tick(),
+            "part",
+            (value.node,),
+            self.place(at),
+            saves=False,
+            certain=isinstance(value, Tensor) and value.node.certain,
+            label=label,
+        )
+
+    def parents_of(self, values: Iterable[Value]) -> list[Node]:
+        """What an operation on ``values`` depends on; a value that has a history on some paths only, by a phi."""
+        parents: list[Node] = []
+        for value in values:
+            nodes = self.nodes_of(value)
+            if nodes and isinstance(value, Join):
+                always = set(nodes).intersection(*(self.nodes_of(option) for option in value.options))
+                sometimes = [n for n in nodes if n not in always]
+                maybe = self.phi(sometimes, certain=False)
+                nodes = [n for n in nodes if n in always] + ([maybe] if maybe is not None else [])
+            parents += nodes
+        return parents
+
+    def tensor_op(
+        self, at: ast.AST, label: str, inputs: Iterable[Value], *, saves: bool = True, scalar: bool = False
+    ) -> Tensor:
+        """The tensor that an operation makes of ``inputs``."""
+        given = list(inputs)
+        made = self.node(at, "op", self.parents_of(given), saves=saves, scalar=scalar, label=label)
+        shadow = self.shadow_of(given)
+        if made is not None:
+            made.shadow = shadow
+            if saves:
+                self.drawn(given, made)
+        return Tensor(made, scalar, shadow=shadow)
+
+    def drawn(self, inputs: Iterable[Value], node: Node) -> None:
+        """Record the aliases among the inputs of an operation that may save them."""
+        for value in inputs:
+            if isinstance(value, Tensor) and value.aliases:
+                self.trace.drawn.append((value.aliases, node))
+
+    # aliases and changes in place
+
+    def alias(self, form: str, given: Value, made: Tensor, at: ast.AST) -> Tensor:
+        """``made``, known as a tensor that shares its memory with ``given``."""
+        one = Alias(form, self.place(at), given, self.s.grad)
+        self.trace.aliases.append(one)
+        known = given.aliases if isinstance(given, Tensor) else ()
+        return replace(made, aliases=(*known[-7:], one))
+
+    def alter(self, value: Value, how: str, at: ast.AST) -> None:
+        """Record that a tensor is changed in place."""
+        for option in value.options if isinstance(value, Join) else (value,):
+            if isinstance(option, (Tensor, Unknown)):
+                self.trace.alterations.append(Alteration(how, self.place(at), option))
+
+    # values without history
+
+    def shadow_of(self, values: Iterable[Value]) -> Shadow:
+        """What values without history were detached from, and what they may carry unseen, the unseen first."""
+        found: dict[int, Node | Place] = {}
+        unseen: dict[int, Unseen] = {}
+        for value in values:
+            kind = value.__class__
+            if (kind is Tensor or kind is Unknown) and not value.shadow:  # type: ignore[attr-defined]
+                continue
+            for option in value.options if isinstance(value, Join) else (value,):
+                if isinstance(option, (Tensor, Unknown)):
+                    kept = 0
+                    for origin in option.shadow:
+                        if isinstance(origin, Unseen):
+                            unseen[id(origin)] = origin
+                        elif kept < 8:
+                            found[id(origin)] = origin
+                            kept += 1
+                elif isinstance(option, (Tuple, Sequence, Mapping)):
+                    for origin in self.unseen_in(option):
+                        unseen[id(origin)] = origin
+        if not unseen:
+            return tuple(found.values())
+        return (*list(unseen.values())[:MAX_UNSEEN], *found.values())
+
+    def unseen_in(self, container: Value, depth: int = 0) -> Iterator[Unseen]:
+        """What the elements of a container may carry unseen."""
+        for item in self.elements(container):
+            for option in item.options if isinstance(item, Join) else (item,):
+                if isinstance(option, (Tensor, Unknown)):
+                    yield from (origin for origin in option.shadow if isinstance(origin, Unseen))
+                elif isinstance(option, (Tuple, Sequence, Mapping)) and depth < 2:
+                    yield from self.unseen_in(option, depth + 1)
+
+    def detached(self, value: Value, *, scalar: bool = False, index: bool = False) -> Tensor:
+        """The same data without history."""
+        shadow = (*self.nodes_of(value), *(o for o in self.shadow_of([value]) if not isinstance(o, Unseen)))
+        return Tensor(None, scalar, index, shadow)

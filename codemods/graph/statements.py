@@ -1,0 +1,264 @@
+"""Statements are run in order: the simple ones, loops, ``with`` and ``try``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from codemods.graph.arguments import Arguments
+from codemods.graph.branches import Branches
+from codemods.graph.definitions import touches_grad_mode
+from codemods.graph.state import State
+from codemods.graph.trace import Ran
+from codemods.graph.values import NONE, NUMBER, Function, GradMode, Instance, Join, Sequence, Unknown, Value
+
+
+class Statements(Branches):
+    """The part of the engine that runs statements."""
+
+    executors: ClassVar[dict[type[ast.AST], Callable[[Any, Any], None]]] = {}
+    """The method for each kind of statement, by its class."""
+
+    def execute(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            if self.dead:
+                return
+            self.spend()
+            frame = self.frame
+            outer_statement = frame.statement
+            frame.statement = statement
+            first = self.clock + 1
+            method = self.executors.get(statement.__class__)
+            if method is not None:
+                method(self, statement)
+            if self.raises_here:
+                self.raises_here = False
+                self.dead = True
+                self.raises.append(self.s)
+            if not frame.inside_module:
+                self.trace.ran.append(Ran(statement, frame, tuple(frame.loops), first, self.clock + 1))
+            frame.statement = outer_statement
+
+    # simple statements
+
+    def _do_Expr(self, s: ast.Stmt) -> None:  # type: ignore[name-defined]
+        self.evaluate(s.value)
+
+    def _do_Return(self, s: ast.Return) -> None:
+        value = self.evaluate(s.value) if s.value is not None else NONE
+        if self.raises_here:
+            return
+        self.returns.append((self.s, value))
+        self.dead = True
+
+    def _do_Raise(self, s: ast.Raise) -> None:
+        for part in (s.exc, s.cause):
+            if part is not None:
+                self.evaluate(part)
+        self.raises.append(self.s)
+        self.dead = True
+
+    def _do_Assert(self, s: ast.Assert) -> None:
+        self.use(self.evaluate(s.test), "truth", s)
+        if s.msg is not None:
+            self.evaluate(s.msg)
+
+    def _do_Global(self, s: ast.Global) -> None:
+        self.frame.globals.update(s.names)
+
+    def _do_Nonlocal(self, s: ast.Nonlocal) -> None:
+        self.frame.nonlocals.update(s.names)
+
+    def _do_Break(self, s: ast.Break) -> None:
+        self.breaks.append(self.s)
+        self.dead = True
+
+    def _do_Continue(self, s: ast.Continue) -> None:
+        self.continues.append(self.s)
+        self.dead = True
+
+    # loops
+
+    def _do_For(self, s: ast.For) -> None:
+        values = self.iterate(self.evaluate(s.iter), s.iter)
+        if self.raises_here:
+            return
+        self._loop(s, values, lambda value: self.assign(s.target, value, None))
+
+    _do_AsyncFor = _do_For  # noqa: N815
+
+    def _do_While(self, s: ast.While) -> None:
+        test = self.evaluate(s.test)
+        if self.truth(test) is False:
+            self.execute(s.orelse)
+            return
+
+        def again(turn: Value) -> None:
+            if turn is not NONE:
+                self.evaluate(s.test)
+
+        self._loop(s, [NONE, NUMBER], again, forever=isinstance(s.test, ast.Constant))
+
+    def _loop(
+        self,
+        s: ast.For | ast.AsyncFor | ast.While,
+        values: list[Value],
+        begin: Callable[[Value], None],
+        *,
+        forever: bool = False,
+    ) -> None:
+        base = self.s
+        outer_breaks, outer_continues = self.breaks, self.continues
+        self.breaks = []
+        self.s = base.fork()
+        finished: list[State] = []
+        for turn, value in enumerate(values):
+            self.frame.loops.append((s, turn))
+            self.continues = []
+            start = self.s
+            self.s = start.fork()
+            begin(value)
+            self.execute(s.body)
+            ends = ([] if self.dead else [self.s]) + self.continues
+            self.frame.loops.pop()
+            if not ends:
+                self.dead = True
+                break
+            self.meet(ends, start)
+        if not self.dead:
+            self.execute(s.orelse)
+            if not self.dead:
+                finished.append(self.s)
+        ends = finished + self.breaks
+        self.breaks, self.continues = outer_breaks, outer_continues
+        if not ends:
+            # every turn left the function; the loop may also run no turn at all
+            if forever:
+                self.dead = True
+                return
+            self.dead = False
+            self.s = base
+            return
+        self.meet(ends, base)
+
+    # with and try
+
+    def _do_With(self, s: ast.With) -> None:
+        saved = self.s.grad
+        exits: list[Callable[[], None]] = []
+        for item in s.items:
+            self._enter(item, exits)
+        if self.raises_here:
+            for leave in reversed(exits):
+                leave()
+            return
+        leaving = (self.breaks, self.continues, self.raises)
+        before = [len(states) for states in leaving]
+        returned = len(self.returns)
+        self.execute(s.body)
+        for leave in reversed(exits):
+            leave()
+        if not exits:
+            return
+        # what left through return, break or raise has left the context as well
+        self.s.grad = saved
+        for state, _ in self.returns[returned:]:
+            state.grad = saved
+        for states, count in zip(leaving, before, strict=True):
+            for state in states[count:]:
+                state.grad = saved
+
+    _do_AsyncWith = _do_With  # noqa: N815
+
+    def _enter(self, item: ast.withitem, exits: list[Callable[[], None]]) -> None:
+        value = self.evaluate(item.context_expr)
+        result: Value = value
+        if isinstance(value, Join):
+            modes = {o.enabled for o in value.options if isinstance(o, GradMode)}
+            if modes:
+                before = self.s.grad
+                others = [o for o in value.options if not isinstance(o, GradMode)]
+                if others:
+                    modes.add(before)
+                self.s.grad = modes.pop() if len(modes) == 1 else None
+                exits.append(lambda: setattr(self.s, "grad", before))
+        elif isinstance(value, GradMode):
+            before = value.previous if value.switched else self.s.grad
+            self.s.grad = value.enabled
+            exits.append(lambda: setattr(self.s, "grad", before))
+        elif isinstance(value, Instance):
+            enter = value.cls.find("__enter__")
+            leave = value.cls.find("__exit__")
+            before = self.s.grad
+            if isinstance(enter, Function):
+                result = self.call_function(enter, Arguments(), item.context_expr, receiver=value)
+            if isinstance(leave, Function):
+                exits.append(
+                    lambda: (
+                        self.call_function(leave, Arguments(None, [NONE] * 3), item.context_expr, receiver=value),
+                        None,
+                    )[1]
+                )
+        elif isinstance(item.context_expr, ast.Call):
+            function = self.evaluate(item.context_expr.func) if isinstance(item.context_expr.func, ast.Name) else None
+            if isinstance(function, Function) and function.file.once(touches_grad_mode, function.definition):
+                before = self.s.grad
+                self.s.grad = None
+                exits.append(lambda: setattr(self.s, "grad", before))
+            elif isinstance(value, Unknown) and "scale_loss" in value.origin:
+                # apex.amp.scale_loss(loss, optimizer) as scaled_loss
+                result = value
+        if item.optional_vars is not None:
+            if isinstance(result, Sequence) and result.kind == "generator":
+                result = self.one_of(self.elements(result)) or self.unknown("entered")
+            self.assign(item.optional_vars, result, None)
+
+    def _do_Try(self, s: ast.Try) -> None:
+        base = self.s
+        self.s = base.fork()
+        outer_raises = self.raises
+        self.raises = []
+        before = self.s.fork()
+        self.execute(s.body)
+        ends: list[State] = []
+        if not self.dead:
+            self.execute(s.orelse)
+        after = self.s
+        completed = not self.dead
+        if completed:
+            ends.append(self.s)
+        thrown = self.raises
+        self.raises = outer_raises
+        for handler in s.handlers:
+            # an exception may come at any point of the body: at its begin, or with all its effects
+            candidates = [before.fork(), *(state.fork() for state in thrown[:2])]
+            if completed:
+                candidates.append(after.fork())
+            self.meet(candidates, base) if len(candidates) > 1 else None
+            self.s = candidates[0]
+            self.s.log = type(self.s.log)(base.log)
+            self.s.log.keys |= base.log.keys
+            self.dead = False
+            if handler.name:
+                self.store_name(handler.name, self.unknown("exception"), handler)
+            self.execute(handler.body)
+            if not self.dead:
+                ends.append(self.s)
+        if not s.handlers:
+            self.raises.extend(thrown)
+        self.meet(ends, base)
+        if s.finalbody:
+            was_dead = self.dead
+            self.dead = False
+            self.execute(s.finalbody)
+            self.dead = self.dead or was_dead
+
+    _do_TryStar = _do_Try  # noqa: N815
+
+
+Statements.executors = {
+    getattr(ast, name.removeprefix("_do_")): getattr(Statements, name)
+    for name in dir(Statements)
+    if name.startswith("_do_") and hasattr(ast, name.removeprefix("_do_"))
+}

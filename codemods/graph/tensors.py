@@ -1,0 +1,263 @@
+"""Tensors: their attributes and methods, and the functions of ``torch`` and ``torch.nn.functional``.
+
+What each does to the graph stands in the tables of :mod:`codemods.graph.facts`.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from codemods.graph import facts
+from codemods.graph.arguments import Arguments
+from codemods.graph.backward import Backward
+from codemods.graph.values import ARRAY, DATA, INDEX, NONE, NUMBER, Const, Plain, Tensor, Tuple, Unknown, Value
+
+
+class Tensors(Backward):
+    """The part of the engine that knows what torch does with tensors."""
+
+    # attributes and methods
+
+    def tensor_attribute(self, tensor: Tensor | Unknown, name: str, at: ast.AST) -> Value | None:
+        """An attribute of a tensor, None if tensors have none of that name."""
+        if name == "data":
+            if isinstance(tensor, Tensor):
+                self.use(tensor, "data", at)
+                made = self.detached(
+                    tensor, scalar=tensor.scalar or bool(tensor.node and tensor.node.scalar), index=tensor.index
+                )
+                return self.alias("data", tensor, made, at)
+            return None
+        if name == "grad":
+            # nobody knows which tensor it is where it has no history: another name may have asked for gradients
+            self.mark("grad-read", at, self.nodes_of(tensor) or None)
+            return DATA
+        if name in ("grad_fn", "_saved_tensors"):
+            self.mark("graph-read", at)
+            self.escape(tensor, "its grad_fn is read")
+            return self.unknown("grad_fn")
+        if name in facts.PLAIN_ATTRIBUTES:
+            if name == "requires_grad":
+                self.mark("requires_grad-read", at, self.nodes_of(tensor))
+            elif name == "is_leaf":
+                self.mark("is_leaf-read", at, self.nodes_of(tensor))
+            return NUMBER
+        if name in ("T", "mT", "H", "real", "imag"):
+            return self.tensor_op(at, name, [tensor], saves=False)
+        return None
+
+    def tensor_method(self, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method call on a tensor."""
+        if name == "backward":
+            return self.backward_method(tensor, args, at)
+        scalar = isinstance(tensor, Tensor) and (tensor.scalar or bool(tensor.node and tensor.node.scalar))
+        if name in facts.DETACHING:
+            self.use(tensor, "detach", at)
+            return self.alias("detach", tensor, self.detached(tensor, scalar=scalar), at)
+        if name in facts.PLAIN_METHODS:
+            self.use(tensor, f"method:{name}", at)
+            return ARRAY if name in ("numpy", "tolist") else NUMBER
+        if name in ("requires_grad_", "requires_grad"):
+            on = args.get(0, "requires_grad")
+            if on is not None and self.truth(on) is False:
+                if isinstance(tensor, Tensor) and tensor.node is not None and tensor.node.leaf:
+                    self.freeze(tensor, True)
+                return tensor
+            self.mark("requires_grad", at)
+            if not self.nodes_of(tensor):
+                if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and self.thawed(at.func.value):
+                    return tensor
+                return Tensor(self.leaf(at, "input"), scalar)
+            if isinstance(tensor, Tensor) and tensor.node is not None and tensor.node.leaf:
+                self.freeze(tensor, False)
+            return tensor
+        if name in ("register_hook", "retain_grad", "register_post_accumulate_grad_hook"):
+            self.mark("hook", at, self.nodes_of(tensor) or None)
+            return self.opaque(at, name, [])
+        if name in facts.WITHOUT_GRADIENT:
+            self.use(tensor, f"method:{name}", at)
+            return INDEX
+        inputs = [tensor, *args.all()]
+        if name in facts.WITH_INDICES and (not args.empty or name in ("sort", "topk", "kthvalue", "cummax", "cummin")):
+            first = args.get(0, "other")
+            if isinstance(first, Tensor):
+                return self.tensor_op(at, name, inputs)
+            if not self.nodes_of(tensor):
+                # the indices forget where they come from: the reading is noted here
+                self.use(tensor, f"method:{name}", at)
+            return Tuple((self.tensor_op(at, name, inputs), INDEX))
+        if name in ("split", "chunk", "unbind", "tensor_split"):
+            piece = self.tensor_op(at, name, [tensor], saves=False)
+            return self.new_sequence([], rest=piece)
+        if name in facts.FACTORIES and name.startswith("new"):
+            return self.fresh_tensor(args, at)
+        reduces = name in (facts.REDUCTIONS | facts.WITH_INDICES) and self._reduces(name, args, start=0)
+        base = name[:-1] if name.endswith("_") and not name.startswith("_") else name
+        if name == "copy_":
+            return self.tensor_op(at, name, args.all() or [tensor], saves=False)
+        if base in ("zero", "fill", "normal", "uniform", "random", "exponential") and name.endswith("_"):
+            return Tensor(None) if base == "zero" else DATA
+        keeps = scalar and (base in facts.SAVES_NOTHING or not args.positional) and base not in ("expand", "repeat")
+        keeps = keeps and base not in ("unsqueeze", "view", "reshape", "unbind")
+        single = base in ("view", "reshape", "unsqueeze") and scalar
+        result = self.tensor_op(
+            at, name, inputs, saves=base not in facts.SAVES_NOTHING, scalar=reduces or keeps or single
+        )
+        if isinstance(tensor, Tensor) and tensor.aliases:
+            if base in facts.VIEWS:
+                return replace(result, aliases=tensor.aliases)
+            if base in facts.MAY_COPY:
+                return replace(result, aliases=tuple(alias.perhaps() for alias in tensor.aliases))
+        return result
+
+    @staticmethod
+    def _reduces(name: str, args: Arguments, *, start: int) -> bool:
+        if "dim" in args.keywords or "axis" in args.keywords or args.more:
+            return False
+        given = len(args.positional) - start
+        return given == 0 or (name in ("norm", "dist") and given == 1)
+
+    # functions
+
+    def torch_function(self, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A function of ``torch`` itself."""
+        if name in ("as_tensor", "asarray"):
+            return self.tensor_op(at, name, args.all(), saves=False)
+        if name in ("tensor",):
+            for value in args.all():
+                self.use(value, "detach", at)
+            return self.fresh_tensor(
+                args, at, scalar=bool(args.positional) and isinstance(args.positional[0], (Const, Plain))
+            )
+        if name in ("load",):
+            return self.unknown("torch.load")
+        if name in facts.FACTORIES:
+            return self.fresh_tensor(
+                args, at, index=name in ("LongTensor", "IntTensor", "ByteTensor", "BoolTensor", "randint", "randperm")
+            )
+        if name in facts.WITHOUT_GRADIENT:
+            for value in args.all():
+                self.use(value, f"torch.{name}", at)
+            return INDEX
+        if name in facts.DETACHING:
+            return DATA
+        if name in (
+            "is_tensor",
+            "is_floating_point",
+            "manual_seed",
+            "device",
+            "numel",
+            "save",
+            "equal",
+            "set_default_dtype",
+            "get_rng_state",
+            "set_rng_state",
+            "typename",
+            "set_printoptions",
+            "set_num_threads",
+            "is_available",
+            "synchronize",
+            "empty_cache",
+            "set_device",
+            "device_count",
+            "memory_allocated",
+            "current_device",
+            "set_default_tensor_type",
+            "finfo",
+            "iinfo",
+            "Generator",
+            "Size",
+            "max_memory_allocated",
+        ):
+            if name in ("is_tensor", "equal", "numel", "save"):
+                for value in args.all():
+                    self.use(value, f"torch.{name}", at)
+            return NUMBER
+        inputs = args.all()
+        if name in facts.WITH_INDICES:
+            others = args.positional[1:] + [v for k, v in args.keywords.items() if k in ("dim", "k")]
+            if others and not isinstance(others[0], Tensor):
+                return Tuple((self.tensor_op(at, name, inputs), INDEX))
+            if others and name in ("max", "min"):
+                return self.tensor_op(at, name, inputs)
+            return self.tensor_op(at, name, inputs, scalar=not others and name not in ("sort", "topk"))
+        if name in ("split", "chunk", "unbind", "tensor_split", "meshgrid", "broadcast_tensors"):
+            return self.new_sequence([], rest=self.tensor_op(at, name, inputs, saves=False))
+        if name in (
+            "svd",
+            "qr",
+            "eig",
+            "eigh",
+            "symeig",
+            "lstsq",
+            "slogdet",
+            "lu",
+            "std_mean",
+            "var_mean",
+            "triangular_solve",
+        ):
+            return self.opaque_tensor(at, name, args)
+        if name == "where" and len(args.positional) == 1:
+            return Tuple((INDEX, INDEX))
+        scalar = name in facts.REDUCTIONS and self._reduces(name, args, start=1)
+        if name in (
+            "abs",
+            "sqrt",
+            "exp",
+            "log",
+            "neg",
+            "clamp",
+            "relu",
+            "sigmoid",
+            "tanh",
+            "square",
+            "pow",
+            "mul",
+            "add",
+            "sub",
+            "div",
+        ):
+            scalar = bool(args.positional) and all(self.is_scalar(v) for v in args.positional)
+        return self.tensor_op(at, name, inputs, saves=name not in facts.SAVES_NOTHING, scalar=scalar)
+
+    def functional(self, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A function of ``torch.nn.functional``."""
+        if name == "one_hot":
+            return INDEX
+        if args.positional and self.truth(args.keywords.get("inplace", NONE)) is True:
+            self.alter(args.positional[0], "attached" if self.nodes_of(args.positional[0]) else "values", at)
+        scalar = name in facts.SCALAR_FUNCTIONS and self.is_reduced(args)
+        made = self.tensor_op(at, name, args.all(), scalar=scalar)
+        if name == "multi_head_attention_forward" or self._returns_indices(args):
+            return Tuple((made, INDEX))
+        return made
+
+    def _returns_indices(self, args: Arguments) -> bool:
+        flag = args.keywords.get("return_indices")
+        return flag is not None and self.truth(flag) is True
+
+    def is_reduced(self, args: Arguments) -> bool:
+        reduction = args.keywords.get("reduction")
+        reduce = args.keywords.get("reduce")
+        if reduce is not None and self.truth(reduce) is not True:
+            return False
+        return reduction is None or (isinstance(reduction, Const) and reduction.value in ("mean", "sum", "batchmean"))
+
+    def fresh_tensor(self, args: Arguments, at: ast.AST, *, index: bool = False, scalar: bool = False) -> Tensor:
+        """What a factory makes: no history, a leaf if it asks for gradients."""
+        asks = args.keywords.get("requires_grad")
+        if asks is not None and self.truth(asks) is not False:
+            self.mark("requires_grad", at)
+            return Tensor(self.leaf(at, "input"), scalar)
+        return Tensor(None, scalar, index=index)
+
+    def opaque_tensor(self, at: ast.AST, label: str, args: Arguments) -> Value:
+        """A helper of torch whose result is attached exactly if an argument is, in a shape that is not followed."""
+        nodes = [n for v in args.all() for n in self.nodes_of(v)]
+        node = self.node(at, "op", nodes, saves=False, label=label)
+        made = self.unknown(label, node)
+        made.shadow = self.shadow_of(args.all())
+        if node is not None:
+            node.shadow = made.shadow
+        return made

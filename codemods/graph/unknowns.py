@@ -1,0 +1,133 @@
+"""Methods of things that cannot be seen: what a method's name and arguments say of them."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph import facts
+from codemods.graph.arguments import Arguments
+from codemods.graph.builtin_calls import BuiltinCalls
+from codemods.graph.values import ARRAY, DATA, NONE, NUMBER, Function, Method, Module, Tensor, Tuple, Unknown, Value
+
+
+class Unknowns(BuiltinCalls):
+    """The part of the engine that calls methods of what cannot be seen."""
+
+    def unknown_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+        stored = self.s.get((receiver.oid, name))
+        if isinstance(stored, Value):
+            return self.call_value(stored, args, at)
+        if receiver.module is not None:
+            return self.module_method_of_unknown(receiver, name, args, at)
+        if name == "backward":
+            if (
+                args.positional
+                and receiver.node is None
+                and (self.nodes_of(args.positional[0]) or (len(args.positional) == 1 and not _looks_like_gradient(at)))
+            ):
+                return self.wrapped_backward(args, at)
+            return self.backward_method(receiver, args, at)
+        if name in facts.BACKWARD_METHODS:
+            return self.wrapped_backward(args, at)
+        if name in (
+            "eval",
+            "train",
+            "parameters",
+            "named_parameters",
+            "load_state_dict",
+            "named_modules",
+            "requires_grad_",
+        ) and (receiver.node is None and (not receiver.data or name in ("parameters", "named_parameters"))):
+            receiver.module = Module(self.new_oid(), "", self.leaf(at, receiver.origin))
+            return self.module_method_of_unknown(receiver, name, args, at)
+        if name == "step" and receiver.origin.startswith("torch.optim.lr_scheduler"):
+            for value in args.all():
+                # ReduceLROnPlateau compares it with earlier ones
+                self.use(value, "call:scheduler.step", at)
+            return NONE
+        if name == "step" and (args.empty or any(isinstance(v, (Function, Method)) for v in args.all())):
+            return self.optimizer_method(receiver, "step", args, at)
+        if name == "zero_grad":
+            self.mark("zero_grad", at, by=receiver)
+            return NONE
+        if name in ("items", "keys", "values") and args.empty and receiver.node is not None:
+            return self.unknown(name, self.part(at, receiver, name))
+        if name in facts.LOGGING_METHODS:
+            for value in args.all():
+                self.use(value, f"call:{name}", at)
+            return NONE
+        if receiver.node is not None:
+            return self._opaque_tensor_method(receiver, name, args, at)
+        if name in ("data_ptr", "item", "numpy", "tolist", "size", "dim", "numel"):
+            return ARRAY if name in ("numpy", "tolist") else NUMBER
+        if name in facts.DETACHING:
+            return DATA
+        if name == "requires_grad_":
+            return self.tensor_method(Tensor(None), name, args, at)
+        if name in (
+            "cuda",
+            "to",
+            "cpu",
+            "float",
+            "long",
+            "double",
+            "contiguous",
+            "clone",
+            "half",
+            "int",
+            "byte",
+            "bool",
+            "type",
+        ):
+            if name in ("cuda", "to", "cpu"):
+                return receiver
+            return Tensor(None, shadow=receiver.shadow) if receiver.shadow else DATA
+        if name == "scale" and args.positional:
+            return self.scaled(args.positional[0], at)
+        if name in ("prepare", "setup", "setup_module", "distribute"):
+            values = args.positional
+            return values[0] if len(values) == 1 else Tuple(tuple(values))
+        if name in ("get", "pop", "setdefault"):
+            return (
+                self.unknown_attribute(receiver, f"[{name}]", at)
+                if not args.positional[1:]
+                else self.opaque(at, name, args.all())
+            )
+        if name in ("append", "add", "put", "push", "store", "update", "extend", "insert", "appendleft"):
+            self.store_in_unknown(receiver, name, args, at)
+        elif not receiver.data:
+            for value in args.all():
+                self.use(value, f"call:{name}", at)
+        self.run_callbacks(args, at)
+        made = self.opaque(at, f"{receiver.origin}.{name}", [*args.all(), receiver])
+        if receiver.data:
+            made.data = made.node is None
+            return made
+        return self.unseen_call(made, name)
+
+    def module_method_of_unknown(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method of something that behaves like a module: itself where a module would return itself."""
+        assert receiver.module is not None
+        if name == "module":
+            return self.call_value(receiver, args, at)
+        result = self.module_method(receiver.module, name, args, at)
+        if receiver.origin == "torch.load" and self.s.get((receiver.module.oid, "mode")) is None:
+            self.s.set((receiver.module.oid, "mode"), "loaded")
+        return receiver if result is receiver.module else result
+
+    def _opaque_tensor_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+        if name in ("item", "numpy", "tolist", "size", "dim", "numel", "stride", "nelement"):
+            self.use(receiver, f"method:{name}", at)
+            return ARRAY if name in ("numpy", "tolist") else NUMBER
+        return self.tensor_method(receiver, name, args, at)
+
+
+def _looks_like_gradient(at: ast.AST) -> bool:
+    """``x.backward(torch.ones(...))`` or ``x.backward(grad)`` on something unseen, rather than
+    ``engine.backward(loss)``."""
+    if not isinstance(at, ast.Call) or not at.args:
+        return False
+    given = at.args[0]
+    return isinstance(given, (ast.Call, ast.Constant)) or (
+        isinstance(given, ast.Name) and ("grad" in given.id or given.id in ("one", "mone", "ones"))
+    )

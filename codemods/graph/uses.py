@@ -1,0 +1,169 @@
+"""What happens to values: who reads, stores and changes them, and which of them code gets that cannot be seen.
+
+Rules ask a node for its uses, stores and escapes; this is where they are noted.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+from codemods.graph.arguments import Arguments
+from codemods.graph.joins import Joins
+from codemods.graph.trace import Reading
+from codemods.graph.values import (
+    Carrier,
+    Function,
+    Join,
+    Mapping,
+    Method,
+    Node,
+    Optimizer,
+    Parameters,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    Unseen,
+    Value,
+    may_carry,
+)
+
+
+class Uses(Joins):
+    """The part of the engine that notes what becomes of values."""
+
+    # what the layers above supply
+
+    def call_value(self, function: Value, args: Arguments, at: ast.AST) -> Value:
+        """Call any value."""
+        raise NotImplementedError
+
+    # readers and carriers
+
+    def use(self, value: Value | None, kind: str, at: ast.AST) -> None:
+        """Record that a value was read by something that makes no node of it."""
+        if not may_carry(value) and value.__class__ is not Tensor and value.__class__ is not Unknown:
+            return
+        assert value is not None
+        for node in self.nodes_of(value):
+            node.uses.append((kind, self.place(at)))
+        for origin in self.shadow_of([value]):
+            if isinstance(origin, Node):
+                origin.uses.append((f"detached:{kind}", self.place(at)))
+
+    def stored(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
+        """Record that a carrier now holds a value."""
+        for node in self.nodes_of(value):
+            node.stores.append((carrier, self.place(at)))
+
+    def read(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
+        """Record that a carrier was read that holds nodes which a backward has been through, or may be in a later
+        step."""
+        nodes = self.nodes_of(value)
+        if not nodes or value is None:
+            return
+        for node in nodes:
+            if node.walks and not node.leaf:
+                node.stale_reads.append((carrier, self.place(at)))
+        containers = self.containers_in(value)
+        walked = self.trace.walks[-1].place.clock if self.trace.walks else -1
+        outlives = containers or carrier.kind in ("attribute", "element") or any(n.birth < walked for n in nodes)
+        if outlives and not all(n.leaf for n in nodes):
+            self.trace.readings.append(Reading(carrier, self.place(at), value, tuple(nodes), containers))
+
+    def containers_in(self, value: Value, depth: int = 0) -> frozenset[int]:
+        """The identities of the lists and dicts in a value, itself among them."""
+        if depth > 3:
+            return frozenset()
+        if isinstance(value, (Sequence, Mapping)):
+            inner = (self.containers_in(v, depth + 1) for v in self.elements(value))
+            return frozenset({value.oid}).union(*inner)
+        if isinstance(value, Tuple):
+            return frozenset().union(*(self.containers_in(v, depth + 1) for v in value.items))
+        if isinstance(value, Join):
+            return frozenset().union(*(self.containers_in(v, depth + 1) for v in value.options))
+        return frozenset()
+
+    def replace_everywhere(self, old: Value, new: Value) -> None:
+        """Something was changed in place: whatever holds ``old`` holds ``new`` now."""
+
+        def replaced(value: Value) -> Value:
+            if value is old:
+                return new
+            if isinstance(value, Tuple) and any(replaced(v) is not v for v in value.items):
+                return Tuple(tuple(replaced(v) for v in value.items))
+            return value
+
+        for key, content in list(self.s.cells.items()):
+            if isinstance(content, tuple):
+                changed: Any = tuple(replaced(v) if isinstance(v, Value) else v for v in content)
+                if any(a is not b for a, b in zip(changed, content, strict=True)):
+                    self.s.set(key, changed)
+            elif isinstance(content, Value) and replaced(content) is not content:
+                self.s.set(key, replaced(content))
+
+    # code that cannot be seen
+
+    def escape(self, value: Value | None, how: str) -> None:
+        """Record that a value goes where code that cannot be seen may back-propagate it."""
+        for node in self.nodes_of(value):
+            node.escapes.append(how)
+
+    def poison(self, args: Arguments, at: ast.AST) -> None:
+        for value in args.all():
+            for node in self.nodes_of(value):
+                node.uses.append(("call:unseen", self.place(at)))
+
+    def opaque(self, at: ast.AST, label: str, inputs: Iterable[Value]) -> Unknown:
+        """What a call that cannot be seen makes of ``inputs``: perhaps attached, if one of them is."""
+        given = list(inputs)
+        for value in given:
+            self.use(value, f"call:{label}", at)
+        parents = [n for value in given for n in self.nodes_of(value)]
+        made = self.unknown(label, self.node(at, "call", parents, certain=False, label=label))
+        made.shadow = tuple(o for o in self.shadow_of(given) if isinstance(o, Unseen))
+        if made.node is not None:
+            made.node.shadow = made.shadow
+        return made
+
+    def mixed(self, at: ast.AST, label: str, args: Arguments) -> Node | None:
+        parents = [n for value in args.all() if not isinstance(value, Parameters) for n in self.nodes_of(value)]
+        made = self.node(at, "call", parents, certain=False, label=label)
+        if made is not None:
+            made.shadow = self.shadow_of(args.all())
+        return made
+
+    def lost(self, name: str = "item", kind: str = "lost") -> Unknown:
+        """Something that is there, but that the simulation cannot name: it may carry any graph made before."""
+        made = self.unknown(name)
+        made.shadow = (Unseen(kind, name),)
+        return made
+
+    @staticmethod
+    def unseen_call(made: Unknown, name: str) -> Unknown:
+        """What code that cannot be seen made: it may carry a graph that nothing here tells of."""
+        made.shadow = (Unseen("call", name), *made.shadow)
+        if made.node is not None:
+            made.node.shadow = made.shadow
+        return made
+
+    def run_callbacks(self, args: Arguments, at: ast.AST) -> None:
+        """Run the functions of the tree that are handed to code that cannot be seen."""
+        if any(
+            isinstance(o, (Parameters, Optimizer)) or self.is_module(o) for v in args.all() for o in self.options(v)
+        ):
+            self.mark("handed-out", at)
+        given = args.keywords.get("args")
+        extra = list(given.items) if isinstance(given, Tuple) else []
+        for value in args.all():
+            for option in self.options(value):
+                if isinstance(option, (Function, Method)) and (
+                    not isinstance(option, Method) or option.function is not None
+                ):
+                    first = len(self.trace.frames)
+                    result = self.call_value(option, Arguments(args.call, list(extra)), at)
+                    for frame in self.trace.frames[first : first + 1]:
+                        frame.handed = True
+                    self.escape(result, "returned to code that cannot be seen")
