@@ -145,6 +145,7 @@ class Attributes(Names):
         return Method(receiver, None, name)
 
     def unknown_attribute(self, receiver: Unknown, name: str, at: ast.AST) -> Value:
+        """An attribute of something that cannot be seen, or its element under ``[key]``."""
         value = self.s.get((receiver.oid, name))
         if isinstance(value, Value):
             self.read(value, Carrier("attribute", receiver.oid, name), at)

@@ -98,6 +98,7 @@ class Backward(Uses):
         return NONE
 
     def wrapped_backward(self, args: Arguments, at: ast.AST) -> Value:
+        """``self.manual_backward(loss)`` and its like: the first argument is back-propagated."""
         if isinstance(at, ast.Call) and args.positional:
             rest = Arguments(args.call, args.positional[1:], args.keywords, args.more)
             self.walk_with(at, args.positional[:1], rest, "backward", retain_at=99, create_at=99)
@@ -114,6 +115,7 @@ class Backward(Uses):
         create_at: int,
         with_gradient: bool = False,
     ) -> None:
+        """Run backward through ``values`` as the arguments say, whose flags are at ``retain_at`` and ``create_at``."""
         argument: str | int | None = None
         retains: bool | None = False
         for name in ("retain_graph", "retain_variables"):
@@ -139,6 +141,7 @@ class Backward(Uses):
             walk.inputs = self._gradients_of(args.keywords["inputs"])
 
     def autograd_grad(self, args: Arguments, at: ast.Call) -> Value:
+        """``torch.autograd.grad(outputs, inputs, ...)``."""
         outputs = args.get(0, "outputs")
         before = list(args.all())
         creates = args.get(4, "create_graph")
@@ -220,6 +223,7 @@ class Backward(Uses):
         return self.tensor_op(at, "scale", [value], scalar=self.is_scalar(value))
 
     def scaler_method(self, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method of ``torch.amp.GradScaler``."""
         if name == "scale" and args.positional:
             return self.scaled(args.positional[0], at)
         if name == "step":

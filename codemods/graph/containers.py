@@ -235,6 +235,7 @@ class Containers(Iteration):
         return self.opaque(at, name, args.all())
 
     def mapping_view(self, container: Mapping, name: str) -> Value:
+        """``keys``, ``values``, ``items`` or a ``copy`` of a dict."""
         if name == "copy":
             made = self.new_mapping()
             for key in self.mapping_keys(container):

@@ -75,6 +75,7 @@ class Contents(Core):
         return [*self.attributes.get(value.oid, ()), REST]
 
     def flat(self, value: Value | None) -> list[Value]:
+        """The elements of a container, or the value itself where it is none or nothing is known of them."""
         if value is None:
             return []
         inner = self.elements(value)

@@ -154,6 +154,7 @@ class Core:
 
     @staticmethod
     def is_none(value: Value) -> bool:
+        """Whether a value is surely ``None``."""
         return isinstance(value, Const) and value.value is None
 
     def is_module(self, value: Value) -> bool:

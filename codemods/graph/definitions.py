@@ -119,6 +119,7 @@ class Definitions(Assignments):
 
 
 def touches_grad_mode(definition: ast.AST) -> bool:
+    """Whether the code of a function names anything that switches gradients on or off."""
     names = ("no_grad", "set_grad_enabled", "inference_mode", "enable_grad", "requires_grad", "requires_grad_")
     return any(
         (isinstance(node, ast.Attribute) and node.attr in names) or (isinstance(node, ast.Name) and node.id in names)

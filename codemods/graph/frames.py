@@ -38,6 +38,7 @@ class Frames(Stores):
     # bodies
 
     def bind(self, function: Function, frame: Frame, args: Arguments, at: ast.AST) -> None:
+        """Give the parameters of ``function`` their values in ``frame``."""
         spec = function.definition.args
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
         defaults = dict(zip(names[len(names) - len(function.defaults) :], function.defaults, strict=False))
@@ -86,6 +87,7 @@ class Frames(Stores):
         return made
 
     def run_body(self, frame: Frame, definition: ast.AST) -> Value:
+        """Run a function in its frame; what it returns on all its paths, joined."""
         caller, was_dead = self.frame, self.dead
         self.frame = frame
         self.active.append(definition)

@@ -139,6 +139,7 @@ class Iteration(Attributes):
         return [items[0], last]
 
     def columns(self, value: Value, count: int, starred: int | None, at: ast.AST) -> list[Value]:
+        """What ``value`` gives each of ``count`` targets; the one at ``starred`` takes a list."""
         items: list[Value] | None = None
         if isinstance(value, Tuple):
             items = list(value.items)

@@ -76,6 +76,7 @@ class Joins(Recording):
         return Tensor(node, a.scalar and b.scalar, a.index and b.index, self.shadow_of([a, b]), aliases)
 
     def one_of(self, values: list[Value]) -> Value | None:
+        """The join of all values, None without any."""
         result: Value | None = None
         for value in values:
             result = value if result is None else self.join(result, value)

@@ -60,6 +60,7 @@ class Loading(Functions):
         """Libraries that a module star-imports."""
 
     def module_value(self, name: str) -> Value:
+        """What ``import name`` binds."""
         found = (
             None if name.partition(".")[0] in NEVER_OF_THE_TREE else self.importer.import_module(name, self.frame.file)
         )
@@ -131,6 +132,7 @@ class Loading(Functions):
         return frame.fid
 
     def module_frame(self, file: ParsedFile) -> Frame:
+        """A fresh frame for the top level of a file."""
         fid = self.new_oid()
         self.looked_at.add(file.relative.as_posix())
         frame = Frame(fid, file, None, None, 0)

@@ -27,6 +27,7 @@ class Remembering(Frames):
     # pure calls in a forward
 
     def memo_key(self, function: Function, args: Arguments, receiver: Value | None) -> Any:
+        """What a call is remembered by, None if it must not be."""
         if args.more or function.closure or function.grad_mode != "" or self.cache_of(function.definition) is not None:
             return None
         parts = [signature(v) for v in args.positional] + [(k, signature(v)) for k, v in sorted(args.keywords.items())]
@@ -35,6 +36,7 @@ class Remembering(Frames):
         return (id(function.definition), getattr(receiver, "oid", None), self.s.grad, tuple(parts))
 
     def recall(self, key: Any, args: Arguments, receiver: Value | None, at: ast.AST) -> Value | None:
+        """What the call gave before, made of these arguments; None where nothing is remembered that still holds."""
         memo = self.memos.get(key)
         if memo is None:
             return None
@@ -70,6 +72,7 @@ class Remembering(Frames):
     def run_and_remember(
         self, key: Any, args: Arguments, receiver: Value | None, frame: Frame, definition: ast.AST
     ) -> Value:
+        """Run the body of a function, and remember what it gave where that follows from what it read."""
         born, first_oid = self.clock, frame.fid
         trace = self.trace
         events = (len(trace.walks), len(trace.marks), len(trace.steps), len(trace.storings))

@@ -70,6 +70,7 @@ class Stores(Libraries):
             )
 
     def store_in_unknown(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
+        """Record that something that cannot be seen was given values to keep."""
         for value in args.all():
             for node in self.nodes_of(value):
                 node.uses.append((f"stored-unseen:{name}", self.place(at)))

@@ -238,6 +238,7 @@ class Tensors(Backward):
         return flag is not None and self.truth(flag) is True
 
     def is_reduced(self, args: Arguments) -> bool:
+        """Whether a loss gives one number, by its ``reduction`` and ``reduce``."""
         reduction = args.keywords.get("reduction")
         reduce = args.keywords.get("reduce")
         if reduce is not None and self.truth(reduce) is not True:

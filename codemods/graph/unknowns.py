@@ -14,6 +14,7 @@ class Unknowns(BuiltinCalls):
     """The part of the engine that calls methods of what cannot be seen."""
 
     def unknown_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method call on something that cannot be seen."""
         stored = self.s.get((receiver.oid, name))
         if isinstance(stored, Value):
             return self.call_value(stored, args, at)

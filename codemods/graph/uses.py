@@ -112,6 +112,7 @@ class Uses(Joins):
             node.escapes.append(how)
 
     def poison(self, args: Arguments, at: ast.AST) -> None:
+        """Record that graphs are handed to a call that cannot be seen."""
         for value in args.all():
             for node in self.nodes_of(value):
                 node.uses.append(("call:unseen", self.place(at)))
@@ -129,6 +130,7 @@ class Uses(Joins):
         return made
 
     def mixed(self, at: ast.AST, label: str, args: Arguments) -> Node | None:
+        """The node of what a library makes of its arguments, parameters left out; None if they have no history."""
         parents = [n for value in args.all() if not isinstance(value, Parameters) for n in self.nodes_of(value)]
         made = self.node(at, "call", parents, certain=False, label=label)
         if made is not None:
