@@ -56,3 +56,9 @@ def test_checking_a_file_loads_neither_torch_nor_the_dynamic_half(tmp_path: Path
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "codemods" / "graph").glob("[!_]*.py")), ids=lambda path: path.name)
+def test_every_subject_of_the_engine_is_told(path: Path) -> None:
+    told = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert f"`{path.name}`" in told or f"`graph/{path.name}`" in told

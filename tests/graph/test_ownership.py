@@ -85,3 +85,12 @@ def test_a_gradient_is_taken_of_its_inputs(given: str, labels: list[str] | None)
     found = run(f"loss = net(w * x).sum()\ntorch.autograd.grad(loss, {given})")
     inputs = found.walks()[0].inputs
     assert (None if inputs is None else [n.label for n in inputs]) == labels
+
+
+def test_an_optimizer_knows_its_parameters() -> None:
+    found = run("other = nn.Linear(1, 1)\nopt = torch.optim.Adam(net.parameters())")
+    optimizer, own, other = found.value("opt"), found.value("net"), found.value("other")
+    assert optimizer is not None
+    leaves = [leaf for p in optimizer.params for leaf in found.machine.parameter_leaves(p.owner)]  # type: ignore[attr-defined]
+    assert leaves == found.machine.parameter_leaves(own)  # type: ignore[arg-type]
+    assert leaves != found.machine.parameter_leaves(other)  # type: ignore[arg-type]

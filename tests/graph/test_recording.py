@@ -228,17 +228,6 @@ def test_freezing_on_one_path_only() -> None:
     assert run("if x.sum() > 0:\n    net.requires_grad_(False)\ny = net(x)").graph("y") != "free"
 
 
-def test_volatile_is_remembered() -> None:
-    forward = run("y = net(Variable(x, volatile=True))").trace.forwards[0]
-    assert [place.line for place in forward.volatile] == [8]
-
-
-def test_arguments_of_a_root_may_carry_anything() -> None:
-    (trace,) = run_functions("def step(loss, model):\n    model.train()\n    loss.backward()", "step")
-    assert [walk.kind for walk in trace.walks] == ["backward"] * 2
-    assert all(root.certain for walk in trace.walks for root in walk.roots)
-
-
 def test_set_grad_enabled_by_an_argument() -> None:
     (trace,) = run_functions(
         """
@@ -249,18 +238,3 @@ def test_set_grad_enabled_by_an_argument() -> None:
         "iteration",
     )
     assert trace.complete
-
-
-def test_a_sequential_of_a_long_list_keeps_its_layers() -> None:
-    r = run(
-        """
-        layers = [nn.Linear(3, 3), nn.ReLU()]
-        for _ in range(2):
-            layers += [nn.Linear(3, 3), nn.ReLU(), nn.LayerNorm(3)]
-        for _ in range(2):
-            layers += [nn.Upsample(2), nn.Linear(3, 3), nn.ReLU(), nn.LayerNorm(3)]
-        deep = nn.Sequential(*layers)
-        out = deep(x)
-        """
-    )
-    assert r.graph("out") == "attached"

@@ -1,0 +1,58 @@
+"""Containers: what is put into them is found again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.graph.tools import run
+
+CONTAINERS = [
+    ("c = []\nc.append(w)\ny = c[0]", "attached"),
+    ("c = [x]\nc += [w]\ny = c[1]", "attached"),
+    ("c = [x]\nc[0] = w\ny = c[0]", "attached"),
+    ("c = [w]\nc[0] = x\ny = c[0]", "free"),
+    ("c = [w]\nc.clear()\ny = c", "free"),
+    ("c = [w]\ny = c.pop()", "attached"),
+    ("c = [x, w]\ny = c[-1]", "attached"),
+    ("c = [w, x]\ny = c[-1]", "free"),
+    ("c = [x, w, w]\ny = c[1:]", "attached"),
+    ("c = [x]\nc.extend([w])\ny = c[-1]", "attached"),
+    ("c = [x]\nc.insert(0, w)\ny = c", "attached"),
+    ("c = {}\nc['a'] = w\ny = c['a']", "attached"),
+    ("c = {}\nc['a'] = w\nc['b'] = x\ny = c['b']", "free"),
+    ("c = dict(a=w)\ny = c.get('a')", "attached"),
+    ("c = {}\nc.update(a=w)\ny = c['a']", "attached"),
+    ("c = {}\nc.update({'a': w})\ny = c.pop('a')", "attached"),
+    ("c = {}\nc.setdefault('a', []).append(w)\ny = c['a']", "attached"),
+    ("from collections import defaultdict\nc = defaultdict(list)\nc['a'].append(w)\ny = c['a'][0]", "attached"),
+    ("from collections import deque\nc = deque(maxlen=2)\nc.append(w)\ny = c[0]", "attached"),
+    ("from collections import deque\nc = deque()\nc.appendleft(w)\ny = c.popleft()", "attached"),
+    ("from collections import OrderedDict\nc = OrderedDict()\nc['a'] = w\ny = c['a']", "attached"),
+    ("c = set()\nc.add(w)\ny = c", "attached"),
+    ("c = (x, w)\ny = c[1]", "attached"),
+    ("c = (x, w)\ny = c[0]", "free"),
+    ("c = [[x], [w]]\ny = c[1][0]", "attached"),
+    ("c = [w] * 3\ny = c[2]", "attached"),
+    ("c = [x] + [w]\ny = c[1]", "attached"),
+    ("c = {'a': w}\nfor k, y in c.items():\n    pass", "attached"),
+    ("c = {'a': w}\nfor y in c.values():\n    pass", "attached"),
+    ("c = {'a': w}\nfor y in c:\n    pass", "free"),
+    ("c = {'a': w}\ny = list(c.values())[0]", "attached"),
+    ("c = [w]\nd = c\nd.append(x)\ny = c[0]", "attached"),
+    ("c = [w]\nd = list(c)\nc.clear()\ny = d[0]", "attached"),
+    ("c = [x, w]\ndel c[0]\ny = c", "attached"),
+    ("c = {'a': w}\ndel c['a']\nc['a'] = x\ny = c['a']", "free"),
+    ("import itertools\ny = list(itertools.chain([x], [w]))", "perhaps"),
+    ("c = [w]\ny = c.copy()", "attached"),
+    ("c = [(x, w)]\nfor a, y in c:\n    pass", "attached"),
+    ("y = dict(zip(['a'], [w]))", "attached"),
+    ("y = list(reversed([w]))", "attached"),
+    ("y = tuple([w])", "attached"),
+    ("y = [t for c in [[w]] for t in c]", "attached"),
+    ("import torch.nn.utils.rnn as rnn\ny = rnn.pad_sequence([w])", "attached"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "expected"), CONTAINERS)
+def test_containers(code: str, expected: str) -> None:
+    assert run(code).graph("y") == expected

@@ -1,0 +1,45 @@
+"""Modules of torch: their forwards are recorded, their parts are known."""
+
+from __future__ import annotations
+
+from tests.graph.tools import run
+
+
+def test_a_forward_is_recorded_once_with_its_mode() -> None:
+    code = """
+        class N(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.l = nn.Linear(3, 1)
+            def forward(self, t):
+                return self.l(t)
+        n = N()
+        n.eval()
+        n(x)
+        n.train()
+        n(x)
+        with torch.no_grad():
+            n(x)
+    """
+    forwards = run(code).trace.forwards
+    assert [(f.mode, f.grad) for f in forwards] == [("eval", True), ("train", True), ("train", False)]
+
+
+def test_volatile_is_remembered() -> None:
+    forward = run("y = net(Variable(x, volatile=True))").trace.forwards[0]
+    assert [place.line for place in forward.volatile] == [8]
+
+
+def test_a_sequential_of_a_long_list_keeps_its_layers() -> None:
+    r = run(
+        """
+        layers = [nn.Linear(3, 3), nn.ReLU()]
+        for _ in range(2):
+            layers += [nn.Linear(3, 3), nn.ReLU(), nn.LayerNorm(3)]
+        for _ in range(2):
+            layers += [nn.Upsample(2), nn.Linear(3, 3), nn.ReLU(), nn.LayerNorm(3)]
+        deep = nn.Sequential(*layers)
+        out = deep(x)
+        """
+    )
+    assert r.graph("out") == "attached"
