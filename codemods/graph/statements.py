@@ -42,7 +42,7 @@ class Statements(Branches):
 
     # simple statements
 
-    def _do_Expr(self, s: ast.Stmt) -> None:  # type: ignore[name-defined]
+    def _do_Expr(self, s: ast.Expr) -> None:
         self.evaluate(s.value)
 
     def _do_Return(self, s: ast.Return) -> None:

@@ -9,7 +9,7 @@ from codemods.edits.model import DropArgument, Edit, ReplaceExpression
 from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.recording import MAX_UNSEEN
 from codemods.graph.trace import Frame, Place, Trace, Walk
-from codemods.graph.values import Node, Unseen
+from codemods.graph.values import Node, Unseen, all_ancestors
 from codemods.rules._graphs import library_model
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
@@ -231,15 +231,8 @@ def _exposed(trace: Trace) -> set[int]:
     """The nodes that something computed from, or themselves, reached code that cannot be seen."""
     # what a method that nobody in sight calls leaves on its object, or in a global variable, others may find
     owners = {getattr(frame.receiver, "oid", None) for frame in trace.frames if frame.root}
-    stack = [n for n in trace.nodes if not n.leaf and _leaks(n, owners)]
-    exposed: set[int] = set()
-    while stack:
-        node = stack.pop()
-        if id(node) in exposed or node.leaf:
-            continue
-        exposed.add(id(node))
-        stack.extend(node.parents)
-    return exposed
+    leaking = [n for n in trace.nodes if not n.leaf and _leaks(n, owners)]
+    return {id(node) for node in all_ancestors(leaking) if not node.leaf}
 
 
 def _leaks(node: Node, owners: set[int | None]) -> bool:
