@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 #: The rate is that of so many repositories that came to their end last.
 _RECENT = 50
 _REFRESH = 0.25
+#: Why a repository was not verified for which nobody named a script.
+NO_SCRIPT = "no script to run was found"
 
 
 class Progress:
@@ -126,7 +128,7 @@ def outcome(row: Row) -> str:
     if state == "rewritten":
         if row["verification"] == "not judged":
             return f"rewritten, {files}; not verified: {row['why']}"
-        why = ": no script to run was found" if row["entries"] == "[]" else ""
+        why = f": {NO_SCRIPT}" if row["entries"] == "[]" else ""
         return f"rewritten, {files}; not verified{why}"
     if state == "verified":
         return f"verified, {files}: {row['why']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from codemods.options import Options
 from codemods.source.config import ConfigError, load_config
 
 if TYPE_CHECKING:
-    from codemods.review import Evidence
+    from codemods.review import Evidence, Key, Proof
     from verify.results import Verification
 
 BUNDLE = "branch.bundle"
@@ -113,7 +113,7 @@ def finish(
         "findings": [
             *(_finding(applied, finding, "fixed", "") for finding in applied.fixed),
             *(
-                _finding(applied, one.finding, "left", one.obstacle or "")
+                _finding(applied, one.finding, "left", one.obstacle or _unproven(one.finding, proofs))
                 for one in applied.remaining
                 if one.finding.key not in fixed
             ),
@@ -131,6 +131,14 @@ def _evidence(verification: Verification | None) -> Evidence | None:
     from verify.reports.evidence import evidence_of
 
     return evidence_of(verification)
+
+
+def _unproven(finding: Finding, proofs: Mapping[Key, Proof] | None) -> str:
+    """Why a finding that could be fixed was left all the same: what its run said. See docs/batch-schema.md."""
+    for key, proof in (proofs or {}).items():
+        if finding.key in key and proof.verdict != "kept":
+            return f"verify: {proof.verdict}"
+    return ""
 
 
 def _reason(entry: Skipped) -> str:
@@ -170,7 +178,10 @@ def _entries(job: Job, tree: Tree, applied: ApplyResult) -> list[tuple[str, str,
     if job.runs.commands:
         configured = []
         for command in job.runs.commands:
-            scripts = [word for word in _words(shlex, command) if word.endswith(".py")]
+            if (tree.root / job.runs.folder / command).is_file():
+                # The name of a notebook, spaces and all.
+                command = shlex.quote(command)
+            scripts = [word for word in _words(shlex, command) if word.endswith((".py", ".ipynb"))]
             if not scripts or any((tree.root / job.runs.folder / script).is_file() for script in scripts):
                 configured.append((command, job.runs.folder, "configured"))
         return configured

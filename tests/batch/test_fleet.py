@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import html.parser
 import json
 from pathlib import Path
@@ -28,9 +29,11 @@ def finding(rule: str, fate: str = "fixed", path: str = "train.py") -> dict[str,
     return {**row, "obstacle": "", "message": EVIL}
 
 
-def run(version: str, nodes: int | None, error: str = "", outcome: str = "ok", step: float = 1e4) -> dict[str, Any]:
+def run(
+    version: str, nodes: int | None, error: str = "", outcome: str = "ok", step: float = 1e4, seconds: float = 0.001
+) -> dict[str, Any]:
     numbers = {"steps": 8, "backwards": 8, "nodes": nodes, "nodes_last": nodes, "nodes_per_step": 1.0, "leak": None}
-    more = {"bytes": 1 << 20, "bytes_per_step": step, "resident": 1 << 28, "seconds_per_step": 0.001, "wall": 3.0}
+    more = {"bytes": 1 << 20, "bytes_per_step": step, "resident": 1 << 28, "seconds_per_step": seconds, "wall": 3.0}
     return {"command": "python train.py", "version": version, "outcome": outcome, "error": error, **numbers, **more}
 
 
@@ -40,17 +43,18 @@ def campaign(tmp_path: Path) -> Campaign:
     made = read(campaign_file(tmp_path))
     made.work.mkdir()
     with Ledger.open(made.work) as ledger:
-        names = ["saved", "repaired", "left", "clean", "refused", "failed", "waiting", EVIL]
+        names = ["saved", "repaired", "left", "clean", "refused", "failed", "waiting", EVIL, "alone"]
         ledger.register(((f"{n}", name, f"https://host/{name}", "") for n, name in enumerate(names)), slug_of)
         rewritten = {"head": "a", "files": 2, "lines": 50, "changed": 1, "commits": 1, "seconds": 1.0}
         kept = {"verification": "kept", "why": "every promise held"}
+        unproven = {**finding("a-rule", "left", "other.py"), "obstacle": "verify: not reached"}
         verdict = {"path": "train.py", "line": 3, "promise": "exact", "why": "the same"}
         ledger.change(
             1, "verified", stage="verify",
             facts={
-                **rewritten, **kept, "findings": [finding("a-rule"), finding("b-rule", "left")],
+                **rewritten, **kept, "findings": [finding("a-rule"), unproven, finding("b-rule", "left")],
                 "verdicts": [{"rule": "a-rule", "verdict": "kept", **verdict}],
-                "runs": [run("original", 480, step=3e4), run("rewritten", 8, step=0.0)],
+                "runs": [run("original", 480, step=3e4), run("rewritten", 8, step=0.0, seconds=0.0008)],
             },
         )  # fmt: skip
         ledger.change(
@@ -66,22 +70,62 @@ def campaign(tmp_path: Path) -> Campaign:
         ledger.change(4, "rewritten", stage="rewrite", facts={**rewritten, "changed": 0, "findings": []})
         ledger.change(5, "refused", stage="clone", reason="30000 files; the limit of this campaign is 20000")
         ledger.change(6, "failed", stage="clone", reason=f"git clone: {EVIL}")
+        alone = {**rewritten, "findings": [], "entries": []}
+        ledger.change(9, "rewritten", stage="rewrite", facts=alone)
         ledger.change(8, "rewritten", stage="rewrite", facts={**rewritten, "findings": [finding("b-rule", path=EVIL)]})
     return made
 
 
 def test_numbers(campaign: Campaign) -> None:
     fleet = data.read(campaign)
-    assert fleet.states == {"planned": 1, "rewritten": 3, "verified": 2, "failed": 1, "refused": 1}
-    assert (fleet.findings, fleet.fixed, fleet.changed, fleet.verified) == (5, 4, 4, 2)
-    assert (fleet.files, fleet.lines) == (10, 250)
+    assert fleet.states == {"planned": 1, "rewritten": 4, "verified": 2, "failed": 1, "refused": 1}
+    assert (fleet.findings, fleet.fixed, fleet.changed, fleet.verified) == (6, 4, 5, 2)
+    assert (fleet.files, fleet.lines) == (12, 300)
+    assert {row["rule"]: row["unproven"] for row in fleet.rules} == {"a-rule": 1, "b-rule": 0}
     rules = {row["rule"]: (row["findings"], row["fixed"], row["kept"], row["repositories"]) for row in fleet.rules}
-    assert rules == {"a-rule": (3, 3, 2, 3), "b-rule": (2, 1, 0, 2)}
-    assert {saving.slug: saving.factor for saving in fleet.savings} == {"saved": 60.0, "repaired": 1.0}
+    assert rules == {"a-rule": (4, 3, 2, 3), "b-rule": (2, 1, 0, 2)}
+    assert [(saving.slug, saving.factor) for saving in fleet.savings] == [("repaired", 1.0), ("saved", 60.0)]
+    assert [saving.label for saving in fleet.savings] == ["repaired · train.py", "saved · train.py"]
     assert [saving.slug for saving in fleet.repaired] == ["repaired"]
     assert fleet.median_factor == 60.0
+    assert fleet.median_pace == pytest.approx(0.9)
     assert ("refused", "clone", "N files; the limit of this campaign is N", 1) in fleet.reasons
-    assert any(reason[:2] == ("not verified", "verify") for reason in fleet.reasons)
+    assert ("not verified", "verify", "the original stops: No such file …", 1) in fleet.reasons
+    assert ("not verified", "verify", "no script to run was found", 1) in fleet.reasons
+
+
+def saving(growth: tuple[float | None, float | None], command: str = "python -m a.b", slug: str = "x") -> data.Saving:
+    return data.Saving(slug, command, (1, 1), growth, (1, 1), (None, 0.1), "", "ok")
+
+
+@pytest.mark.parametrize(
+    ("growth", "shown"),
+    [
+        ((30e3, 0.0), True),
+        ((30e3, -100.0), True),
+        ((30e3, 14e3), True),
+        ((0.0, 30e3), True),  # what became worse is told too
+        ((30e3, 16e3), False),  # chance
+        ((3e3, 0.0), False),  # the allocator's own
+        ((None, 30e3), False),  # the original stopped: there is nothing to compare
+        ((30e3, None), False),
+    ],
+)
+def test_which_growth_is_drawn(
+    campaign: Campaign, tmp_path: Path, growth: tuple[float | None, float | None], shown: bool
+) -> None:
+    fleet = dataclasses.replace(data.read(campaign), savings=[saving(growth)])
+    assert ("Memory that each step adds" in page(fleet, tmp_path)) is shown
+
+
+def test_a_row_is_called_by_repository_and_script() -> None:
+    none = (None, None)
+    assert saving(none).label == "x"
+    assert saving(none, "python code/train.py --a b.py", "owner+name").label == "name · train.py"
+    assert saving(none, "python 'Early Stopping.ipynb'", "a-name-that-is-really-long").label.startswith(
+        "a-name-that-is-real…"
+    )
+    assert saving(none).pace is None
 
 
 class Elements(html.parser.HTMLParser):
@@ -118,7 +162,8 @@ def test_the_text_is_a_text(campaign: Campaign) -> None:
     shown = text(data.read(campaign))
     assert "\x1b" not in shown
     assert "<script>" not in shown
-    assert "| a-rule | 3 | 3 | 3 | 2 | 0 | 0 | 0 |" in shown
+    assert "| a-rule | 3 | 4 | 3 | 2 | 0 | 0 | 0 |" in shown
+    assert "Time a step: −10 %" in shown
     assert "| saved | `python train.py` | 480 → 8 | 29.3 KiB → 0 B |" in shown
     for line in shown.splitlines():
         if line.startswith("| ") and "---" not in line:
@@ -175,7 +220,8 @@ def test_a_campaign_that_has_only_begun(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "shown"), [(None, "–"), (0, "0 B"), (1536, "1.5 KiB"), (-2048, "−2.0 KiB"), (5 << 30, "5.0 GiB")]
+    ("count", "shown"),
+    [(None, "–"), (0, "0 B"), (1536, "1.5 KiB"), (-2048, "−2.0 KiB"), (-0.4, "0 B"), (5 << 30, "5.0 GiB")],
 )
 def test_sizes(count: float | None, shown: str) -> None:
     assert size(count) == shown

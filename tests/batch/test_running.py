@@ -343,3 +343,20 @@ def test_an_error_of_ours_fails_one_repository_and_stands_in_its_log(
     row = rows(campaign)["wrong"]
     assert (row["state"], row["reason"]) == ("failed", "ValueError: a bug")
     assert "Traceback" in (campaign.work / row["log"]).read_text()
+
+
+def test_configured_commands_are_kept_where_their_script_exists(tmp_path: Path) -> None:
+    repository(tmp_path / "repos" / "a", {"train.py": TRAIN, "Early Stop.ipynb": "{}"})
+    commands = [
+        "train.py --epochs 1",
+        "Early Stop.ipynb",
+        "other.py",
+        "other.ipynb --x",
+        "-m pytest -q",
+        "an 'open quote",
+    ]
+    text = f'[[repository]]\nsource = "repos/a"\nverify.commands = {json.dumps(commands)}\n'
+    campaign = read(campaign_file(tmp_path, text, verify=True))
+    run_inline(campaign, lambda job: failed(job) if job.stage == "verify" else None)
+    kept = [command for command, folder, why in json.loads(rows(campaign)["a"]["entries"])]
+    assert kept == ["train.py --epochs 1", "'Early Stop.ipynb'", "-m pytest -q", "an 'open quote"]

@@ -1,7 +1,7 @@
 """What a campaign takes: repositories a minute, memory over time, the cost of going on, and a cluster on this machine.
 
     python tests/benchmarks/batch.py
-    python tests/benchmarks/batch.py --repositories 60 --dask-repositories 20   # a look
+    python tests/benchmarks/batch.py --repositories 60 --dask-repositories 60   # a look
 
 Repositories are made of the fixtures and of filler, the same ones every time, and nothing is verified: what a run of a
 training script takes is a matter of the script. CPU time is that of all processes, the workers' and git's included.
@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -86,8 +87,8 @@ def measure(command: Sequence[str], cwd: Path, *, kill_after: float | None = Non
         stderr=subprocess.DEVNULL,
     )
     memory: list[tuple[float, float]] = []
-    cpu: dict[int, float] = {}
     stop = threading.Event()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
 
     def watch() -> None:
         while not stop.wait(_SAMPLE):
@@ -95,9 +96,6 @@ def measure(command: Sequence[str], cwd: Path, *, kill_after: float | None = Non
             for pid in family(process.pid):
                 with contextlib.suppress(OSError, ValueError, IndexError):
                     total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6
-                    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                    # Its own and that of children that it has waited for, as git's.
-                    cpu[pid] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
             memory.append((time.perf_counter() - begin, total))
 
     watcher = threading.Thread(target=watch)
@@ -109,9 +107,10 @@ def measure(command: Sequence[str], cwd: Path, *, kill_after: float | None = Non
     wall = time.perf_counter() - begin
     stop.set()
     watcher.join()
-    parents = {pid for pid in cpu if pid == process.pid}
-    workers = sum(seconds for pid, seconds in cpu.items() if pid not in parents)
-    return Measured(wall, workers + sum(cpu[pid] for pid in parents), status, memory)
+    # Its own and that of the processes that it has waited for, as its workers' and git's.
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Measured(wall, cpu, status, memory)
 
 
 def family(pid: int) -> list[int]:
@@ -172,7 +171,7 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--dask", default="1,2,4", help="numbers of workers; empty for none")
-    parser.add_argument("--dask-repositories", type=int, default=80)
+    parser.add_argument("--dask-repositories", type=int, default=300)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="codemod-batch-") as temporary:
         folder = Path(temporary)

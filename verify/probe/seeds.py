@@ -1,12 +1,14 @@
 """The same random numbers in every run: fixed seeds at the start, and what the script seeds with replayed.
 
 Scripts seed with the time, or with nothing; the first run's values are written down, and later runs are given them in
-the same order, generator by generator. Generators that the script makes itself are its own business.
+the same order, generator by generator. NumPy's generators that are made without a seed, by the script or by a library
+for it (environments of reinforcement learning), begin with numbers of ours in place of the system's entropy.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import sys
 from collections.abc import Callable
@@ -54,8 +56,25 @@ class Seeds:
         random = sys.modules["numpy.random"]
         if self._seed is not None:
             random.seed(self._seed % 2**32)
-            self._wrap([random], "default_rng", "", "seed")
+            self._fix_entropy()
         self._wrap([random], "seed", "numpy", "seed")
+
+    def _fix_entropy(self) -> None:
+        """NumPy asks ``randbits`` of this module what to begin with (numpy/random/bit_generator.pyx, since 1.17)."""
+        import random
+
+        source = sys.modules.get("numpy.random.bit_generator")
+        if not hasattr(source, "randbits"):
+            return
+        numbers = itertools.count()
+
+        def randbits(count: int) -> int:
+            # A forked worker goes on counting where its parent was: its place in the family sets it apart.
+            processes = sys.modules.get("multiprocessing.process")
+            place = processes.current_process()._identity if processes is not None else ()
+            return random.Random(f"{self._seed} {place} {next(numbers)}").getrandbits(count)
+
+        setattr(source, "randbits", randbits)  # noqa: B010
 
     def torch(self) -> None:
         """Call once torch has been imported."""
@@ -69,10 +88,7 @@ class Seeds:
         self._wrap_torch_seed(torch)
 
     def _wrap(self, modules: list[Any], name: str, generator: str, argument: str) -> None:
-        """Replace ``name`` in all ``modules`` by a function that asks which value to seed with.
-
-        ``argument`` is the name of the value; ``generator`` is empty for calls that only count when made without one.
-        """
+        """Replace ``name`` in all ``modules`` by a function that asks which value, its ``argument``, to seed with."""
         original = getattr(modules[0], name)
 
         @functools.wraps(original)
@@ -80,8 +96,6 @@ class Seeds:
             if not self._ours():
                 return original(*args, **kwargs)
             given = args[0] if args else kwargs.get(argument)
-            if not generator and given is not None:
-                return original(*args, **kwargs)
             self._inside = True
             try:
                 rest = {key: value for key, value in kwargs.items() if key != argument}
@@ -121,8 +135,6 @@ class Seeds:
             # A stream of its own for each, and the same ones in every run.
             self._unseeded += 1
             given = (self._seed * 1_000_003 + self._unseeded * 7919) % _MOST_BITS
-        if not generator:
-            return given
         plain = _plain(given)
         if plain is None:
             return given

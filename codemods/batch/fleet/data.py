@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 import time
 from collections import Counter
@@ -12,7 +13,7 @@ from typing import Any
 from codemods.batch.campaign import Campaign
 from codemods.batch.errors import CampaignError
 from codemods.batch.ledger import STATES, Ledger, Row
-from codemods.batch.progress import outcome
+from codemods.batch.progress import NO_SCRIPT, outcome
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,28 @@ class Saving:
         before, after = self.nodes
         return before / max(after, 1) if before and after is not None else 1.0
 
+    @property
+    def label(self) -> str:
+        """The repository without its owner, and the script: what a row of a chart is called."""
+        name = self.slug.rpartition("+")[2]
+        name = name if len(name) <= 20 else name[:19] + "…"
+        script = next((word for word in shlex.split(self.command) if word.endswith((".py", ".ipynb"))), "")
+        return f"{name} · {script.rpartition('/')[2]}" if script else name
+
+    @property
+    def pace(self) -> float | None:
+        """The time of a step as a share of what it was; None where one of the two was not measured."""
+        before, after = self.seconds
+        return after / before if before and after is not None else None
+
 
 @dataclass(frozen=True)
 class Fleet:
-    """A campaign's outcome. ``repositories`` are rows of the view ``by_repository`` with ``outcome``, a phrase."""
+    """A campaign's outcome. ``repositories`` are rows of the view ``by_repository`` with ``outcome``, a phrase.
+
+    ``rules`` are rows of ``by_rule`` with ``unproven``: findings that were left only because no run kept the rewrite.
+    ``savings`` begin with what was repaired, then come those that saved most.
+    """
 
     name: str
     work: Path
@@ -88,6 +107,12 @@ class Fleet:
         factors = [saving.factor for saving in self.savings if saving.factor > 1.05]
         return statistics.median(factors) if factors else None
 
+    @property
+    def median_pace(self) -> float | None:
+        """The median of :attr:`Saving.pace`; None where no step was timed before and after."""
+        paces = [saving.pace for saving in self.savings if saving.pace is not None]
+        return statistics.median(paces) if paces else None
+
 
 def read(campaign: Campaign) -> Fleet:
     """Read the outcome of ``campaign`` off its ledger, which may be at work. Raises :class:`CampaignError`."""
@@ -100,24 +125,33 @@ def read(campaign: Campaign) -> Fleet:
         for row in repositories:
             row["outcome"] = outcome(rows[row["slug"]])
         states = Counter(row["state"] for row in repositories)
+        unproven = {
+            row["rule"]: row["n"]
+            for row in ledger.query(
+                "SELECT f.rule, count(*) AS n FROM findings f JOIN repositories r ON r.id = f.repository "
+                "WHERE r.listed AND f.fate = 'left' AND f.obstacle IN ('verify: not reached', 'verify: not judged') "
+                "GROUP BY f.rule"
+            )
+        }
+        rules = ledger.query("SELECT * FROM by_rule ORDER BY findings DESC, rule")
+        savings = [_saving(row) for row in ledger.query("SELECT * FROM saved ORDER BY slug, command")]
         return Fleet(
             name=campaign.name,
             work=campaign.work,
             at=time.strftime("%Y-%m-%d %H:%M"),
             states={state: states[state] for state in STATES if states[state]},
             repositories=repositories,
-            rules=ledger.query("SELECT * FROM by_rule ORDER BY findings DESC, rule"),
+            rules=[{**row, "unproven": unproven.get(row["rule"], 0)} for row in rules],
             verdicts={
                 row["verdict"]: row["n"]
                 for row in ledger.query("SELECT verdict, count(*) AS n FROM judged GROUP BY verdict ORDER BY n DESC")
             },
-            savings=[
-                _saving(row)
-                for row in ledger.query("SELECT * FROM saved ORDER BY slug, command")
+            savings=sorted(
                 # Scripts that could not be run to any purpose saved nothing, and stand among the reasons.
-                if row["nodes_before"] is not None or row["nodes_after"] is not None
-            ],
-            reasons=_reasons(repositories),
+                (saving for saving in savings if saving.nodes != (None, None)),
+                key=lambda saving: (not (saving.error and saving.ended == "ok"), -saving.factor),
+            ),
+            reasons=_reasons(repositories, rows),
             seconds={
                 stage: sum(row[f"{stage}_seconds"] or 0 for row in repositories)
                 for stage in ("clone", "rewrite", "verify")
@@ -140,14 +174,18 @@ def _saving(row: dict[str, Any]) -> Saving:
     )
 
 
-def _reasons(repositories: list[Row]) -> list[tuple[str, str, str, int]]:
+def _reasons(repositories: list[Row], rows: dict[str, Row]) -> list[tuple[str, str, str, int]]:
     """Why repositories came no further: state, stage, reason without what is theirs alone, and how many."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for row in repositories:
         if row["state"] in ("failed", "refused"):
             counted[row["state"], row["stage"], _general(row["reason"])] += 1
         elif row["verification"] == "not judged":
-            counted["not verified", "verify", _general(row["why"])] += 1
+            # One sentence a script; scripts of a repository mostly fail alike.
+            for why in dict.fromkeys(map(_general, row["why"].split("; "))):
+                counted["not verified", "verify", why] += 1
+        elif row["changed"] and rows[row["slug"]]["entries"] == "[]":
+            counted["not verified", "verify", NO_SCRIPT] += 1
     return [(*key, count) for key, count in counted.most_common()]
 
 

@@ -17,8 +17,8 @@ from codemods.diffs import printable
 
 #: How many rows are drawn or listed before the page says where the rest is.
 _PAIRS, _LISTED, _OPEN = 30, 2000, 60
-#: Bytes a step; the allocator's own noise is below.
-_GROWTH = 16 << 10
+#: Bytes a step, and how many times fewer (or more) afterwards: the allocator's own noise is below.
+_GROWTH, _FACTOR = 4 << 10, 2
 _TONES = {
     "published": "good",
     "verified": "good",
@@ -83,6 +83,9 @@ def _tiles(fleet: Fleet) -> list[tuple[str, str, str]]:
     factor = fleet.median_factor
     if factor is not None:
         tiles.append((f"{factor:.3g}×", "fewer graph nodes alive", "median of the runs where it fell"))
+    pace = fleet.median_pace
+    if pace is not None:
+        tiles.append((f"{100 * (pace - 1):+.0f} %".replace("-", "−"), "time a step", "median of the short runs"))
     return tiles
 
 
@@ -94,7 +97,8 @@ def _charts(fleet: Fleet) -> list[tuple[str, str, list[tuple[str, str]], Markup]
         legend = [
             ("kept", "kept by a run"),
             ("fixed", "fixed, no run reached it"),
-            ("left", "left"),
+            ("unproven", "left, because no run proved it"),
+            ("left", "left: advice, or not safe"),
             ("broken", "broken"),
         ]
         drawn.append(("Findings by rule", "", legend, charts.bars(rows, "Findings by rule")))
@@ -109,17 +113,18 @@ def _charts(fleet: Fleet) -> list[tuple[str, str, list[tuple[str, str]], Markup]
                 charts.pairs([_nodes(s) for s in fell[:_PAIRS]], "Graph nodes before and after", _number),
             )
         )
-    grew = [s for s in fleet.savings if s.growth[1] is not None and max(s.growth[0] or 0, s.growth[1]) > _GROWTH]
-    grew.sort(key=lambda s: (s.growth[0] or 0) - (s.growth[1] or 0), reverse=True)
+    grew = [
+        (s, before or 0.0, after or 0.0) for s in fleet.savings for before, after in [s.growth] if _tells(before, after)
+    ]
+    grew.sort(key=lambda row: row[1] - row[2], reverse=True)
     if grew:
         rows_of = [
-            charts.Pair(_label(s), s.growth[0] or 0, s.growth[1] or 0, f"{size(s.growth[0])} → {size(s.growth[1])}")
-            for s in grew[:_PAIRS]
+            charts.Pair(s.label, before, after, f"{size(before)} → {size(after)}") for s, before, after in grew[:_PAIRS]
         ]
         drawn.append(
             (
                 "Memory that each step adds",
-                "In the short run that proved the rewrite, on its small batches.",
+                "Where it changed to more or less than half, in the short run that proved the rewrite, on its batches.",
                 [("before", "original"), ("after", "rewritten")],
                 charts.pairs(rows_of, "Memory each step adds, before and after", size, 16),
             )
@@ -135,23 +140,28 @@ def _charts(fleet: Fleet) -> list[tuple[str, str, list[tuple[str, str]], Markup]
     return drawn
 
 
+def _tells(before: float | None, after: float | None) -> bool:
+    """Whether what steps add is worth a row: measured twice, and another amount by more than chance."""
+    if before is None or after is None:
+        return False
+    less, more = sorted((before, after))
+    return more > _GROWTH and more > _FACTOR * less
+
+
 def _rule_parts(row: dict[str, Any]) -> tuple[charts.Part, ...]:
-    kept, broken = min(row["kept"], row["fixed"]), row["broken"]
+    kept, broken, unproven = min(row["kept"], row["fixed"]), row["broken"], row["unproven"]
     return (
         charts.Part(kept, "kept by a run", "kept"),
         charts.Part(row["fixed"] - kept, "fixed, no run reached it", "fixed"),
-        charts.Part(max(row["findings"] - row["fixed"] - broken, 0), "left", "left"),
+        charts.Part(unproven, "left, because no run proved it", "unproven"),
+        charts.Part(max(row["findings"] - row["fixed"] - unproven - broken, 0), "left", "left"),
         charts.Part(broken, "broken", "broken"),
     )
 
 
 def _nodes(saving: Saving) -> charts.Pair:
     before, after = saving.nodes
-    return charts.Pair(_label(saving), before or 0, after or 0, f"{grouped(before or 0)} → {grouped(after or 0)}")
-
-
-def _label(saving: Saving) -> str:
-    return saving.slug.rpartition("+")[2]
+    return charts.Pair(saving.label, before or 0, after or 0, f"{grouped(before or 0)} → {grouped(after or 0)}")
 
 
 def _number(value: float) -> str:

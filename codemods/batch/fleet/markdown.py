@@ -44,6 +44,9 @@ def text(fleet: Fleet) -> str:
                 for saving in fleet.savings[:_MOST]
             ],
         )
+        if fleet.median_pace is not None:
+            told = f"{100 * (fleet.median_pace - 1):+.0f} %".replace("-", "−")
+            lines += [f"Time a step: {told} (median of those timed before and after, in short runs).", ""]
     if fleet.reasons:
         lines += ["## What came no further, and why", ""]
         lines += _table(

@@ -12,7 +12,7 @@ def size(count: float | None) -> str:
     """A number of bytes: ``1.5 MiB``; a dash for what was not measured."""
     if count is None:
         return "–"
-    sign, count = ("−" if count < 0 else ""), abs(count)
+    sign, count = ("−" if round(count) < 0 else ""), abs(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
             return f"{sign}{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{sign}{count:.1f} {unit}"

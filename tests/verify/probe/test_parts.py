@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import itertools
 import json
 import os
 import random
@@ -289,6 +291,75 @@ def test_seeds_of_libraries_are_their_own(monkeypatch: pytest.MonkeyPatch) -> No
     elsewhere._python()
     random.seed(5)
     assert events == []
+
+
+def drawn_without_seed() -> list[Any]:
+    import numpy
+
+    return [
+        numpy.random.default_rng().random(),
+        numpy.random.default_rng().random(),
+        numpy.random.RandomState().rand(),
+        numpy.random.SeedSequence().entropy,
+    ]
+
+
+def in_worker(connection: Any) -> None:
+    connection.send(drawn_without_seed())
+    connection.close()
+
+
+def test_numpy_begins_with_the_same_where_nobody_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy.random
+
+    source: Any = importlib.import_module("numpy.random.bit_generator")
+    monkeypatch.setattr(source, "randbits", source.randbits)
+    state = numpy.random.get_state()
+    elsewhere = Tree("/nowhere")
+    drawn = []
+    for seed in (3, 3, 4):
+        Seeds(seed, None, elsewhere, print)._fix_entropy()
+        drawn.append([drawn_without_seed(), drawn_without_seed()])
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len({str(each) for row in drawn[0] for each in row}) == 8
+    # With a seed of its own a generator stays what it was.
+    assert numpy.random.default_rng(5).random() == 0.8050029237453802
+    numpy.random.set_state(state)
+
+
+def test_workers_draw_other_numbers_than_their_parent_and_the_same_in_every_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import multiprocessing
+
+    source: Any = importlib.import_module("numpy.random.bit_generator")
+    monkeypatch.setattr(source, "randbits", source.randbits)
+    fork = multiprocessing.get_context("fork")
+    runs = []
+    for _ in range(2):
+        # Workers are told apart by their order in the program.
+        monkeypatch.setattr(multiprocessing.process, "_process_counter", itertools.count(1))
+        Seeds(3, None, Tree("/nowhere"), print)._fix_entropy()
+        seen = []
+        for _ in range(2):
+            receiving, sending = fork.Pipe(False)
+            worker = fork.Process(target=in_worker, args=(sending,))
+            worker.start()
+            seen.append(receiving.recv())
+            worker.join()
+        runs.append([*seen, drawn_without_seed()])
+    assert runs[0] == runs[1]
+    assert len({str(row) for row in runs[0]}) == 3
+
+
+def test_where_nothing_is_seeded_numpy_asks_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy.random
+
+    source: Any = importlib.import_module("numpy.random.bit_generator")
+    before = source.randbits
+    monkeypatch.setattr(numpy.random, "seed", numpy.random.seed)
+    seeds(None, [], None)._numpy()
+    assert source.randbits is before
 
 
 def test_callbacks_after_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
