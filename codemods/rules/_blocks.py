@@ -10,8 +10,9 @@ from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Forward, Frame, Mark, Place, Ran, Step, Trace, Walk
 from codemods.graph.values import Node
+from codemods.rules._syntax import FUNCTIONS
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_TURNING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Turns = tuple[tuple[ast.AST, int], ...]
 
 
@@ -183,3 +184,13 @@ def stepped_between(trace: Trace, first: Walk, second: Walk) -> bool:
     return any(begin < s.place.clock < end for s in trace.steps) or any(
         m.kind in writes and begin < m.place.clock < end for m in trace.marks
     )
+
+
+def crossed(old: Place, new: Place) -> ast.AST | None:
+    """The loop that has turned between two places of one run, None if none has."""
+    for (loop, turn), (other, later) in zip(old.turns(), new.turns(), strict=False):
+        if loop is not other:
+            return None
+        if turn != later:
+            return loop if turn < later and isinstance(loop, _TURNING) else None
+    return None

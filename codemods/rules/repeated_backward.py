@@ -12,8 +12,8 @@ from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Mark, Step, Trace, Walk
 from codemods.graph.values import Node
 from codemods.rules._blocks import Deeds, bound, common_suite, common_turns, deeds, leaves_suite, meeting, read
-from codemods.rules._carried import SURPLUS, flags, paired
 from codemods.rules._graphs import reached_surely, reads_value
+from codemods.rules._pairs import SURPLUS, flags, paired
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 _READERS = frozenset({"grad-read", "graph-read", "functional-gradient", "hook", "module-hook", "handed-out"})
