@@ -12,7 +12,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from codemods.apply import ApplyResult, apply
+from codemods.apply import apply
+from codemods.outcome import ApplyResult
 from codemods.review import Change, Hunk, Review
 from codemods.source.files import SourceFile
 from codemods.uniting import united
