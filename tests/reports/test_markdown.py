@@ -19,7 +19,8 @@ from codemods.findings import Finding, Promise, Skipped, Span
 from codemods.options import Options
 from codemods.outcome import Dropped, Failure
 from codemods.reports import Detail, Report, _gfm
-from codemods.reports.markdown import LIMIT, render, title
+from codemods.reports._fitting import LIMIT
+from codemods.reports.markdown import render, title
 from codemods.review import Change, Evidence, Hunk, Proof, Review
 from codemods.source.files import source_from_bytes
 
