@@ -177,6 +177,16 @@ def read(statements: Iterable[ast.stmt]) -> set[str]:
     return found
 
 
+def leaves_of(steps: Iterable[Step]) -> set[int] | None:
+    """The identities of the leaves that steps change; None where what an optimizer owns cannot be seen."""
+    found: set[int] = set()
+    for step in steps:
+        if step.leaves is None:
+            return None
+        found |= {id(leaf) for leaf in step.leaves}
+    return found
+
+
 def stepped_between(trace: Trace, first: Walk, second: Walk) -> bool:
     """Whether parameters were updated between two walks: they belong to two steps, not to two losses of one."""
     begin, end = first.place.clock, second.place.clock

@@ -10,7 +10,7 @@ from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Mark, Step, Trace, Walk
 from codemods.graph.values import Node
-from codemods.rules._blocks import bound, deeds, leaves_suite, looks_only, read
+from codemods.rules._blocks import bound, deeds, leaves_of, leaves_suite, looks_only, read
 from codemods.rules._early_changes import Group
 
 _READERS = ("grad-read", "graph-read", "functional-gradient", "hook", "module-hook")
@@ -85,8 +85,8 @@ class Remedy:
         early, late = range(first, begin), range(begin, end + 1)
         mine = {s for k in late for s in self.done[k].steps}
         others = {s for k in early for s in self.done[k].steps}
-        moved = self._leaves(mine)
-        passed = self._leaves(others)
+        moved = leaves_of(mine)
+        passed = leaves_of(others)
         if moved is None or passed is None:
             self.why = "what an optimizer owns cannot be seen"
             return None
@@ -173,15 +173,6 @@ class Remedy:
         # of clipping the owner is looked at later
         kinds = ("zero_grad", "gradients-changed")
         return all(m.kind in kinds and m.leaves is not None for m in done.marks)
-
-    @staticmethod
-    def _leaves(steps: Iterable[Step]) -> set[int] | None:
-        found: set[int] = set()
-        for step in steps:
-            if step.leaves is None:
-                return None
-            found |= {id(leaf) for leaf in step.leaves}
-        return found
 
     def _apart(self, early: range, late: range) -> bool:
         """Whether neither block reads or binds what the other one binds."""
