@@ -36,6 +36,14 @@ class Sum:
     def loop(self) -> ast.AST:
         return self.place.loops[-1][0]
 
+    def in_the_loop(self, place: Place) -> bool:
+        """Whether something happened in one of the turns of the loop."""
+        turns = self.place.loops[:-1]
+        at = next((p for p in place.chain() if p.frame is self.frame), None)
+        if at is None or at.loops[: len(turns)] != turns or len(at.loops) <= len(turns):
+            return False
+        return at.loops[len(turns)][0] is self.loop
+
 
 def sums_of(trace: Trace) -> list[Sum]:
     """The sums that a run saw grow in the first two turns of a loop."""
