@@ -8,18 +8,14 @@ very end, so that whatever goes wrong before leaves the tree as it was.
 
 from __future__ import annotations
 
-import bisect
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from codemods.analysis import Analysis, analyse
 from codemods.check import (
     Analyser,
     Group,
     Progress,
-    Reported,
     broken_cells,
     counted,
     group_findings,
@@ -28,139 +24,21 @@ from codemods.check import (
     translations,
     visible,
 )
-from codemods.diffs import coloured, unified
-from codemods.edits.model import (
-    AddDecorator,
-    AddHelper,
-    DropArgument,
-    Edit,
-    EditError,
-    InsertStatements,
-    KeepPart,
-    MoveStatement,
-    RemoveStatement,
-    RenameArgument,
-    ReplaceExpression,
-    WrapBlock,
-    WrapExpression,
-)
+from codemods.claims import compatible
+from codemods.edits.model import Edit
 from codemods.exports import Exports
-from codemods.findings import Finding, Promise, Skipped, Span
+from codemods.findings import Finding, Skipped, Span
 from codemods.options import Options
-from codemods.source.errors import SourceError
-from codemods.source.files import SourceFile, digest_of, read_source
-from codemods.source.syntax import parse
-from codemods.source.writing import write_atomically
+from codemods.outcome import ApplyResult, Failure, Mended, Rewrite
+from codemods.saving import write_linked
+from codemods.source.files import SourceFile
 from codemods.touched import Touched, touched_by
-from codemods.tracking import LineMap, continuations
+from codemods.tracking import LineMap
+from codemods.trials import Attempt, Editor, Trial
 
 MAX_ROUNDS = 10
-# An attempt is an analysis of everything; this many corner a few bad edits among thousands.
-MAX_ATTEMPTS = 40
-# Of more than these, each with its finding still there, nobody need ask whether they only failed together.
-FEW = 8
 
-Position = tuple[int, int]
 Wanted = Callable[[tuple[Finding, ...]], bool]
-
-
-class Editor(Protocol):
-    """The call of :func:`codemods.edits.apply_edits`, for which tests put a fake."""
-
-    def __call__(self, text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str: ...
-
-
-class Failure(NamedTuple):
-    """An edit of ours that had to be taken back: the finding it should have mended, and why it did not."""
-
-    rule: str
-    path: str
-    line: int
-    reason: str
-
-
-class Dropped(NamedTuple):
-    """A rewrite that was not made because ``verify`` did not see its promise kept: the verdict, and why."""
-
-    rule: str
-    path: str
-    line: int
-    verdict: str
-    why: str
-
-
-class Rewrite(NamedTuple):
-    """One file, as it was read, and its new text."""
-
-    source: SourceFile
-    new: str
-
-    @property
-    def encoded(self) -> bytes:
-        """The new text as the bytes that the file will hold."""
-        return self.source.encode(self.new)
-
-
-class Mended(NamedTuple):
-    """Findings that were mended together, and the lines that this touches, both in the files as they were read."""
-
-    findings: tuple[Finding, ...]
-    touched: Touched
-
-    @property
-    def key(self) -> frozenset[tuple[str, str, int]]:
-        """What tells it from the others, in this call of ``apply`` and in one that makes fewer rewrites."""
-        return frozenset(finding.key for finding in self.findings)
-
-
-@dataclass(frozen=True)
-class ApplyResult:
-    """What ``apply`` did, or with ``dry_run`` would do.
-
-    ``fixed`` and ``failures`` stand at their lines in the files as they were read; ``remaining`` at those of the files
-    as they are afterwards, which for a dry run are the same. ``translations`` are files of Python 2 as they were
-    translated before anything else; they are among the ``rewrites`` too. ``unwritten`` are files whose rewrite could
-    not be saved.
-    ``mended`` are those ``fixed`` that were not ``unwritten``, in the groups that were made together or not at all;
-    ``dropped`` those that were left because ``verify`` did not see them kept.
-    """
-
-    files: int
-    rewrites: tuple[Rewrite, ...]
-    fixed: tuple[Finding, ...]
-    remaining: tuple[Reported, ...]
-    skipped: tuple[Skipped, ...]
-    failures: tuple[Failure, ...]
-    unwritten: tuple[Skipped, ...]
-    notes: tuple[str, ...]
-    dry_run: bool
-    mended: tuple[Mended, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
-    translations: tuple[Rewrite, ...] = ()
-    sources: tuple[SourceFile, ...] = ()
-    """The files looked at, as they were read."""
-    postponed: tuple[Finding, ...] = ()
-    """What a limit on the size of this run left for the next; see :func:`codemods.portions.apply_some`."""
-
-    def diff(self) -> bytes:
-        """Return what was changed as ``git apply`` and ``patch -p1`` take it, in the encodings of the files."""
-        return b"".join(
-            unified(source.path, source.encode(old), source.encode(new)) for source, old, new in self._stages()
-        )
-
-    def coloured_diff(self) -> str:
-        """Return what was changed for a terminal: of notebooks the Python of each cell, not the JSON of the file."""
-        return "".join(coloured(*shown) for source, old, new in self._stages() for shown in source.shown(old, new))
-
-    def _stages(self) -> Iterator[tuple[SourceFile, str, str]]:
-        """Each change with the text before and after it: translations come first, each as a change of its own."""
-        translated = {source.path: new for source, new in self.translations}
-        for source, new in self.translations:
-            yield source, source.text, new
-        for source, new in self.rewrites:
-            old = translated.get(source.path, source.text)
-            if new != old:
-                yield source, old, new
 
 
 def apply(
@@ -222,16 +100,6 @@ def _apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] 
     from codemods.edits import apply_edits
 
     return apply_edits(text, edits, exported=exported)
-
-
-class _Attempt(NamedTuple):
-    """Some groups' edits made together. It holds if no group is to ``blame``; only the ``proven`` are so surely."""
-
-    texts: Mapping[str, str]
-    analysis: Analysis | None
-    findings: Sequence[Finding]
-    blame: Mapping[int, str]
-    proven: frozenset[int]
 
 
 class _Work:
@@ -301,10 +169,10 @@ class _Work:
         """Make the edits that hold together on the present texts; fill ``refused`` with those that do not and why."""
         groups = [group for group in self._groups() if group.obstacle is None]
         while True:
-            chosen = _compatible(group for group in groups if group not in refused)
+            chosen = compatible(group for group in groups if group not in refused)
             if not chosen:
                 return False
-            trial = _Trial(self, chosen)
+            trial = Trial(self, chosen)
             accepted = trial.solve(tuple(range(len(chosen))), ())
             refused.update({chosen[index]: reason for index, reason in trial.refused.items()})
             if accepted:
@@ -317,7 +185,7 @@ class _Work:
             return groups
         return [group for group in groups if self._wanted(tuple(map(self._originally, group.findings)))]
 
-    def _accept(self, groups: Sequence[Group], attempt: _Attempt) -> None:
+    def _accept(self, groups: Sequence[Group], attempt: Attempt) -> None:
         assert attempt.analysis is not None
         for group in groups:
             findings = tuple(map(self._originally, group.findings))
@@ -378,275 +246,3 @@ class _Work:
             lines = LineMap(self.sources[path].text, self.texts[path])
             self._maps[path] = (self.texts[path], lines)
         return lines.origin(line)
-
-
-class _Trial:
-    """The search for those of some groups, made on the texts of ``work``, whose edits hold together."""
-
-    def __init__(self, work: _Work, groups: Sequence[Group]) -> None:
-        self.refused: dict[int, str] = {}
-        self._work = work
-        self._groups = groups
-        self._memory: dict[frozenset[int], _Attempt] = {}
-        self._rewritten: dict[tuple[str, tuple[int, ...]], str | _Refusal] = {}
-        self._analyses = 0
-
-    def solve(self, candidates: tuple[int, ...], context: tuple[int, ...]) -> tuple[int, ...]:
-        """Return those of ``candidates`` that hold on top of ``context``, which holds; the others are refused."""
-        if not candidates:
-            return ()
-        attempt = self.attempt(context + candidates)
-        if not attempt.blame:
-            return candidates
-        if len(candidates) == 1:
-            reason = attempt.blame.get(candidates[0]) or next(iter(attempt.blame.values()))
-            self.refused[candidates[0]] = reason
-            return ()
-        suspects = tuple(index for index in candidates if index in attempt.blame)
-        if 0 < len(suspects) < len(candidates):
-            good = self.solve(tuple(index for index in candidates if index not in attempt.blame), context)
-            if good and attempt.proven.issuperset(suspects):
-                # No retry: with the others made there is another round, which tries these again.
-                self.refused.update({index: attempt.blame[index] for index in suspects})
-                return good
-            return good + self.solve(suspects, context + good)
-        if len(candidates) > FEW and attempt.proven.issuperset(candidates):
-            self.refused.update({index: attempt.blame[index] for index in candidates})
-            return ()
-        middle = len(candidates) // 2
-        good = self.solve(candidates[:middle], context)
-        return good + self.solve(candidates[middle:], context + good)
-
-    def attempt(self, indices: tuple[int, ...]) -> _Attempt:
-        """Make the edits of the groups ``indices`` together and judge the result."""
-        key = frozenset(indices)
-        if key not in self._memory:
-            self._memory[key] = self._attempt(indices)
-        return self._memory[key]
-
-    def _attempt(self, indices: tuple[int, ...]) -> _Attempt:
-        texts, blame = self._edit(indices)
-        if not blame and self._analyses >= MAX_ATTEMPTS:
-            blame = dict.fromkeys(indices, "not proven: too many other edits had to be taken back")
-        if blame:
-            return _Attempt(texts, None, (), blame, frozenset(blame) if len(blame) < len(indices) else frozenset())
-        self._analyses += 1
-        analysis = self._work.analyse(texts)
-        findings = visible(analysis.findings, {**self._work.texts, **texts}, self._work.options)
-        blame, proven = self._judge(indices, texts, analysis, findings)
-        return _Attempt(texts, analysis, findings, blame, proven)
-
-    def _edit(self, indices: tuple[int, ...]) -> tuple[dict[str, str], dict[int, str]]:
-        members: dict[str, list[int]] = defaultdict(list)
-        for index in indices:
-            for path in self._groups[index].edits:
-                members[path].append(index)
-        texts: dict[str, str] = {}
-        blame: dict[int, str] = {}
-        for path, group in members.items():
-            outcome = self._rewrite(path, group)
-            if isinstance(outcome, str):
-                texts[path] = outcome
-                continue
-            alone = {index: self._rewrite(path, [index]) for index in group}
-            bad = {index: result for index, result in alone.items() if not isinstance(result, str)}
-            blame.update(
-                {index: result.reason for index, result in bad.items()} or dict.fromkeys(group, outcome.reason)
-            )
-        return texts, blame
-
-    def _rewrite(self, path: str, group: Sequence[int]) -> str | _Refusal:
-        key = (path, tuple(group))
-        if key not in self._rewritten:
-            self._rewritten[key] = self._rewrite_anew(path, group)
-        return self._rewritten[key]
-
-    def _rewrite_anew(self, path: str, group: Sequence[int]) -> str | _Refusal:
-        """Return the text of ``path`` with the edits of ``group``, or why there is none."""
-        edits = list(dict.fromkeys(edit for index in group for edit in self._groups[index].edits[path]))
-        source, text = self._work.sources[path], self._work.texts[path]
-        try:
-            new = self._work.edit(text, edits, exported=self._work.exports.of(source))
-            parse(new, path)
-            if digest_of(source.encode(source.text)) != source.digest:
-                return _Refusal(f"{source.encoding} does not give back the bytes that were read")
-            source.encode(new)
-        except EditError as error:
-            return _Refusal(f"the edit could not be made: {error}")
-        except SourceError as error:
-            return _Refusal(f"line {error.line} after the edit: {error.reason}")
-        except Exception as error:  # an edit must not cost the other edits their chance, whatever is wrong with it
-            return _Refusal(f"the edit broke off: {type(error).__name__}: {error}")
-        return new
-
-    def _judge(
-        self, indices: tuple[int, ...], texts: Mapping[str, str], analysis: Analysis, findings: Sequence[Finding]
-    ) -> tuple[dict[int, str], frozenset[int]]:
-        work = self._work
-        owner = {place: index for index in indices for place in self._groups[index].indices}
-        known = continuations(work.findings, findings, old=work.texts, new={**work.texts, **texts}, mended=owner.keys())
-        blame: dict[int, str] = {}
-        proven: set[int] = set()
-        for finding, before in zip(findings, known, strict=True):
-            if before is None and finding.rule in self._uncovered(finding.path, indices):
-                continue
-            if before is None and finding.promise is not Promise.ADVICE:
-                culprits = self._touching(finding.path, indices)
-                reason = f"it makes a new finding, {finding.rule} in {self._line(finding, texts)}"
-            elif before in owner:
-                culprits = (owner[before],)
-                reason = "the finding is still there after the edit"
-            else:
-                continue
-            blame.update(dict.fromkeys(culprits, reason))
-            proven.update(culprits if len(culprits) == 1 else ())
-        unread = {entry.path for entry in work.analysis.skipped}
-        for entry in analysis.skipped:
-            if entry.path not in unread:
-                reason = f"{entry.path} cannot be read any more: {entry.reason}"
-                blame.update(dict.fromkeys(self._touching(entry.path, indices), reason))
-        return blame, frozenset(proven)
-
-    def _line(self, finding: Finding, texts: Mapping[str, str]) -> str:
-        path = finding.path
-        source = self._work.sources[path].rewritten({**self._work.texts, **texts}[path])
-        place = source.place(finding.span.line)
-        return f"line {place.line} of {path if place.cell is None else f'cell {place.cell}'}"
-
-    def _uncovered(self, path: str, indices: tuple[int, ...]) -> set[str]:
-        """The rules whose findings in a file may come to light by the edits of these groups."""
-        places = [place for index in self._touching(path, indices) for place in self._groups[index].indices]
-        return {rule for place in places for rule in self._work.findings[place].uncovers}
-
-    def _touching(self, path: str, indices: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(index for index in indices if path in self._groups[index].edits) or indices
-
-
-class _Refusal(NamedTuple):
-    reason: str
-
-
-def _compatible(groups: Iterable[Group]) -> list[Group]:
-    """Return those of ``groups`` that touch no code of one before them; of two that begin alike the larger goes first.
-
-    The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round, as
-    does one that yields to all others.
-    """
-    zones = {group: _claims(group) for group in groups}
-
-    def order(group: Group) -> tuple[bool, str, Position, Position]:
-        path, start, end = zones[group][0] if zones[group] else ("", (0, 0), (0, 0))
-        return all(finding.yields for finding in group.findings), path, start, (-end[0], -end[1])
-
-    taken: dict[str, list[tuple[Position, Position]]] = defaultdict(list)
-    chosen = []
-    for group in sorted(zones, key=order):
-        if any(_overlaps(taken[path], start, end) for path, start, end in zones[group]):
-            continue
-        chosen.append(group)
-        for path, start, end in zones[group]:
-            bisect.insort(taken[path], (start, end))
-    return chosen
-
-
-def _claims(group: Group) -> list[tuple[str, Position, Position]]:
-    """Return the stretches of text that the edits of ``group`` claim, in order, those that overlap as one."""
-    claims: list[tuple[str, Position, Position]] = []
-    for path, start, end in sorted(
-        (path, *zone) for path, edits in group.edits.items() for e in edits for zone in _zones(e)
-    ):
-        if claims and claims[-1][0] == path and start < claims[-1][2]:
-            claims[-1] = (path, claims[-1][1], max(end, claims[-1][2]))
-        else:
-            claims.append((path, start, end))
-    return claims
-
-
-def _overlaps(taken: Sequence[tuple[Position, Position]], start: Position, end: Position) -> bool:
-    """Tell whether a stretch overlaps one of ``taken``, which are in order and apart from each other."""
-    place = bisect.bisect_left(taken, (end, end))
-    return place > 0 and taken[place - 1][1] > start
-
-
-def _zones(edit: Edit) -> list[tuple[Position, Position]]:
-    """Return the stretches of text that ``edit`` claims, ends exclusive."""
-    match edit:
-        case KeepPart(target=target, kept=kept):
-            (start, end), (first, last) = _whole(target), _whole(kept)
-            return [(start, first), (last, end)]
-        case (
-            DropArgument(call=span)
-            | RenameArgument(call=span)
-            | WrapExpression(target=span)
-            | ReplaceExpression(target=span)
-        ):
-            return [_whole(span)]
-        case RemoveStatement(target=span):
-            return [_whole(span)]
-        case InsertStatements(anchor=anchor, where=where):
-            return [_beside(anchor, where)]
-        case MoveStatement(target=span, anchor=anchor, where=where):
-            return [_whole(span), _beside(anchor, where)]
-        case WrapBlock(first=first, last=last):
-            return [((first.line, first.column), (last.end_line, last.end_column))]
-        case AddDecorator(function=span):
-            return [_whole(span)]
-        case AddHelper():
-            # Helpers stand beside all else, and one of a name is added once however many ask for it.
-            return []
-
-
-def _whole(span: Span) -> tuple[Position, Position]:
-    return (span.line, span.column), (span.end_line, span.end_column)
-
-
-def _beside(anchor: Span, where: str) -> tuple[Position, Position]:
-    # One character of the anchor stands for the gap beside it: whoever removes or moves the anchor claims it too.
-    if where in ("before", "first-in"):
-        return (anchor.line, anchor.column), (anchor.line, anchor.column + 1)
-    return (anchor.end_line, max(0, anchor.end_column - 1)), (anchor.end_line, anchor.end_column)
-
-
-def write_linked(rewrites: Sequence[Rewrite], linked: Iterable[frozenset[str]]) -> list[Skipped]:
-    """Write the files, those ``linked`` by an edit all or none; return what could not be written, with reasons."""
-    cluster = {rewrite.source.path: {rewrite.source.path} for rewrite in rewrites}
-    for paths in linked:
-        merged = set().union(*(cluster[path] for path in paths if path in cluster))
-        for path in merged:
-            cluster[path] = merged
-    by_path = {rewrite.source.path: rewrite for rewrite in rewrites}
-    unwritten: list[Skipped] = []
-    done: set[str] = set()
-    for path, together in cluster.items():
-        if path not in done:
-            done |= together
-            unwritten.extend(_write_together([by_path[other] for other in sorted(together)]))
-    return unwritten
-
-
-def _write_together(rewrites: Sequence[Rewrite]) -> list[Skipped]:
-    written: list[Rewrite] = []
-    for rewrite in rewrites:
-        try:
-            write_atomically(rewrite.source, rewrite.new)
-        except SourceError as error:
-            lost = [error.skipped]
-            break
-        written.append(rewrite)
-    else:
-        return []
-    for rewrite in rewrites:
-        path = rewrite.source.path
-        if path == lost[0].path:
-            continue
-        try:
-            if rewrite in written:
-                now = read_source(rewrite.source.absolute, path)
-                if now.text == rewrite.new:
-                    write_atomically(now, rewrite.source.text)
-            lost.append(Skipped(path, 0, f"not written, because {lost[0].path} could not be"))
-        except SourceError as error:
-            lost.append(
-                Skipped(path, 0, f"written, though {lost[0].path} could not be, and not taken back: {error.reason}")
-            )
-    return lost

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codemods.analysis import analyse
-from codemods.apply import ApplyResult, at_line
+from codemods.apply import at_line
 from codemods.check import Analyser
 from codemods.explain import PROMISES, explain, reason
 from codemods.findings import Promise
 from codemods.options import STYLES, Options
+from codemods.outcome import ApplyResult
 from codemods.partition import Looking, Part, partition
 from codemods.repository import CommitError, Repository, merged
 from codemods.review import Change, Key, Proof

@@ -12,6 +12,8 @@ import sys
 from importlib import resources
 from typing import Any, NamedTuple
 
+from codemods.wording import count_text
+
 
 class Side(NamedTuple):
     """One run of a fixture, before or after the rewrite.
@@ -85,17 +87,17 @@ def sentence(one: Measured) -> str:
         place = f"at backward {old.backwards}" if old.backwards else "before its first backward"
         return f"the original ends {place} with {_first(old.error)}; rewritten it runs on, with {flat}"
     if old.wasted > new.wasted:
-        forwards = _count(old.wasted, "forward")
+        forwards = count_text(old.wasted, "forward")
         return f"{forwards} built a graph for nothing before the rewrite, {new.wasted or 'none'} after it"
     if old.added >= 1 and new.added < 1:
         grown = old.bytes_added - new.bytes_added
         heap = f" and {bytes_text(grown)}" if grown > _NOISE else ""
         return (
-            f"every step left {_count(round(old.added), 'graph node')}{heap} behind, with {old.nodes:,} alive after "
-            f"{_count(old.steps, 'step')}; rewritten none, with {flat}"
+            f"every step left {count_text(round(old.added), 'graph node')}{heap} behind, with {old.nodes:,} alive "
+            f"after {count_text(old.steps, 'step')}; rewritten none, with {flat}"
         )
     if old.steps == new.steps and old.backwards > new.backwards:
-        steps = _count(old.steps, "step")
+        steps = count_text(old.steps, "step")
         return f"{old.backwards:,} calls of backward in {steps} before the rewrite, {new.backwards:,} after it"
     if old.most > new.most:
         return f"at most {_nodes(old.most)} alive at the end of a step before the rewrite, {new.most:,} after it"
@@ -127,8 +129,4 @@ def bytes_text(size: float) -> str:
 
 
 def _nodes(number: int) -> str:
-    return _count(number, "graph node")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return count_text(number, "graph node")

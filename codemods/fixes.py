@@ -10,11 +10,9 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from codemods.apply import ApplyResult, apply
 from codemods.review import Change, Hunk, Review
-from codemods.source.files import SourceFile
 from codemods.uniting import united
 
 
@@ -23,11 +21,6 @@ class Fix(NamedTuple):
 
     changes: tuple[Change, ...]
     hunks: tuple[Hunk, ...]
-
-
-def planned(targets: Sequence[SourceFile], **given: Any) -> ApplyResult:
-    """Return what ``apply`` would do to ``targets``, for reports of ``check``; ``given`` are its other arguments."""
-    return apply(targets, dry_run=True, **given)
 
 
 def fixes(found: Review) -> list[Fix]:

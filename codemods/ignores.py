@@ -18,7 +18,7 @@ from codemods.source.suppressions import IgnoreComment, Suppressions
 from codemods.source.writing import write_atomically
 
 if TYPE_CHECKING:
-    from codemods.apply import ApplyResult
+    from codemods.outcome import ApplyResult
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from codemods.apply import ApplyResult
 from codemods.check import Analyser, translations, visible
 from codemods.findings import Finding, Promise
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.review import Change, Hunk, Key, Proof, Review, patched, review
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile

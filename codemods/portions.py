@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from codemods.apply import ApplyResult, Wanted, apply
+from codemods.apply import Wanted, apply
 from codemods.findings import Finding
 from codemods.fixes import is_import
+from codemods.outcome import ApplyResult
 from codemods.review import Change, Review, review
 from codemods.source.files import SourceFile
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from codemods.apply import ApplyResult, Mended
 from codemods.diffs import Block, blocks
 from codemods.findings import Finding, Promise
+from codemods.outcome import ApplyResult, Mended
 from codemods.tracking import LineMap
 
 _NAME = re.compile(r"[^\W\d]\w*")

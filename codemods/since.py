@@ -19,11 +19,10 @@ from typing import NamedTuple
 from codemods.diffs import blocks
 from codemods.edits.positions import split_lines
 from codemods.findings import Finding
+from codemods.git import asked
 from codemods.source.errors import Unreadable
 from codemods.source.files import SourceFile, source_from_bytes
 
-# What a hook hands down would make git look at another place than the one that it is asked about.
-_INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 _SUBMODULE = b"160000"
 
 
@@ -208,10 +207,8 @@ def _git(folder: str, *arguments: str) -> bytes:
 
 
 def _run(folder: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    env = {name: value for name, value in os.environ.items() if name not in _INHERITED}
-    env |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
-        return subprocess.run(["git", "-C", folder, *arguments], input=stdin, capture_output=True, env=env, check=False)
+        return asked(folder, *arguments, stdin=stdin)
     except FileNotFoundError:
         raise SinceError("--since needs git, and there is no such program on the PATH") from None
     except OSError as error:

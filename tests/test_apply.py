@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codemods.apply import MAX_ROUNDS, ApplyResult, apply
+from codemods.apply import MAX_ROUNDS, apply
 from codemods.findings import Finding
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.source.files import SourceFile
 from tests.fakes import REMEDIES, Analyser, edit, source
 

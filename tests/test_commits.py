@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from codemods.apply import ApplyResult, apply
+from codemods.apply import apply
 from codemods.check import read_targets
 from codemods.commits import STYLES, Commit, CommitError, Wording, commit_result, written
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.review import Proof
 from tests.fakes import Analyser, edit
 from tests.repositories import alone, fails, git, repository, snapshot

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.apply import ApplyResult, apply
+from codemods.apply import apply
 from codemods.check import read_targets
 from codemods.fixes import Fix, fixes
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.portions import apply_some
 from codemods.review import patched, review
 from tests.fakes import Analyser, edit

@@ -18,13 +18,14 @@ import libcst
 import pytest
 
 from codemods.analysis import analyse
-from codemods.apply import ApplyResult, apply
+from codemods.apply import apply
 from codemods.check import read_targets
 from codemods.findings import Finding
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.rules import all_rules
 from codemods.rules.base import Decision, Observation
-from codemods.runs import Job, run_job
+from codemods.simulation import Job, run_job
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
 from codemods.trees import Project

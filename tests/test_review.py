@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.apply import ApplyResult, apply
+from codemods.apply import apply
 from codemods.check import read_targets
 from codemods.findings import Promise
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.review import Hunk, Proof, Review, review
 
 HEAD = """\

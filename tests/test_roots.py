@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from codemods import roots, runs
+from codemods import roots, runs, workers
 from codemods.analysis import analyse
 from codemods.graph.files import Files
 from codemods.graph.program import ParsedFile, Tree
@@ -114,7 +114,7 @@ for seed in range(3):
 def found(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
     monkeypatch.chdir(root)
     targets = [read_source(path, display_path(path)) for path in discover(["."]).files]
-    runs._memory.clear()
+    workers._memory.clear()
     return [f.key for f in analyse(targets, options=Options(), jobs=1).findings]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods import runs
+from codemods import workers
 from codemods.analysis import Analysis, analyse
 from codemods.options import Options
 from codemods.source.discovery import discover
@@ -103,20 +103,20 @@ def test_only_what_loads_a_changed_file_runs_again(here: Path, monkeypatch: pyte
     write(here, {"model.py": MODEL, "evaluation.py": EVALUATION, "main.py": BARE, "other/train.py": EVALUATION})
     found(".")
     ran: list[str] = []
-    run_job = runs.run_job
+    run_job = workers.run_job
 
     def noting(project, rules, job):  # type: ignore[no-untyped-def]
         ran.append(job.relative)
         return run_job(project, rules, job)
 
-    monkeypatch.setattr(runs, "run_job", noting)
+    monkeypatch.setattr(workers, "run_job", noting)
     found(".", overlay={"main.py": GUARDED})
     assert set(ran) == {"main.py"}
 
 
 @pytest.mark.slow
 def test_processes_find_what_one_process_finds(here: Path) -> None:
-    for number in range(runs.PARALLEL_FROM):
+    for number in range(workers.PARALLEL_FROM):
         write(
             here / f"project{number}",
             {"model.py": MODEL, "evaluation.py": EVALUATION, "main.py": BARE if number % 2 else GUARDED},

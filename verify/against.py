@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from codemods.apply import Mended
 from codemods.diffs import unified
 from codemods.findings import Finding, Promise, Span
+from codemods.outcome import Mended
 from codemods.source.discovery import discover
 from codemods.source.errors import MissingPath, SourceError
 from codemods.source.files import SourceFile, read_source

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codemods.apply import ApplyResult, Dropped
 from codemods.findings import Finding
 from codemods.options import Options
+from codemods.outcome import ApplyResult, Dropped
 from codemods.portions import apply_some
 from codemods.source.files import SourceFile
 from verify.results import Verdict, Verification

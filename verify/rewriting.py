@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from codemods.apply import Mended, Wanted, apply
+from codemods.apply import Wanted, apply
 from codemods.options import Options
+from codemods.outcome import Mended
 from codemods.source.files import SourceFile
 
 Key = frozenset[tuple[str, str, int]]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from codemods.apply import Mended
 from codemods.findings import Promise
+from codemods.outcome import Mended
 from verify.judge import Check, check
 from verify.results import Rewrite, Run, Verdict
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codemods.apply import ApplyResult
+from codemods.outcome import ApplyResult
 from codemods.reports import Detail, Report, formats, renderer
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codemods.analysis import analyse
-from codemods.apply import ApplyResult
 from codemods.batch.git import Git
 from codemods.commits import Wording, message
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.partition import Looking, partition
 from codemods.repository import merged
 from codemods.review import Key, Proof

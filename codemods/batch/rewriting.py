@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codemods.apply import ApplyResult, Dropped, Failure, apply
+from codemods.apply import apply
 from codemods.batch import artifacts
 from codemods.batch.cloning import unpack_tree, write_tree
 from codemods.batch.committing import bundle, commits_of, write_branch
@@ -19,6 +19,7 @@ from codemods.batch.jobs import Job, Tell
 from codemods.check import Targets, read_targets
 from codemods.findings import Finding, Place, Skipped
 from codemods.options import Options
+from codemods.outcome import ApplyResult, Dropped, Failure
 from codemods.source.config import ConfigError, load_config
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from codemods.cli._runs import settings_of, teller
 from codemods.cli._terminal import UserError, complain, emit
 
 if TYPE_CHECKING:
-    from codemods.apply import ApplyResult
     from codemods.interactive.terminal import Terminal
+    from codemods.outcome import ApplyResult
     from codemods.review import Evidence, Key, Proof
     from verify.results import Verification
 

@@ -16,9 +16,9 @@ from codemods.reports import Detail
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from codemods.apply import ApplyResult
     from codemods.check import CheckResult
     from codemods.ignores import Ignored
+    from codemods.outcome import ApplyResult
     from codemods.scope import Scope
     from codemods.source.files import SourceFile
 

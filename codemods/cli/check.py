@@ -46,8 +46,8 @@ def command(
         raise UserError("--update-baseline writes all that is found; it cannot be combined with --since")
     if add_ignores + remove_unused_ignores + update_baseline > 1:
         raise UserError("--add-ignores, --remove-unused-ignores and --update-baseline exclude each other")
+    from codemods.apply import apply
     from codemods.check import check
-    from codemods.fixes import planned
     from codemods.reports import Report, shows_edits
 
     job = o.settle(
@@ -95,9 +95,10 @@ def command(
     fixes = None
     if shows_edits(job.format) and any(reported.fixable for reported in result.findings):
         keys = {reported.finding.key for reported in result.findings}
-        fixes = planned(
+        fixes = apply(
             job.targets.sources,
             options=job.options,
+            dry_run=True,
             jobs=job.jobs,
             wanted=lambda findings: all(finding.key in keys for finding in findings),
         )

@@ -11,6 +11,7 @@ from codemods.findings import Finding
 from codemods.interactive.items import Item, Texts
 from codemods.review import Hunk
 from codemods.source.suppressing import comment_text, is_reason
+from codemods.wording import plain_count_text
 
 HELP = """\
 y  make this change
@@ -196,7 +197,7 @@ class Dialogue:
         recorded = sum(decision.answer is Answer.IGNORED for decision in self._made.values())
         if not accepted and not recorded:
             return False
-        what = f"{accepted} accepted" + (f" and {_count(recorded, 'comment')}" if recorded else "")
+        what = f"{accepted} accepted" + (f" and {plain_count_text(recorded, 'comment')}" if recorded else "")
         while True:
             key = self._screen.key(f"Write {what}? (yes, no, continue asking)", "Ync").lower()
             if key == "c":
@@ -280,7 +281,3 @@ class Dialogue:
 
 def _rules(item: Item) -> list[str]:
     return list(dict.fromkeys(finding.rule for finding in item.findings))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from codemods.analysis import analyse
-from codemods.apply import ApplyResult, Rewrite, apply
+from codemods.apply import apply
 from codemods.check import Analyser, Progress, judge, visible
 from codemods.findings import Finding, Span
 from codemods.interactive.dialogue import Answer, Decisions
 from codemods.interactive.items import Item, Texts, replaced
 from codemods.options import Options
+from codemods.outcome import ApplyResult, Rewrite
 from codemods.review import Hunk, Key, review
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from codemods.apply import ApplyResult
 from codemods.findings import Finding, Place, Skipped
+from codemods.outcome import ApplyResult
 from codemods.review import Change, Hunk, Key, Proof, review
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source

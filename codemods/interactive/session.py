@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from codemods.apply import ApplyResult
 from codemods.check import Progress
 from codemods.explain import as_text, explain
 from codemods.interactive.dialogue import Answer, Decisions, Dialogue, Screen
 from codemods.interactive.finishing import Outcome, finish
 from codemods.interactive.items import Texts, items_of
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.review import Key, Proof
 from codemods.rules import UnknownRule
 from codemods.source.files import SourceFile

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from codemods import __version__
-from codemods.apply import ApplyResult
 from codemods.diffs import header_name, printable, unified
 from codemods.findings import Finding, Promise
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.patches.parsing import DiffHunk, FileDiff, Parsed, PatchError, parse_diff
 from codemods.patches.pieces import NEAR, WIDE, digest, split
 from codemods.patches.placing import Base

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from codemods.git import asked
 from codemods.patches.parsing import PatchError
 from codemods.source.errors import SourceError, Unreadable
 from codemods.source.files import SourceFile, display_path, read_bytes, source_from_bytes
@@ -73,7 +74,7 @@ def _pairs(output: bytes) -> list[tuple[str, str]]:
 
 def _git(root: Path, *arguments: str) -> bytes | None:
     try:
-        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, check=False, timeout=60)
+        done = asked(root, *arguments, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None

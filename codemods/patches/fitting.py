@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from codemods.analysis import analyse
-from codemods.apply import Rewrite, write_linked
 from codemods.check import Analyser, Progress, read_targets
 from codemods.findings import Place as Where
 from codemods.findings import Promise, Skipped
 from codemods.options import Options
+from codemods.outcome import Rewrite
 from codemods.patches.bundle import Bundle, blob_of
 from codemods.patches.checking import Checks, Unit
 from codemods.patches.files import Renames, require_inside, selected, try_read
@@ -25,6 +25,7 @@ from codemods.patches.reading import pieces_of
 from codemods.patches.results import FittedHunk, PatchResult, State
 from codemods.patches.units import Grouping, grouped
 from codemods.rules import all_rules
+from codemods.saving import write_linked
 from codemods.source.files import SourceFile
 
 

@@ -9,6 +9,7 @@ from codemods.diffs import printable
 from codemods.findings import Place
 from codemods.patches.results import FittedHunk, PatchResult, State
 from codemods.reports import Detail
+from codemods.wording import plain_count_text
 
 VERSION = 1
 _COLOUR = {State.REFUSED: "\x1b[31m", State.FUZZY: "\x1b[33m"}
@@ -27,8 +28,10 @@ def as_text(result: PatchResult, detail: Detail, *, colour: bool = False) -> str
         counts = Counter(hunk.state for hunk in result.hunks)
         parts = [f"{counts[state]} {state.value}" for state in State if counts[state]]
         verb = "would be changed" if result.dry_run else "changed"
-        files = _count(len(result.rewrites), "file")
-        lines.append(f"{_count(len(result.hunks), 'hunk')}: {', '.join(parts) or 'nothing to do'}; {files} {verb}")
+        files = plain_count_text(len(result.rewrites), "file")
+        lines.append(
+            f"{plain_count_text(len(result.hunks), 'hunk')}: {', '.join(parts) or 'nothing to do'}; {files} {verb}"
+        )
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -74,7 +77,3 @@ def as_json(result: PatchResult) -> str:
         },
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -6,9 +6,9 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codemods.apply import Rewrite
 from codemods.diffs import coloured, unified
 from codemods.findings import Skipped
+from codemods.outcome import Rewrite
 
 
 class State(enum.Enum):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from codemods.patches.bundle import RecordedChange
 from codemods.patches.pieces import Piece
+from codemods.uniting import united
 
 
 @dataclass
@@ -32,15 +32,9 @@ def grouped(pieces: Sequence[Piece], changes: Sequence[RecordedChange]) -> Group
 
     An import that several changes need joins none of them: it is made where one of them is.
     """
-    leader: dict[object, object] = {}
-
-    def lead(key: object) -> object:
-        while leader.setdefault(key, key) != key:
-            key = leader[key]
-        return key
-
+    known: dict[object, int] = {}
     helpers: dict[int, frozenset[int]] = {}
-    members: dict[int, object] = {}
+    members: dict[int, list[int]] = {}
     for piece in pieces:
         users = frozenset(
             other.number
@@ -51,13 +45,13 @@ def grouped(pieces: Sequence[Piece], changes: Sequence[RecordedChange]) -> Group
             helpers[piece.number] = users
             continue
         keys: list[object] = list(piece.changes) or [_alone(piece)]
-        for key in keys[1:]:
-            leader[lead(key)] = lead(keys[0])
-        members[piece.number] = keys[0]
-    units: dict[object, list[int]] = defaultdict(list)
-    for number, key in members.items():
-        units[lead(key)].append(number)
-    return Grouping(pieces, {index: sorted(numbers) for index, numbers in enumerate(units.values())}, helpers)
+        members[piece.number] = [known.setdefault(key, len(known)) for key in keys]
+    groups = united(len(known), members.values())
+    unit = {key: index for index, group in enumerate(groups) for key in group}
+    units: dict[int, list[int]] = {index: [] for index in range(len(groups))}
+    for number, (first, *_) in sorted(members.items()):
+        units[unit[first]].append(number)
+    return Grouping(pieces, units, helpers)
 
 
 def _alone(piece: Piece) -> object:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from codemods.findings import Finding, Place, Skipped
 
 if TYPE_CHECKING:
-    from codemods.apply import ApplyResult, Dropped, Failure
     from codemods.baseline import Fingerprint
     from codemods.check import CheckResult, Reported
     from codemods.ignores import UnusedIgnore
+    from codemods.outcome import ApplyResult, Dropped, Failure
     from codemods.review import Evidence, Review
     from codemods.source.files import SourceFile
 

@@ -21,6 +21,7 @@ from codemods.markup import environment
 from codemods.reports import Detail, Report
 from codemods.reports._cards import Card, cards_of
 from codemods.source.python2 import RULE as PYTHON2
+from codemods.wording import count_text
 
 #: ``check`` works out what ``apply`` would do, for the page to show it.
 EDITS = True
@@ -86,16 +87,16 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
 def _headline(report: Report, changed: list[Card]) -> str:
     if not report.applied:
         files = len({reported.finding.path for reported in report.findings})
-        return f"{_count(len(report.findings), 'finding')}" + (f" in {_count(files, 'file')}" if files else "")
+        return f"{count_text(len(report.findings), 'finding')}" + (f" in {count_text(files, 'file')}" if files else "")
     verb = "would be fixed" if report.dry_run else "fixed"
     if not report.fixed:
         return f"nothing {verb}"
-    return f"{_count(len(report.fixed), 'finding')} {verb} in {_count(len(report.changed), 'file')}"
+    return f"{count_text(len(report.fixed), 'finding')} {verb} in {count_text(len(report.changed), 'file')}"
 
 
 def _facts(report: Report) -> list[str]:
     """What the summary of the text report says besides."""
-    parts = [f"{_count(report.files, 'file')} read"]
+    parts = [f"{count_text(report.files, 'file')} read"]
     parts += [f"{len(report.findings):,} left"] if report.applied else [f"{report.fixable:,} fixable"]
     for entries, what in (
         (report.skipped, "skipped"),
@@ -139,7 +140,3 @@ def _rules(report: Report, cards: list[Card]) -> list[_Told]:
         _Told(name, changed[name], left[name], tuple(sorted(promises[name], key=lambda p: p.rank)), known.get(name))
         for name in sorted(promises, key=lambda name: (name == PYTHON2, name))
     ]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

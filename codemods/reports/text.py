@@ -8,6 +8,7 @@ from codemods.check import Reported
 from codemods.diffs import printable
 from codemods.findings import Finding
 from codemods.reports import Detail, Report
+from codemods.wording import plain_count_text
 
 _BOLD, _RED, _YELLOW, _DIM, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
 
@@ -84,13 +85,14 @@ def _trail(report: Report, finding: Finding, paint: _Paint, *, now: bool = False
 
 
 def _summary(report: Report) -> Iterator[str]:
-    parts = [_count(report.files, "file")]
+    parts = [plain_count_text(report.files, "file")]
     if report.applied:
         verb = "would be fixed" if report.dry_run else "fixed"
-        parts.append(f"{_count(len(report.fixed), 'finding')} {verb} in {_count(len(report.changed), 'file')}")
+        files = plain_count_text(len(report.changed), "file")
+        parts.append(f"{plain_count_text(len(report.fixed), 'finding')} {verb} in {files}")
         parts.append(f"{len(report.findings)} left")
     else:
-        parts.append(_count(len(report.findings), "finding"))
+        parts.append(plain_count_text(len(report.findings), "finding"))
         parts.append(f"{report.fixable} fixable")
     if report.elsewhere:
         parts.append(f"{report.elsewhere} on lines that did not change")
@@ -99,13 +101,13 @@ def _summary(report: Report) -> Iterator[str]:
     if report.gone:
         parts.append(f"{len(report.gone)} gone from it (--update-baseline drops them)")
     if report.unused:
-        parts.append(_count(len(report.unused), "unused ignore"))
+        parts.append(plain_count_text(len(report.unused), "unused ignore"))
     if report.postponed:
         parts.append(f"{len(report.postponed)} for the next run")
     if report.skipped:
         parts.append(f"{len(report.skipped)} skipped")
     if report.failures:
-        parts.append(f"{_count(len(report.failures), 'edit')} taken back")
+        parts.append(f"{plain_count_text(len(report.failures), 'edit')} taken back")
     if report.dropped:
         parts.append(f"{len(report.dropped)} not made")
     if report.unwritten:
@@ -119,7 +121,3 @@ def _table(counts: Mapping[str, int], suffix: str) -> Iterator[str]:
     width = max(map(len, counts), default=0)
     for rule, count in counts.items():
         yield f"  {rule:<{width}}  {count}{suffix}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -10,7 +10,7 @@ from codemods.graph.old_forms import first_element
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Alias, Trace
 from codemods.graph.values import Const, Join, Node, Parameters, Plain, Tensor, Unknown, Unseen, Value
-from codemods.rules.carried_hidden_state import is_variable
+from codemods.rules._repackaging import is_variable
 
 _OF_ONE_ELEMENT = frozenset({"sum", "mean", "prod", "norm", "std", "var"})
 """Methods that, called without arguments, leave one element (docs: torch.Tensor)."""

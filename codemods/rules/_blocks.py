@@ -10,8 +10,9 @@ from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Forward, Frame, Mark, Place, Ran, Step, Trace, Walk
 from codemods.graph.values import Node
+from codemods.rules._syntax import FUNCTIONS
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_TURNING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Turns = tuple[tuple[ast.AST, int], ...]
 
 
@@ -176,6 +177,16 @@ def read(statements: Iterable[ast.stmt]) -> set[str]:
     return found
 
 
+def leaves_of(steps: Iterable[Step]) -> set[int] | None:
+    """The identities of the leaves that steps change; None where what an optimizer owns cannot be seen."""
+    found: set[int] = set()
+    for step in steps:
+        if step.leaves is None:
+            return None
+        found |= {id(leaf) for leaf in step.leaves}
+    return found
+
+
 def stepped_between(trace: Trace, first: Walk, second: Walk) -> bool:
     """Whether parameters were updated between two walks: they belong to two steps, not to two losses of one."""
     begin, end = first.place.clock, second.place.clock
@@ -183,3 +194,13 @@ def stepped_between(trace: Trace, first: Walk, second: Walk) -> bool:
     return any(begin < s.place.clock < end for s in trace.steps) or any(
         m.kind in writes and begin < m.place.clock < end for m in trace.marks
     )
+
+
+def crossed(old: Place, new: Place) -> ast.AST | None:
+    """The loop that has turned between two places of one run, None if none has."""
+    for (loop, turn), (other, later) in zip(old.turns(), new.turns(), strict=False):
+        if loop is not other:
+            return None
+        if turn != later:
+            return loop if turn < later and isinstance(loop, _TURNING) else None
+    return None

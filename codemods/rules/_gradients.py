@@ -14,9 +14,9 @@ from codemods.graph.program import ParsedFile
 from codemods.graph.state import FROZEN
 from codemods.graph.trace import Frame, Place, Trace, Walk
 from codemods.graph.values import Node, Value
+from codemods.rules._syntax import FUNCTIONS
 
 _READING = frozenset({"grad-read", "gradients-changed"})
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -176,7 +176,7 @@ def _unconditional(place: Place) -> bool:
         return isinstance(place.frame.definition, ast.Lambda)
     while current is not None:
         parent = file.parent(current)
-        if parent is None or isinstance(parent, _FUNCTIONS):
+        if parent is None or isinstance(parent, FUNCTIONS):
             break
         if not _transparent(parent, current):
             return False
@@ -212,7 +212,7 @@ def _ancestors(file: ParsedFile, node: ast.AST) -> Iterator[ast.AST]:
     parent = file.parent(node)
     while parent is not None:
         yield parent
-        if isinstance(parent, _FUNCTIONS):
+        if isinstance(parent, FUNCTIONS):
             return
         parent = file.parent(parent)
 
@@ -223,7 +223,7 @@ def _own(definition: ast.AST) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             stack.extend(ast.iter_child_nodes(node))
 
 

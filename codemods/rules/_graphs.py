@@ -1,12 +1,18 @@
-"""What is proven of walks through a graph: which nodes a backward reaches on every path of the program."""
+"""What is proven of a graph: which nodes a backward reaches on every path, what an operation needs."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from codemods.graph import facts
 from codemods.graph.trace import Walk
 from codemods.graph.values import Node
+
+_SEEN_MODULES = (
+    facts.MODULES_WITH_PARAMETERS | facts.MODULES_WITHOUT_PARAMETERS | facts.LOSS_MODULES | facts.MODULE_CONTAINERS
+)
+_OPERATORS = frozenset(c.__name__ for c in ast.operator.__subclasses__())
 
 _MASK = 64
 """Nodes that are looked at in one walk; the newest ones are enough to prove what two walks share."""
@@ -88,3 +94,62 @@ def library_model(node: Node) -> bool:
     """Whether an unseen module comes from a library whose models keep no graphs."""
     known = (*facts.MODEL_LIBRARIES, *facts.LAYER_LIBRARIES, "transformers.")
     return any(p.leaf and p.label.startswith(known) for p in node.parents)
+
+
+def opaque(node: Node) -> bool:
+    """Whether it cannot be seen how (and if) the node depends on its parents."""
+    if node.kind in ("call", "argument"):
+        return True
+    if node.kind != "module":
+        return False
+    label = node.label.partition(":")[0]
+    return label in ("module", "forward") or (
+        label[:1].isupper() and label not in _SEEN_MODULES and label not in _OPERATORS
+    )
+
+
+def reach(roots: Iterable[Node]) -> set[Node]:
+    """What a backward from ``roots`` surely comes through, or does on one of the paths that the code may take."""
+    found: set[Node] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node in found:
+            continue
+        found.add(node)
+        if not opaque(node):
+            stack.extend(node.parents)
+    return found
+
+
+def origins(node: Node, *, sure: bool = True) -> list[Node]:
+    """What a value may be that was joined from several paths; where it shall be ``sure``, empty if on one of them it is
+    not there or detached."""
+    found: list[Node] = []
+    stack = [node]
+    seen: set[Node] = set()
+    while stack:
+        one = stack.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if one.kind != "phi":
+            found.append(one)
+        elif one.certain or not sure:
+            stack.extend(one.parents)
+        else:
+            return []
+    return found
+
+
+def weighted(node: Node) -> bool:
+    """Whether parameters act on what the node is computed from, as in a layer, rather than being added to it."""
+    if node.kind == "module":
+        return any(p.leaf for p in node.parents)
+    return node.saves and any(_parameter(p) for p in node.parents)
+
+
+def _parameter(node: Node) -> bool:
+    while not node.leaf and node.kind == "op" and len(node.parents) == 1 and not node.saves:
+        node = node.parents[0]
+    return node.leaf

@@ -10,8 +10,8 @@ from codemods.edits.model import Edit, KeepPart, RemoveStatement, RenameArgument
 from codemods.findings import Promise, Span
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
+from codemods.rules._repackaging import repackaging_helpers
 from codemods.rules.base import Decision, Site
-from codemods.rules.carried_hidden_state import repackaging_helpers
 
 _WITHOUT_DATA = frozenset(
     (

@@ -12,9 +12,8 @@ from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Frame, Place, Trace, Walk
 from codemods.graph.values import Const, Node
 from codemods.rules._graphs import reached_surely
+from codemods.rules._syntax import FUNCTIONS
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 _TAMPERING = frozenset(
     {
@@ -244,7 +243,7 @@ def _own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        if not isinstance(node, _FUNCTIONS):
+        if not isinstance(node, FUNCTIONS):
             stack.extend(ast.iter_child_nodes(node))
 
 
@@ -259,7 +258,7 @@ class _Rewrite:
         assert isinstance(statement.value.func, ast.Attribute)
         self.call = statement.value
         self.loss = statement.value.func.value
-        scope = file.enclosing(loop, *_FUNCTIONS)
+        scope = file.enclosing(loop, *FUNCTIONS)
         self.scope: ast.AST = scope if scope is not None else file.tree
         skips = any(isinstance(n, (ast.Continue, ast.Break)) for n in _own_nodes(loop.body))
         self.runs = not skips and self._filled(loop.iter)

@@ -9,10 +9,10 @@ from codemods.edits.model import InsertStatements
 from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.trace import Forward, Place, Ran, Trace
 from codemods.rules._gradients import suite_of
+from codemods.rules._syntax import LOOPS
 from codemods.rules.base import Decision, Observation, Rule, sites
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_PASSES = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.With, *_LOOPS)
+_PASSES = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.With, *LOOPS)
 """What can be an evaluation pass that something may stand behind."""
 
 
@@ -107,7 +107,7 @@ def _evaluates(trace: Trace, ran: Ran) -> list[Forward]:
     forwards = [
         f
         for f in trace.forwards
-        if sum(isinstance(loop, _LOOPS) for loop, _ in f.place.turns()) > depth and _within(f.place, ran)
+        if sum(isinstance(loop, LOOPS) for loop, _ in f.place.turns()) > depth and _within(f.place, ran)
     ]
     places = [*(w.place for w in trace.walks), *(s.place for s in trace.steps)]
     if not forwards or any(_within(place, ran) for place in places):
@@ -118,14 +118,14 @@ def _evaluates(trace: Trace, ran: Ran) -> list[Forward]:
 
 def _turns(ran: Ran) -> list[ast.AST]:
     place = Place(ran.statement, ran.statement, ran.frame, ran.loops, ran.first)
-    return [loop for loop, _ in place.turns() if isinstance(loop, _LOOPS)]
+    return [loop for loop, _ in place.turns() if isinstance(loop, LOOPS)]
 
 
 def _within_steps(trace: Trace, ran: Ran) -> bool:
     """Whether it stands in the loop over training batches: beside a backward, not beside a loop of them."""
     around = _turns(ran)
     for walk in trace.walks:
-        loops = [loop for loop, _ in walk.place.turns() if isinstance(loop, _LOOPS)]
+        loops = [loop for loop, _ in walk.place.turns() if isinstance(loop, LOOPS)]
         if loops[: len(around)] == around and len(loops) == len(around):
             return True
     return False

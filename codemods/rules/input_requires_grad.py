@@ -13,7 +13,7 @@ from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Mark, Place, Trace
 from codemods.graph.values import Carrier, Node, Unknown, Unseen
-from codemods.rules._carried import opaque
+from codemods.rules._graphs import opaque
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _READS = frozenset({"grad-read", "gradients-changed", "hook", "optimized"})

@@ -11,9 +11,10 @@ from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Place, Trace, Walk
 from codemods.graph.values import Node
-from codemods.rules._blocks import FUNCTIONS, bound, meeting, read, stepped_between, suites_around
-from codemods.rules._carried import SURPLUS, flags, paired
+from codemods.rules._blocks import bound, meeting, read, stepped_between, suites_around
 from codemods.rules._graphs import reached_surely
+from codemods.rules._pairs import SURPLUS, flags, paired
+from codemods.rules._syntax import FUNCTIONS
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 

@@ -12,12 +12,11 @@ from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Mark, Place, Step, Trace, Walk
 from codemods.graph.values import Optimizer
-from codemods.rules._carried import crossed
+from codemods.rules._blocks import crossed
 from codemods.rules._gradients import suite_of
+from codemods.rules._syntax import FUNCTIONS, LOOPS
 from codemods.rules.base import Decision, Observation, Rule, sites
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _CLEARING = frozenset({"zero_grad", "grad-read", "gradients-changed"})
 """What clears gradients, or comes at them in a way that may."""
 
@@ -128,7 +127,7 @@ def _trail(found: list[dict[str, Any]]) -> tuple[TrailStep, ...]:
 
 def _loops(place: Place) -> list[tuple[ast.AST, int]]:
     """The real loops around a place: not the turns in which a function runs that nobody in the tree calls."""
-    return [(loop, turn) for loop, turn in place.turns() if isinstance(loop, _LOOPS)]
+    return [(loop, turn) for loop, turn in place.turns() if isinstance(loop, LOOPS)]
 
 
 def _contributing(trace: Trace, step: Step) -> list[Walk]:
@@ -155,7 +154,7 @@ def _anchor(walk: Walk, step: Step) -> ast.stmt | None:
         return None
     suite = suite_of(frame.file, target)
     current: ast.AST | None = mine.statement
-    while current is not None and not isinstance(current, _FUNCTIONS):
+    while current is not None and not isinstance(current, FUNCTIONS):
         if isinstance(current, ast.stmt) and current in suite:
             return current if suite.index(current) < suite.index(target) else None
         current = frame.file.parent(current)
@@ -219,7 +218,7 @@ def _branches(file: ParsedFile, statement: ast.stmt) -> Iterator[tuple[ast.AST, 
     """The ``if`` statements around a statement within its loop, with the branch that it stands in."""
     current: ast.AST = statement
     parent = file.parent(current)
-    while parent is not None and not isinstance(parent, (*_LOOPS, *_FUNCTIONS)):
+    while parent is not None and not isinstance(parent, (*LOOPS, *FUNCTIONS)):
         if isinstance(parent, ast.If):
             yield parent, "body" if any(s is current for s in parent.body) else "orelse"
         current, parent = parent, file.parent(parent)

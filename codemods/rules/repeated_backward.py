@@ -11,9 +11,19 @@ from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Mark, Step, Trace, Walk
 from codemods.graph.values import Node
-from codemods.rules._blocks import Deeds, bound, common_suite, common_turns, deeds, leaves_suite, meeting, read
-from codemods.rules._carried import SURPLUS, flags, paired
+from codemods.rules._blocks import (
+    Deeds,
+    bound,
+    common_suite,
+    common_turns,
+    deeds,
+    leaves_of,
+    leaves_suite,
+    meeting,
+    read,
+)
 from codemods.rules._graphs import reached_surely, reads_value
+from codemods.rules._pairs import SURPLUS, flags, paired
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 _READERS = frozenset({"grad-read", "graph-read", "functional-gradient", "hook", "module-hook", "handed-out"})
@@ -260,7 +270,7 @@ class _Pair:
         if later is None:
             self.why = "no second step stands beside it"
             return None
-        mine, theirs = _owned(steps), _owned(done[later].steps)
+        mine, theirs = leaves_of(steps), leaves_of(done[later].steps)
         if mine is None or theirs is None:
             self.why = "what an optimizer owns cannot be seen"
             return None
@@ -309,15 +319,6 @@ class _Pair:
             m.kind == "zero_grad" and m.leaves is not None and leaf in m.leaves and walked[-1] < m.place.clock < start
             for m in self.trace.marks
         )
-
-
-def _owned(steps: Iterable[Step]) -> set[int] | None:
-    found: set[int] = set()
-    for step in steps:
-        if step.leaves is None:
-            return None
-        found |= {id(leaf) for leaf in step.leaves}
-    return found
 
 
 def _only_clears(statement: ast.stmt, done: Deeds) -> bool:

@@ -9,23 +9,25 @@ from codemods.edits.model import Edit, WrapExpression
 from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.trace import Frame, Place, Reading, Storing, Trace, Walk
 from codemods.graph.values import Carrier, Node, Sequence, Tensor
-from codemods.rules._carried import (
-    SURPLUS,
-    Carry,
-    Ledger,
-    averages,
-    by_statement,
-    crossed,
-    flags,
-    opaque,
-    paired,
-    reach,
-    trail,
+from codemods.rules._blocks import crossed
+from codemods.rules._carried import Carry, Ledger, by_statement, trail
+from codemods.rules._detaching import detaching
+from codemods.rules._graphs import opaque, reach
+from codemods.rules._pairs import SURPLUS, flags, paired
+from codemods.rules._stored_uses import (
+    appended_once,
+    harmless,
+    is_loss,
+    saves_parameter,
+    training_walk,
+    unwalked,
+    used_through,
 )
+from codemods.rules._stored_values import new_part, reads_in, simple_sum, stored_expression
+from codemods.rules._sums import averages
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _ADDING = frozenset({"append", "appendleft", "add", "insert"})
-_LEAVES = ("stored-unseen", "call:unseen")
 
 
 class StoredGraph(Rule):
@@ -77,25 +79,25 @@ class StoredGraph(Rule):
 
     def _walked_again(self, ledger: Ledger, carries: list[Carry]) -> Iterator[tuple[Observation, ast.stmt]]:
         carry = carries[0]
-        if _is_loss(ledger, carry.old):
+        if is_loss(ledger, carry.old):
             return
         if ledger.grows(carry):
             yield from self._mean_walked_again(ledger, carry)
             return
         store = carry.store
-        promise = ledger.promise(carry, saved_parameters=any(_saves_parameter(n) for n in carry.graph))
+        promise = ledger.promise(carry, saved_parameters=any(saves_parameter(n) for n in carry.graph))
         if promise is None or store.statement is None:
             return
         edits: list[tuple[str, Edit]] | None = []
         where = "where it is stored"
-        if any(_used_through(ledger, c) for c in carries):
-            style = "last" if _appended_once(ledger, carry) else "state"
-            edits = ledger.cut(carries, style)
+        if any(used_through(ledger, c) for c in carries):
+            style = "last" if appended_once(ledger, carry) else "state"
+            edits = detaching(ledger.trace, carries, style)
             where = "where the step ends, because this step uses it too"
         else:
-            expressions = [_stored_expression(ledger, c) for c in carries]
+            expressions = [stored_expression(ledger, c) for c in carries]
             if None in expressions:
-                edits = ledger.cut(carries)
+                edits = detaching(ledger.trace, carries)
                 where = "where the step ends"
             else:
                 file = store.frame.file
@@ -106,14 +108,14 @@ class StoredGraph(Rule):
 
     def _mean_walked_again(self, ledger: Ledger, carry: Carry) -> Iterator[tuple[Observation, ast.stmt]]:
         """``self.mean = m * self.mean + (1 - m) * x`` where the new mean is used in this step."""
-        promise = ledger.promise(carry, saved_parameters=any(_saves_parameter(n) for n in carry.graph))
+        promise = ledger.promise(carry, saved_parameters=any(saves_parameter(n) for n in carry.graph))
         statement = carry.child.place.statement
         if promise is None or promise is Promise.BEHAVIOUR or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
             return
-        if not _simple_sum(statement):
+        if not simple_sum(statement):
             return
         file = carry.child.place.frame.file
-        reads = _reads_in(ledger, carry.old, statement)
+        reads = reads_in(ledger, carry.old, statement)
         edits: list[tuple[str, Edit]] | None
         if reads and not any(node in ledger.trace.plain for node in reads):
             edits = [(file.path, WrapExpression(file.span(node), "", ".detach()")) for node in reads]
@@ -160,7 +162,7 @@ class StoredGraph(Rule):
             statement = reading.place.statement
             if statement is None or id(statement) in done or statement in summed:
                 continue
-            if not isinstance(statement, ast.Assign) or not _simple_sum(statement):
+            if not isinstance(statement, ast.Assign) or not simple_sum(statement):
                 continue
             for old in reading.nodes:
                 loop = None if old.leaf or not old.certain else crossed(old.place, reading.place)
@@ -175,14 +177,14 @@ class StoredGraph(Rule):
                     and old in reach([n])
                     and n.stores
                 ]
-                if not new or not _unwalked(ledger, old) or not _unwalked(ledger, new[0]):
+                if not new or not unwalked(ledger, old) or not unwalked(ledger, new[0]):
                     continue
-                walk = _training_walk(ledger, old, loop)
+                walk = training_walk(ledger, old, loop)
                 if walk is None:
                     continue
                 done.add(id(statement))
                 file = reading.place.frame.file
-                target = _new_part(ledger, statement.value, reading.place.node)
+                target = new_part(ledger, statement.value, reading.place.node)
                 edits: list[tuple[str, Edit]] = [(file.path, WrapExpression(file.span(target), "", ".detach()"))]
                 yield (
                     self.seen(
@@ -207,7 +209,7 @@ class StoredGraph(Rule):
                 continue
             found = [self._piled(ledger, storing, storings) for storing in storings]
             shown = next((f for f in found if f is not None), None)
-            if shown is None or any(not _harmless(ledger, s) for s in storings):
+            if shown is None or any(not harmless(ledger, s) for s in storings):
                 continue
             old, reading, walk = shown
             file = storings[0].place.frame.file
@@ -230,7 +232,7 @@ class StoredGraph(Rule):
         if not isinstance(value, Tensor) or value.node is None or not value.node.certain or opaque(value.node):
             return None
         old = value.node
-        if old.leaf or old.scalar or _is_loss(ledger, old):
+        if old.leaf or old.scalar or is_loss(ledger, old):
             return None
         walks: dict[ast.AST, Walk | None] = {}
         turned: dict[tuple[Frame, tuple[tuple[ast.AST, int], ...]], ast.AST | None] = {}
@@ -245,7 +247,7 @@ class StoredGraph(Rule):
             if loop is None:
                 continue
             if loop not in walks:
-                walks[loop] = _training_walk(ledger, old, loop)
+                walks[loop] = training_walk(ledger, old, loop)
             walk = walks[loop]
             if walk is None:
                 continue
@@ -321,207 +323,6 @@ def _short_trail(old: Node, stored: Place, reading: Reading, walk: Walk) -> list
         (walk.place.path, walk.place.line, "its step ends here"),
         (reading.place.path, reading.place.line, "only its value is read here"),
     ]
-
-
-def _is_loss(ledger: Ledger, node: Node) -> bool:
-    """Whether a walk starts at it, or at a sum of it: losses and totals have rules of their own."""
-    stack = [node]
-    seen: set[Node] = set()
-    roots = {root for walk in ledger.trace.walks for root in walk.roots if walk.kind == "backward"}
-    while stack:
-        one = stack.pop()
-        if one in seen:
-            continue
-        seen.add(one)
-        if one in roots:
-            return True
-        stack.extend(c for c in one.children if c.scalar and not c.saves)
-    return False
-
-
-def _saves_parameter(node: Node) -> bool:
-    """Whether it keeps a parameter for its backward: only then does a changed parameter raise."""
-    if not node.saves or not any(p.leaf for p in node.parents):
-        return False
-    return node.label in ("LSTM", "GRU", "RNN") or any(not p.leaf for p in node.parents)
-
-
-def _training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
-    """A backward in the turn that made the node, over the graph that it holds."""
-    mine = {n for n in reach([node]) if not n.leaf}
-    for walk in ledger.trace.walks:
-        if walk.kind != "backward" or crossed(node.place, walk.place) or not _same_turn(node.place, walk.place, loop):
-            continue
-        if not mine.isdisjoint(walk.seen):
-            return walk
-    return None
-
-
-def _same_turn(one: Place, other: Place, loop: ast.AST) -> bool:
-    return any(a is loop for a, _ in one.turns()) and any(a is loop for a, _ in other.turns())
-
-
-def _unwalked(ledger: Ledger, node: Node) -> bool:
-    """Whether neither it nor what is computed from it is ever walked or leaves for code that cannot be seen."""
-    for one in node.descendants():
-        if one.walks or one.escapes or one.kind == "call":
-            return False
-        if any(kind.startswith(_LEAVES) for kind, _ in one.uses):
-            return False
-    return True
-
-
-def _harmless(ledger: Ledger, storing: Storing) -> bool:
-    """Whether nothing back-propagates through the stored value after its step, here or in code that cannot be seen."""
-    node = storing.value.node
-    if node is None:
-        return True
-    for one in node.descendants():
-        if one.escapes or one.kind == "call" or any(kind.startswith(_LEAVES) for kind, _ in one.uses):
-            return False
-    # a later walk may come to it only through what its own step made of it
-    after = [r for r in ledger.readings_of.get(node, ()) if r.place.clock > storing.place.clock]
-    container = getattr(storing.container, "oid", 0)
-    first = min((r.place.clock for r in after if container in r.containers), default=None)
-    if first is None:
-        return True
-    return not any(walk.place.clock > first and node in walk.seen for walk in ledger.trace.walks)
-
-
-def _used_through(ledger: Ledger, carry: Carry) -> bool:
-    """Whether its own step reads the stored value back and back-propagates it."""
-    store = carry.store
-    walks = [
-        w
-        for w in ledger.trace.walks
-        if w.place.clock > store.clock and w.place.clock < carry.reading.place.clock and not crossed(store, w.place)
-    ]
-    if not walks:
-        return False
-    wanted = {carry.old} | set(reach([carry.old])) if carry.old.kind == "phi" else {carry.old}
-    for node in wanted:
-        for reading in ledger.readings_of.get(node, ()):
-            if not store.clock < reading.place.clock < walks[-1].place.clock:
-                continue
-            if crossed(store, reading.place) is carry.loop:
-                continue
-            same = reading.carrier == carry.carrier or carry.carrier.owner in reading.containers
-            if same and any(node in w.seen for w in walks) and not _other_key(store, reading.place):
-                return True
-    return False
-
-
-def _other_key(store: Place, read: Place) -> bool:
-    """``seen[i]`` of a later turn of the loop over ``i`` is not the ``seen[i]`` that this turn has stored."""
-    turned = crossed(store, read)
-    target = getattr(turned, "target", None)
-    if target is None or store.statement is None or not isinstance(store.statement, ast.Assign):
-        return False
-    written = store.statement.targets[0]
-    if not isinstance(written, ast.Subscript):
-        return False
-    turning = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
-    keys = {n.id for n in ast.walk(written.slice) if isinstance(n, ast.Name)}
-    if not keys & turning:
-        return False
-    file = read.frame.file
-    outer: ast.AST | None = read.node
-    while outer is not None and not isinstance(outer, ast.Subscript):
-        if isinstance(outer, (ast.Compare, ast.stmt)):
-            # a test whether the key is there
-            return True
-        outer = file.parent(outer)
-    return isinstance(outer, ast.Subscript) and ast.unparse(outer) == ast.unparse(written)
-
-
-def _appended_once(ledger: Ledger, carry: Carry) -> bool:
-    """Whether a step puts one thing at the end of a list or deque."""
-    mine = [s for s in ledger.trace.storings if s.place.node is carry.store.node]
-    if not mine or mine[0].method != "append" or not isinstance(mine[0].container, Sequence):
-        return False
-    owner = carry.carrier.owner
-    appended = [
-        s
-        for s in ledger.trace.storings
-        if getattr(s.container, "oid", 0) == owner
-        and not crossed(s.place, carry.store)
-        and not crossed(carry.store, s.place)
-    ]
-    return len(appended) == 1
-
-
-def _stored_expression(ledger: Ledger, carry: Carry) -> ast.expr | None:
-    """The expression whose value was stored, None where it has no place of its own."""
-    for storing in ledger.trace.storings:
-        if storing.place.node is carry.store.node and storing.place.clock >= carry.store.clock:
-            return storing.value_expr if isinstance(storing.value, Tensor) else None
-    statement = carry.store.statement
-    if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        value: ast.expr = statement.value
-        for target in targets:
-            if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
-                for part, expression in zip(target.elts, value.elts, strict=False):
-                    if part is carry.store.node:
-                        return expression
-            elif target is carry.store.node and len(targets) == 1 and isinstance(carry.reading.value, Tensor):
-                return value
-    return None
-
-
-def _simple_sum(statement: ast.stmt) -> bool:
-    """Whether a value is combined from old and new by one arithmetic expression and given to one name."""
-    if isinstance(statement, ast.Assign) and len(statement.targets) != 1:
-        return False
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-    value = getattr(statement, "value", None)
-    return isinstance(target, (ast.Name, ast.Attribute)) and isinstance(value, (ast.BinOp, ast.Call))
-
-
-def _reads_in(ledger: Ledger, old: Node, statement: ast.stmt) -> list[ast.expr]:
-    """The expressions of a statement that read the old value."""
-    found: dict[int, ast.expr] = {}
-    for reading in ledger.readings_of.get(old, ()):
-        node = reading.place.node
-        if reading.place.statement is not statement or not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            continue
-        outer = reading.place.frame.file.parent(node)
-        if isinstance(outer, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in outer.ops):
-            continue
-        if isinstance(reading.value, Tensor):
-            found.setdefault(id(node), node)
-    return list(found.values())
-
-
-def _new_part(ledger: Ledger, value: ast.expr, old: ast.AST) -> ast.expr:
-    """What is new in ``a * old + b * new``: the one attached factor of the summand, else the whole."""
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
-        return value
-    holds_old = [any(n is old for n in ast.walk(side)) for side in (value.left, value.right)]
-    if holds_old == [True, False]:
-        part = value.right
-    elif holds_old == [False, True]:
-        part = value.left
-    else:
-        return value
-    while isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Mult, ast.Div)):
-        left, right = _plain(ledger, part.left), _plain(ledger, part.right)
-        if left and not right:
-            part = part.right
-        elif right and not left:
-            part = part.left
-        else:
-            break
-    return part
-
-
-def _plain(ledger: Ledger, node: ast.expr) -> bool:
-    """Whether it is a number and no tensor."""
-    if isinstance(node, ast.Constant) or node in ledger.trace.plain:
-        return True
-    if isinstance(node, ast.BinOp):
-        return _plain(ledger, node.left) and _plain(ledger, node.right)
-    return isinstance(node, ast.UnaryOp) and _plain(ledger, node.operand)
 
 
 RULE = StoredGraph

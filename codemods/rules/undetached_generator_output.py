@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph.trace import Forward, Trace, Walk
 from codemods.graph.values import Node
-from codemods.rules._carried import SURPLUS, crossed, paired
+from codemods.rules._blocks import crossed
 from codemods.rules._cuts import Attempt, arguments, node_of
 from codemods.rules._gradients import Lives, leaf_masks
+from codemods.rules._pairs import SURPLUS, paired
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _HOOKS = frozenset({"hook"})

@@ -10,12 +10,12 @@ from codemods.findings import Finding, Promise
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Place, Trace, Walk
 from codemods.graph.values import Join, Node, Tensor, Unknown, Value
-from codemods.rules._blocks import FUNCTIONS, meeting, stepped_between, suites_around
-from codemods.rules._carried import SURPLUS, flags, paired
+from codemods.rules._blocks import meeting, stepped_between, suites_around
 from codemods.rules._graphs import reached_surely, reads_value
+from codemods.rules._pairs import SURPLUS, flags, paired
+from codemods.rules._syntax import FUNCTIONS, LOOPS
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
-_LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _NAMES = ("total_loss", "loss_total", "running_loss", "summed_loss")
 
 
@@ -179,7 +179,7 @@ def _loop_between(first: Place, second: Place) -> ast.stmt | None:
         if a is not b:
             return None
         if i != j:
-            return a if isinstance(a, _LOOPS) else None
+            return a if isinstance(a, LOOPS) else None
     return None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.apply import ApplyResult, apply
+from codemods.apply import apply
 from codemods.batch.campaign import Limits
 from codemods.batch.cloning import clone, write_tree
 from codemods.batch.committing import bundle, commits_of, fetch_bundle, write_branch
@@ -15,6 +15,7 @@ from codemods.batch.git import Git
 from codemods.batch.sources import of_path
 from codemods.check import read_targets
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from tests.batch.tools import TRAIN, git, repository
 
 WHO = ("A Person", "person@example.org")

@@ -95,7 +95,7 @@ def files_of(texts: Mapping[str, str]) -> Files:
 
 @contextmanager
 def deep_recursion() -> Iterator[None]:
-    """The recursion limit that :func:`codemods.runs.run_job` runs the engine with."""
+    """The recursion limit that :func:`codemods.simulation.run_job` runs the engine with."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, 12_000))
     try:

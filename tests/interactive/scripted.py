@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from codemods.apply import ApplyResult, apply
+from codemods.apply import apply
 from codemods.interactive.dialogue import Decisions, Dialogue, EditorError
 from codemods.interactive.finishing import Outcome, finish
 from codemods.interactive.items import Item, Texts, items_of
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.review import Hunk, Key, Proof
 from codemods.source.files import SourceFile
 from tests.fakes import Analyser, source

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codemods.apply import ApplyResult, apply
+from codemods.apply import apply
 from codemods.check import check, read_targets
 from codemods.options import Options
+from codemods.outcome import ApplyResult
 from codemods.patches.bundle import dump, load
 from codemods.patches.fitting import fit
 from codemods.patches.results import PatchResult

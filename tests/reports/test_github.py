@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from codemods.apply import Dropped, Failure
 from codemods.check import Reported
 from codemods.findings import Finding, Promise, Skipped, Span
+from codemods.outcome import Dropped, Failure
 from codemods.reports import Detail, Report
 from codemods.reports.github import render
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from codemods.apply import Dropped, Failure, apply
+from codemods.apply import apply
 from codemods.check import Reported, check, read_targets
 from codemods.diffs import printable
 from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
 from codemods.markup import coded, prose
 from codemods.options import Options
+from codemods.outcome import Dropped, Failure
 from codemods.reports import Detail, Report, renderer, shows_edits
 from codemods.reports._trails import arcs, kind_of, stations
 from codemods.review import Evidence, Proof

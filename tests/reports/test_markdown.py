@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from codemods.apply import Dropped, Failure, apply
+from codemods.apply import apply
 from codemods.check import Reported, check, read_targets
 from codemods.diffs import printable
 from codemods.findings import Finding, Promise, Skipped, Span
 from codemods.options import Options
+from codemods.outcome import Dropped, Failure
 from codemods.reports import Detail, Report, _gfm
-from codemods.reports.markdown import LIMIT, render, title
+from codemods.reports._fitting import LIMIT
+from codemods.reports.markdown import render, title
 from codemods.review import Change, Evidence, Hunk, Proof, Review
 from codemods.source.files import source_from_bytes
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from codemods.apply import Failure
 from codemods.check import Reported
 from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
+from codemods.outcome import Failure
 from codemods.reports import Detail, Report, formats, renderer
 
 FINDING = Finding(

@@ -12,11 +12,12 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from codemods.apply import ApplyResult, Dropped, Failure, apply
+from codemods.apply import apply
 from codemods.check import Reported, Targets, check, read_targets
 from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
 from codemods.fixes import planned
 from codemods.options import Options
+from codemods.outcome import ApplyResult, Dropped, Failure
 from codemods.reports import Detail, Report, sarif, shows_edits
 from codemods.reports.sarif import render
 from codemods.rules import rule_names

@@ -8,30 +8,18 @@ import pytest
 
 from codemods.findings import Promise
 from codemods.options import Options
-from tests.rules.tools import analysed, mended
+from tests.rules.tools import LEARNING, analysed, mended
 
 RULES = ("attached-loss-total", "attached-loss-history")
 
-HEAD = """
+HEAD = (
+    """
 from collections import defaultdict, deque
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
-from torch import nn
-
-net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
-opt = torch.optim.Adam(net.parameters())
-criterion = nn.MSELoss()
-
-def batches():
-    for _ in range(50):
-        yield torch.randn(16, 4), torch.randn(16, 2)
-
-def learn(loss):
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
 """
+    + LEARNING
+)
 
 LOOP = """
 seen = []

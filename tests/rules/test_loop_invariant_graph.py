@@ -9,7 +9,7 @@ import pytest
 
 from codemods.findings import Promise
 from codemods.options import Options
-from tests.rules.tools import analysed, found, lines, mended
+from tests.rules.tools import analysed, assert_mended, found, mended
 
 RULE = "loop-invariant-graph"
 
@@ -278,11 +278,7 @@ SILENT = {
 @pytest.mark.parametrize("name", HITS)
 def test_it_is_computed_in_the_loop(name: str, tmp_path: Path) -> None:
     promise, before, after = HITS[name]
-    program = START + dedent(before)
-    findings = found(tmp_path, RULE, program)
-    line = next(i for i, text in enumerate(program.splitlines(), 1) if text.endswith("  #"))
-    assert lines(findings) == [(line, promise)]
-    assert mended(tmp_path, findings) == START + dedent(after)
+    assert_mended(tmp_path, RULE, promise, START, before, after)
 
 
 @pytest.mark.parametrize("name", ADVICE)

@@ -9,7 +9,7 @@ import pytest
 
 from codemods.findings import Promise
 from codemods.options import Options
-from tests.rules.tools import analysed, found, lines, mended
+from tests.rules.tools import analysed, found, lines, marked, mended
 
 RULE = "repeated-backward"
 BOTH = (RULE, "surplus-retain-graph")
@@ -252,8 +252,7 @@ def test_one_backward_is_left(name: str, tmp_path: Path) -> None:
     promise, before, after = HITS[name]
     program = START + dedent(before)
     findings = analysed(tmp_path, Options(unsafe=True, select=BOTH), program)
-    line = next(i for i, text in enumerate(program.splitlines(), 1) if text.endswith("  #"))
-    assert (line, promise) in lines([f for f in findings if f.rule == RULE])
+    assert (marked(program), promise) in lines([f for f in findings if f.rule == RULE])
     assert {p for f in findings for p in f.partners} == ({f.key for f in findings} if len(findings) > 1 else set())
     assert mended(tmp_path, findings) == START + dedent(after)
 

@@ -9,7 +9,7 @@ import pytest
 
 from codemods.findings import Promise
 from fixtures import cases
-from tests.rules.tools import found, lines, mended
+from tests.rules.tools import assert_mended, found, lines, marked, mended
 
 RULE = "step-between-backwards"
 
@@ -470,31 +470,20 @@ SILENT = {
 @pytest.mark.parametrize("name", SWAPS)
 def test_blocks_are_swapped(name: str, tmp_path: Path) -> None:
     before, after = SWAPS[name]
-    check(tmp_path, before, after)
+    assert_mended(tmp_path, RULE, "repair", GAN, before, after)
 
 
 @pytest.mark.parametrize("name", REBUILDS)
 def test_the_later_loss_is_built_after_the_step(name: str, tmp_path: Path) -> None:
     before, after = REBUILDS[name]
-    check(tmp_path, before, after)
-
-
-def check(folder: Path, before: str, after: str) -> None:
-    program = GAN + dedent(before)
-    findings = found(folder, RULE, program)
-    assert lines(findings) == [(line(program), "repair")]
-    assert mended(folder, findings) == GAN + dedent(after)
-
-
-def line(program: str) -> int:
-    return next(i for i, text in enumerate(program.splitlines(), 1) if text.endswith("  #"))
+    assert_mended(tmp_path, RULE, "repair", GAN, before, after)
 
 
 @pytest.mark.parametrize("name", ADVICE)
 def test_what_can_not_be_mended_is_told(name: str, tmp_path: Path) -> None:
     program = GAN + dedent(ADVICE[name])
     findings = found(tmp_path, RULE, program)
-    assert [(f.promise, f.span.line) for f in findings] == [(Promise.ADVICE, line(program))]
+    assert [(f.promise, f.span.line) for f in findings] == [(Promise.ADVICE, marked(program))]
     assert not findings[0].edits
 
 

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from codemods.findings import Promise
-from tests.rules.tools import found, lines, mended
+from tests.rules.tools import assert_mended, found
 
 RULE = "summed-micro-batches"
 
@@ -333,11 +333,7 @@ SILENT = {
 @pytest.mark.parametrize("name", HITS)
 def test_each_loss_is_back_propagated_at_once(name: str, tmp_path: Path) -> None:
     before, after = HITS[name]
-    program = START + dedent(before)
-    findings = found(tmp_path, RULE, program)
-    line = next(i for i, text in enumerate(program.splitlines(), 1) if text.endswith("  #"))
-    assert lines(findings) == [(line, "equivalent")]
-    assert mended(tmp_path, findings) == START + dedent(after)
+    assert_mended(tmp_path, RULE, "equivalent", START, before, after)
 
 
 @pytest.mark.parametrize("name", SILENT)

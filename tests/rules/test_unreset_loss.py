@@ -10,7 +10,7 @@ import pytest
 from codemods.findings import Promise
 from codemods.options import Options
 from tests.commands import codemod
-from tests.rules.tools import analysed, found, lines, mended
+from tests.rules.tools import analysed, assert_mended, found, mended
 
 RULE = "unreset-loss"
 
@@ -290,11 +290,7 @@ SILENT = {
 @pytest.mark.parametrize("name", HITS)
 def test_the_loss_begins_anew(name: str, tmp_path: Path) -> None:
     before, after = HITS[name]
-    program = START + dedent(before)
-    findings = found(tmp_path, RULE, program)
-    line = next(i for i, text in enumerate(program.splitlines(), 1) if text.endswith("  #"))
-    assert lines(findings) == [(line, "repair")]
-    assert mended(tmp_path, findings) == START + dedent(after)
+    assert_mended(tmp_path, RULE, "repair", START, before, after)
 
 
 @pytest.mark.parametrize("name", ADVICE)

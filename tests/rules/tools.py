@@ -15,6 +15,25 @@ from codemods.source.files import read_source
 
 MAIN = "train.py"
 
+LEARNING = """\
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.Adam(net.parameters())
+criterion = nn.MSELoss()
+
+def batches():
+    for _ in range(50):
+        yield torch.randn(16, 4), torch.randn(16, 2)
+
+def learn(loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+"""The head of a program that learns a little, for rules about what becomes of its losses."""
+
 
 def found(folder: Path, rule: str, *sources: str, **files: str) -> list[Finding]:
     """What ``rule`` finds in a project: ``sources``, joined, are its script, ``files`` its modules by name."""
@@ -51,3 +70,16 @@ def added(before: str, after: str) -> list[str]:
 def lines(findings: list[Finding]) -> list[tuple[int, str]]:
     """Where fixable findings stand, with their promises."""
     return [(f.span.line, f.promise.value) for f in findings if f.promise is not Promise.ADVICE]
+
+
+def marked(program: str) -> int:
+    """The line of ``program`` that ends in a comment of nothing."""
+    return next(i for i, text in enumerate(program.splitlines(), 1) if text.endswith("  #"))
+
+
+def assert_mended(folder: Path, rule: str, promise: str, head: str, before: str, after: str) -> None:
+    """One finding of ``rule``, at the marked line of ``before``, which becomes ``after``; ``head`` stays as it is."""
+    program = head + dedent(before)
+    findings = found(folder, rule, program)
+    assert lines(findings) == [(marked(program), promise)]
+    assert mended(folder, findings) == head + dedent(after)

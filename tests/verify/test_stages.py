@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codemods.apply import Mended
 from codemods.findings import Finding, Promise, Span
+from codemods.outcome import Mended
 from codemods.touched import Touched
 from tests.verify.builders import FREED, record, run
 from verify.results import Rewrite, Run, Verdict

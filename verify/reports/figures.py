@@ -186,8 +186,3 @@ def number_text(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.5g}" if math.isfinite(value) else str(value)
-
-
-def count_text(number: int, noun: str) -> str:
-    """Return ``1 step``, ``1,240 steps``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

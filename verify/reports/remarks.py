@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from codemods.wording import count_text
 from verify.records import Record
-from verify.reports.figures import count_text, ended_well, ending
+from verify.reports.figures import ended_well, ending
 from verify.results import Entry, Outcome, Rewrite, Run, Verdict, Verification
 
 #: So many lines of what a program printed are shown where it left no traceback.

@@ -7,17 +7,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from verify.reports.figures import (
-    STEP,
-    Figures,
-    bytes_text,
-    count_text,
-    ended_well,
-    ending,
-    figures,
-    number_text,
-    seconds_text,
-)
+from codemods.wording import count_text
+from verify.reports.figures import STEP, Figures, bytes_text, ended_well, ending, figures, number_text, seconds_text
 from verify.results import Comparison, Difference, Entry, Outcome, Run
 
 #: At most so many call sites of ``backward`` and of wasted forwards are told in a cell.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import time
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -46,3 +48,13 @@ class Executor(Protocol):
     def close(self) -> None:
         """End what is under way, and all workers that are ours."""
         ...
+
+
+def received(outcomes: queue.Queue[Outcome], timeout: float) -> list[Outcome]:
+    """Take what there is, waiting up to ``timeout`` seconds for the first."""
+    found: list[Outcome] = []
+    with contextlib.suppress(queue.Empty):
+        found.append(outcomes.get(timeout=timeout))
+        while True:
+            found.append(outcomes.get_nowait())
+    return found

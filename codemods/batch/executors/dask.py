@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from codemods import __version__
 from codemods.batch.cloning import extract, pack
 from codemods.batch.errors import CampaignError, Exhausted
-from codemods.batch.executors import Doing
+from codemods.batch.executors import Doing, received
 from codemods.batch.jobs import Job, Outcome
 from codemods.batch.worker import Worker, pack_result
 
@@ -96,13 +96,7 @@ class DaskExecutor:
 
     def wait(self, timeout: float) -> list[Outcome]:
         """See :class:`Executor`. Raises :class:`Exhausted` where the scheduler is gone."""
-        outcomes = []
-        try:
-            outcomes.append(self._outcomes.get(timeout=timeout))
-            while True:
-                outcomes.append(self._outcomes.get_nowait())
-        except queue.Empty:
-            pass
+        outcomes = received(self._outcomes, timeout)
         if not outcomes and self._client.status not in ("running", "connecting"):
             raise Exhausted(f"the scheduler {self._address} is gone")
         return outcomes

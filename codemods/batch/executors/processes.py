@@ -6,7 +6,7 @@ import queue
 import threading
 from pathlib import Path
 
-from codemods.batch.executors import Doing
+from codemods.batch.executors import Doing, received
 from codemods.batch.jobs import Job, Outcome
 from codemods.batch.worker import Worker
 
@@ -38,13 +38,7 @@ class ProcessExecutor:
 
     def wait(self, timeout: float) -> list[Outcome]:
         """See :class:`Executor`."""
-        outcomes = []
-        try:
-            outcomes.append(self._outcomes.get(timeout=timeout))
-            while True:
-                outcomes.append(self._outcomes.get_nowait())
-        except queue.Empty:
-            return outcomes
+        return received(self._outcomes, timeout)
 
     def doing(self) -> list[Doing]:
         """See :class:`Executor`."""

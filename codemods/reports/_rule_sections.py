@@ -1,0 +1,126 @@
+"""What a page says of one rule: why, where, and the diff of its own hunks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from codemods.diffs import unified
+from codemods.explain import PROMISES, Explanation, explain, reason, source_of_fact
+from codemods.findings import Finding
+from codemods.reports import Report
+from codemods.reports._fitting import Section
+from codemods.reports._gfm import code, fenced, inline
+from codemods.review import Change, Hunk, patched
+from codemods.rules import UnknownRule
+from codemods.wording import count_text
+
+
+def sections_of(report: Report) -> list[Section]:
+    """Return a section for each rule that rewrote something; a hunk of several rules stands in the first only."""
+    shown: set[int] = set()
+    return [_section(report, rule, findings, shown) for rule, findings in by_rule(report.fixed).items()]
+
+
+def _section(report: Report, rule: str, findings: Sequence[Finding], shown: set[int]) -> Section:
+    told = explanation(rule)
+    head = [f"### {code(rule)}", ""]
+    if told is not None:
+        for paragraph in reason(told):
+            head += [inline(_single_ticks(paragraph)), ""]
+        if source := source_of_fact(told):
+            head += [f"[Why this is so]({source})", ""]
+    kinds = sorted({finding.promise for finding in findings}, key=lambda promise: promise.rank)
+    head.append(" ".join(f"**Promise: {promise.value}.** The program {PROMISES[promise]}." for promise in kinds))
+    hunks, elsewhere = _own_hunks(report, rule, shown)
+    diff = _diff(report, hunks) + _translation(report, findings, hunks)
+    section = Section(rule, head, sites(report, findings), [], "")
+    if diff:
+        files = len({hunk.path for hunk in hunks}) or len({finding.path for finding in findings})
+        section.diff = fenced(diff, "diff")
+        section.summary = f"The diff: {diff.count(chr(10)):,} lines, {count_text(files, 'file')}"
+    if elsewhere:
+        section.sites.append(f"- {count_text(elsewhere, 'hunk')} of it stands in the diff of another rule, above")
+    return section
+
+
+def explanation(rule: str) -> Explanation | None:
+    """Return what a rule says of itself, None for what is no rule, as the translation from Python 2."""
+    try:
+        return explain(rule)
+    except UnknownRule:
+        return None
+
+
+def _single_ticks(text: str) -> str:
+    # Docstrings are reStructuredText: code stands between two backticks, emphasis between asterisks.
+    return text.replace("``", "`")
+
+
+def _own_hunks(report: Report, rule: str, shown: set[int]) -> tuple[list[Hunk], int]:
+    """Return the hunks of ``rule`` that were not ``shown`` yet, and how many were; those returned are shown then."""
+    if report.review is None:
+        return [], 0
+    own, elsewhere = [], 0
+    for place, hunk in enumerate(report.review.hunks):
+        if any(report.review.changes[index].rule == rule for index in hunk.changes):
+            if place in shown:
+                elsewhere += 1
+            else:
+                shown.add(place)
+                own.append(hunk)
+    return own, elsewhere
+
+
+def _diff(report: Report, hunks: Sequence[Hunk]) -> str:
+    by_path: dict[str, list[Hunk]] = defaultdict(list)
+    for hunk in hunks:
+        by_path[hunk.path].append(hunk)
+    return "".join(
+        _unified(report, path, report.base(path), patched(report.base(path), own)) for path, own in by_path.items()
+    )
+
+
+def _translation(report: Report, findings: Sequence[Finding], hunks: Sequence[Hunk]) -> str:
+    """Return what the translation from Python 2 changed, for the findings that stand for one."""
+    if hunks or report.review is None:
+        return ""
+    paths = dict.fromkeys(finding.path for finding in findings if finding.path in report.translated)
+    return "".join(_unified(report, path, report.sources[path].text, report.translated[path]) for path in paths)
+
+
+def _unified(report: Report, path: str, old: str, new: str) -> str:
+    """Return the diff of a file for people: of a notebook that of each cell."""
+    source = report.sources.get(path)
+    out = ""
+    for name, *texts in source.shown(old, new) if source is not None else [(path, old, new)]:
+        before, after = (text.encode("utf-8", "surrogatepass") for text in texts)
+        out += unified(name, before, after).decode("utf-8", "replace")
+    return out
+
+
+def sites(report: Report, findings: Sequence[Finding]) -> list[str]:
+    """Return an item a message, with its places; what was seen by running behind the place."""
+    seen = {}
+    for change in changes_of(report):
+        if change.proof:
+            seen.update(dict.fromkeys(change.findings, f" ({change.proof.verdict})"))
+    places: dict[str, list[str]] = defaultdict(list)
+    for finding in findings:
+        place = report.told(finding.path, finding.span.line)
+        places[finding.message].append(code(place) + seen.get(finding, ""))
+    return [f"- {inline(message)}: {', '.join(dict.fromkeys(at))}" for message, at in places.items()]
+
+
+def changes_of(report: Report) -> tuple[Change, ...]:
+    """Return the changes of the review, none where there is no review."""
+    return report.review.changes if report.review is not None else ()
+
+
+def by_rule(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """Return ``findings`` by rule, the strongest promises first, then by name."""
+    found: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        found[finding.rule].append(finding)
+    order = sorted(found, key=lambda rule: (min(finding.promise.rank for finding in found[rule]), rule))
+    return {rule: found[rule] for rule in order}

@@ -1,0 +1,236 @@
+"""Where a step ends what is carried can be detached: after which statement, by which name, with which words."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from codemods.edits.model import AddHelper, Edit, InsertStatements
+from codemods.findings import Span
+from codemods.graph.program import ParsedFile
+from codemods.graph.trace import Frame, Place, Trace
+from codemods.graph.values import (
+    Const,
+    Instance,
+    Join,
+    Mapping,
+    Module,
+    Optimizer,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+)
+from codemods.rules._blocks import crossed
+from codemods.rules._carried import Carry
+
+_HELPER = """def detach_state(state):
+    if isinstance(state, {torch}.Tensor):
+        return state.detach()
+    if isinstance(state, dict):
+        return {key: detach_state(part) for key, part in state.items()}
+    if isinstance(state, (list, tuple)):
+        return type(state)(detach_state(part) for part in state)
+    return state
+"""
+
+
+def detaching(trace: Trace, carries: list[Carry], style: str = "state") -> list[tuple[str, Edit]] | None:
+    """One statement each after the end of the step that detaches what is carried; None if it has no name there."""
+    lines: dict[tuple[str, Span], list[str]] = {}
+    edits: list[tuple[str, Edit]] = []
+    for carry in carries:
+        found = _cut(trace, carry, style)
+        if found is None:
+            return None
+        path, anchor, line, helps = found
+        known = lines.setdefault((path, anchor), [])
+        if line not in known:
+            known.append(line)
+        if helps and (path, AddHelper("detach_state", _HELPER)) not in edits:
+            edits.append((path, AddHelper("detach_state", _HELPER)))
+    inserted = [(path, InsertStatements(anchor, "after", "\n".join(code))) for (path, anchor), code in lines.items()]
+    return [*inserted, *edits]
+
+
+def _cut(trace: Trace, carry: Carry, style: str) -> tuple[str, Span, str, bool] | None:
+    places = list(_inside(carry.freed_by.place, carry.loop))
+    # through a global only in the function of the loop: a helper may serve others too
+    attempts = [(place, step, False) for step in (True, False) for place in places]
+    attempts += [(place, step, True) for step in (True, False) for place in reversed(places)]
+    for place, with_step, through_globals in attempts:
+        anchor = _anchor(trace, place, carry, with_step=with_step)
+        path = _path(carry, place.frame, through_globals=through_globals) if anchor is not None else None
+        if anchor is not None and path is not None:
+            file = place.frame.file
+            return (file.path, file.span(anchor), *_detached(path, carry, style))
+    return None
+
+
+def _inside(place: Place, loop: ast.AST) -> Iterator[Place]:
+    for outer in place.chain():
+        yield outer
+        if any(turning is loop for turning, _ in outer.loops):
+            return
+
+
+def _anchor(trace: Trace, place: Place, carry: Carry, *, with_step: bool) -> ast.stmt | None:
+    """The statement of ``place``'s frame after which the step is over."""
+    file = place.frame.file
+    mine = _climb(file, place.statement)
+    if not mine:
+        return None
+    if not with_step:
+        return mine[-1]
+    best: ast.stmt | None = None
+    last = carry.reading.place.clock
+    # a scheduler that cannot be seen looks like an optimizer that cannot be seen
+    for step in sorted(trace.steps, key=lambda s: isinstance(s.optimizer, Optimizer)):
+        if best is not None and not isinstance(step.optimizer, Optimizer):
+            continue
+        if not carry.freed_by.place.clock <= step.place.clock <= last or crossed(carry.freed_by.place, step.place):
+            continue
+        for outer in step.place.chain():
+            if outer.frame is place.frame:
+                for statement in _climb(file, outer.statement):
+                    if any(_siblings(file, statement, other) for other in mine):
+                        best = statement
+    return best
+
+
+def _path(carry: Carry, frame: Frame, *, through_globals: bool) -> str | None:
+    """How code of ``frame`` can name what carries the value, so that it can be assigned."""
+    carrier, cells = carry.carrier, carry.freed_by.cells
+    if carrier.kind in ("local", "global"):
+        if carrier.owner == (frame.fid if frame.function is not None else frame.module_globals):
+            return carrier.name
+        if carrier.kind == "global":
+            if carrier.owner == frame.module_globals and carrier.name in frame.globals:
+                return carrier.name
+        elif carrier.name in frame.nonlocals:
+            return carrier.name
+        return _handed_on(carry, frame)
+    owner = _paths_in(frame, cells, through_globals=through_globals).get(carrier.owner)
+    if owner is None:
+        return None
+    return f"{owner}.{carrier.name}" if carrier.kind == "attribute" else owner
+
+
+def _handed_on(carry: Carry, frame: Frame) -> str | None:
+    """A local of ``frame`` that holds the value and is returned."""
+    definition = frame.definition
+    if definition is None:
+        return None
+    returned = {
+        name.id
+        for node in ast.walk(definition)
+        if isinstance(node, ast.Return) and node.value is not None
+        for name in ast.walk(node.value)
+        if isinstance(name, ast.Name)
+    }
+    held = {c.name for c, _ in carry.old.stores if c.kind == "local" and c.owner == frame.fid}
+    both = sorted(held & returned, key=lambda name: (name != carry.carrier.name, name))
+    return both[0] if both else None
+
+
+def _climb(file: ParsedFile, statement: ast.stmt | None) -> list[ast.stmt]:
+    """A statement and the ``with`` blocks around it that it shares with nothing but their own lines."""
+    found: list[ast.stmt] = []
+    node: ast.AST | None = statement
+    while isinstance(node, ast.stmt):
+        found.append(node)
+        outer = file.parent(node)
+        if not isinstance(outer, (ast.With, ast.AsyncWith)):
+            break
+        node = outer
+    return found
+
+
+def _siblings(file: ParsedFile, one: ast.stmt, other: ast.stmt) -> bool:
+    outer = file.parent(one)
+    if outer is None or outer is not file.parent(other):
+        return False
+    return any(
+        isinstance(suite, list) and one in suite and other in suite
+        for suite in (getattr(outer, name, None) for name in ("body", "orelse", "finalbody"))
+    )
+
+
+def _paths_in(frame: Frame, cells: dict[Any, Any], *, through_globals: bool) -> dict[int, str]:
+    """The shortest names by which code of ``frame`` reaches objects, by identity."""
+    members: dict[int, list[tuple[str, Value]]] = {}
+    for (owner, name), value in cells.items():
+        if isinstance(name, str) and isinstance(value, Value) and name.isidentifier():
+            members.setdefault(owner, []).append((name, value))
+    found: dict[int, str] = {}
+    level: list[tuple[str, Value]] = []
+    if frame.function is not None:
+        level += sorted(members.get(frame.fid, ()), key=lambda entry: entry[0] != "self")
+    if frame.function is None or through_globals:
+        level += members.get(frame.module_globals, ())
+    for _ in range(5):
+        following: list[tuple[str, Value]] = []
+        for path, value in level:
+            if isinstance(value, Unknown) and value.module is not None:
+                value = value.module
+            if not isinstance(value, (Instance, Module, Sequence, Mapping, Unknown)) or value.oid in found:
+                continue
+            found[value.oid] = path
+            if not isinstance(value, (Sequence, Mapping)):
+                following += [(f"{path}.{name}", member) for name, member in members.get(value.oid, ())]
+        level = following
+    return found
+
+
+def _detached(path: str, carry: Carry, style: str) -> tuple[str, bool]:
+    """The statement that detaches ``path``, and whether it needs the helper."""
+    cells = carry.freed_by.cells
+    value: Value = carry.reading.value
+    if carry.carrier.kind == "element":
+        container = _find(value, carry.carrier.owner, cells)
+        if style == "last":
+            return f"{path}[-1] = {path}[-1].detach()", False
+        if container is not None:
+            value = container
+    if isinstance(value, Join):
+        kept = [o for o in value.options if not isinstance(o, (Const, Plain))]
+        if len(kept) == 1:
+            value = kept[0]
+    if isinstance(value, Tensor):
+        return f"{path} = {path}.detach()", False
+    if isinstance(value, Tuple) and value.items and all(_tensor(v) for v in value.items):
+        return f"{path} = tuple(h.detach() for h in {path})", False
+    if isinstance(value, Sequence) and value.kind == "list":
+        items = _contents(value, cells)
+        if items and all(_tensor(v) for v in items):
+            return f"{path} = [h.detach() for h in {path}]", False
+    return f"{path} = detach_state({path})", True
+
+
+def _tensor(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.node is not None
+
+
+def _contents(value: Value, cells: dict[Any, Any]) -> list[Value]:
+    """What is in a container, by the cells of some moment."""
+    if isinstance(value, Tuple):
+        return list(value.items)
+    if isinstance(value, Sequence):
+        rest = cells.get((value.oid, "[rest]"))
+        return [*(cells.get((value.oid, "[items]")) or ()), *([rest] if isinstance(rest, Value) else [])]
+    return []
+
+
+def _find(value: Value, oid: int, cells: dict[Any, Any], depth: int = 0) -> Value | None:
+    if isinstance(value, (Sequence, Mapping)) and value.oid == oid:
+        return value
+    if depth < 3:
+        inner = value.options if isinstance(value, Join) else _contents(value, cells)
+        for part in inner:
+            found = _find(part, oid, cells, depth + 1)
+            if found is not None:
+                return found
+    return None

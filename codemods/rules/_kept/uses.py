@@ -1,0 +1,136 @@
+"""What a use asks for: the tensor, or no more than a number."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.graph import facts
+from codemods.graph.program import ParsedFile
+from codemods.graph.trace import Place
+from codemods.graph.values import Node
+from codemods.rules._kept.model import Kept
+from codemods.rules._syntax import DEFINITIONS
+
+_NEEDS_NUMBERS = ("float", "int", "complex")
+_KEEPS_OBJECTS = frozenset(
+    ("pickle", "multiprocessing", "queue", "threading", "copyreg", "types", "functools", "itertools", "collections")
+)
+"""Libraries of the standard library that hand on what they get as it is."""
+_PLAIN_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "neg")
+_COUNTS_FEW = ("sum", "item", "count_nonzero", "nonzero", "count", "any", "all", "eq", "tolist")
+
+
+def benign(kind: str) -> bool:
+    """Whether a use does with a number what it does with a tensor."""
+    if kind == "format":
+        return True
+    how, _, called = kind.partition(":")
+    if how != "call":
+        return False
+    top = called.partition(".")[0]
+    return (
+        called in _NEEDS_NUMBERS
+        or called in facts.LOGGING_METHODS
+        or (top in facts.NUMERIC_LIBRARIES and top not in _KEEPS_OBJECTS)
+    )
+
+
+def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
+    """Whether an operation gives with a number what it gives with a tensor, as far as printing goes."""
+    if child.kind == "phi":
+        return True
+    at = child.place.node
+    label = child.label.partition(":")[0]
+    if child.kind == "call":
+        return child.label in facts.LOGGING_METHODS
+    if child.kind != "op":
+        return False
+    if isinstance(at, ast.Call):
+        return isinstance(at.func, ast.Name) and at.func.id in ("sum", "abs", "round") and label == at.func.id
+    if label not in _PLAIN_ARITHMETIC:
+        return False
+    if label == "Div":
+        if child.parents[0] is not parent and parent not in child.parents[:1]:
+            return False
+        divisor = at.right if isinstance(at, ast.BinOp) else at.value if isinstance(at, ast.AugAssign) else None
+        if divisor is None or _may_be_zero(divisor, child.place, kept):
+            return False
+        if isinstance(at, ast.BinOp) and child.label == "Div" and _is_number(at.left):
+            return False
+    return True
+
+
+def _is_number(expression: ast.expr) -> bool:
+    return isinstance(expression, ast.Constant)
+
+
+def _may_be_zero(divisor: ast.expr, place: Place, kept: Kept) -> bool:
+    """Whether a divisor is a count that something suggests may be 0 where the sum holds a tensor."""
+    if isinstance(divisor, ast.Constant):
+        return not divisor.value
+    if isinstance(divisor, ast.BinOp):
+        if isinstance(divisor.op, ast.FloorDiv):
+            return True
+        if isinstance(divisor.op, ast.Add):
+            sides = (divisor.left, divisor.right)
+            return not any(isinstance(s, ast.Constant) and s.value for s in sides)
+        if isinstance(divisor.op, ast.Mult):
+            return _may_be_zero(divisor.left, place, kept) or _may_be_zero(divisor.right, place, kept)
+        if isinstance(divisor.op, ast.Div):
+            return _may_be_zero(divisor.left, place, kept)
+        return isinstance(divisor.op, ast.Sub)
+    if isinstance(divisor, ast.Call):
+        if isinstance(divisor.func, ast.Name):
+            if divisor.func.id == "max":
+                return False
+            if divisor.func.id in ("float", "int", "round", "abs") and divisor.args:
+                return _may_be_zero(divisor.args[0], place, kept)
+        return isinstance(divisor.func, ast.Attribute) and divisor.func.attr in _COUNTS_FEW
+    if isinstance(divisor, (ast.Name, ast.Attribute)):
+        return _counts_few(divisor, place, kept)
+    return False
+
+
+def _counts_few(counter: ast.Name | ast.Attribute, place: Place, kept: Kept) -> bool:
+    """Whether a counter grows by what may be nothing, or only on some of the paths on which the sum grows."""
+    file = place.frame.file
+    scope: ast.AST | None = place.frame.definition
+    if scope is None or isinstance(counter, ast.Attribute):
+        scope = file.tree
+    text = ast.unparse(counter)
+    grown = kept.place.statement if kept.place.frame.file is file else None
+    around = set(_conditions(file, grown))
+    for node in ast.walk(scope):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == text:
+            if _may_be_nothing(node.value):
+                return True
+            if grown is not None and not kept.inside and any(c not in around for c in _conditions(file, node)):
+                return True
+        assigned = isinstance(node, ast.Assign) and any(ast.unparse(t) == text for t in node.targets)
+        if isinstance(node, ast.Assign) and assigned and _may_be_nothing(node.value):
+            return True
+    return False
+
+
+def _may_be_nothing(value: ast.expr) -> bool:
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _COUNTS_FEW
+        for n in ast.walk(value)
+    ) or any(isinstance(n, ast.Compare) for n in ast.walk(value))
+
+
+def _conditions(file: ParsedFile, node: ast.AST | None) -> Iterator[ast.AST]:
+    while node is not None:
+        node = file.parent(node)
+        if isinstance(node, DEFINITIONS):
+            return
+        if isinstance(node, (ast.If, ast.Try)):
+            yield node
+
+
+def changes_in_place(child: Node, node: Node) -> bool:
+    at = child.place.node
+    if not child.parents or child.parents[0] is not node:
+        return False
+    return isinstance(at, ast.AugAssign) or (isinstance(at, ast.Call) and child.label.endswith("_"))

@@ -1,0 +1,307 @@
+"""Where ``no_grad`` goes: on a function or around a block, what that promises, and how it is put."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from codemods.edits.model import AddDecorator, DropArgument, Edit, WrapBlock
+from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.graph.program import ParsedFile
+from codemods.rules._syntax import DEFINITIONS, LOOPS
+from codemods.rules.base import Decision, Observation, Rule, Site, sites
+
+_Chain = tuple[tuple[str, Span | None, Span], ...]
+
+
+class Placement:
+    """Where ``no_grad`` goes: the function that only evaluates for all its callers, else the smallest block."""
+
+    def __init__(self, rule: Rule, observations: list[Observation], decision: Decision) -> None:
+        self.rule = rule
+        self.decision = decision
+        self.functions = {(s.path, s.span): s for s in sites(observations, "function")}
+        self.statements = {(s.path, s.span): s for s in sites(observations, "statement")}
+        self.forwards = [o for o in observations if o.kind == "forward"]
+        self.style = decision.options.no_grad_style
+
+    def findings(self) -> Iterator[Finding]:
+        """All findings."""
+        decorated: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
+        blocks: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
+        advice: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
+        for forward in self.forwards:
+            if _is_test(forward.facts["chain"][0][0]):
+                continue
+            self._own(forward, decorated, blocks, advice)
+        for (path, span), forwards in sorted(decorated.items()):
+            finding = self._decorate(path, span, forwards)
+            if finding is not None:
+                yield finding
+        yield from self._wrap_all(blocks)
+        for (path, span), forwards in sorted(advice.items()):
+            yield self._advise(path, span, forwards)
+
+    def _own(
+        self,
+        forward: Observation,
+        decorated: dict[tuple[str, Span], list[Observation]],
+        blocks: dict[tuple[str, Span], list[Observation]],
+        advice: dict[tuple[str, Span], list[Observation]],
+    ) -> None:
+        chain: _Chain = forward.facts["chain"]
+        for path, function, statement in chain:
+            site = self.functions.get((path, function)) if function is not None else None
+            if site is not None and site.faulty and self._may_decorate(path, site):
+                decorated[(path, site.span)].append(forward)
+                return
+            if site is not None and any(o.verdict == "covered" for o in site.observations):
+                # the callers switch gradients off: that is where the author does it
+                return
+            here = self.statements.get((path, statement))
+            if here is not None and not here.faulty:
+                # the statement serves training as well: what calls this function may know better
+                if site is not None and (site.any("walks") or site.any("marked")) and function is not None:
+                    self._advise_call(chain, function, forward, advice)
+                    return
+                if site is None or function is None:
+                    return
+                continue
+            if here is not None:
+                blocks[(path, statement)].append(forward)
+            return
+
+    def _advise_call(
+        self,
+        chain: _Chain,
+        function: Span,
+        forward: Observation,
+        advice: dict[tuple[str, Span], list[Observation]],
+    ) -> None:
+        """A function that both trains and evaluates: the call that only evaluates is worth a look."""
+        position = next(i for i, link in enumerate(chain) if link[1] == function)
+        if position + 1 < len(chain):
+            path, _, statement = chain[position + 1]
+            here = self.statements.get((path, statement))
+            if here is not None and here.faulty:
+                advice[(path, statement)].append(forward)
+
+    def _may_decorate(self, path: str, site: Site) -> bool:
+        file = self.decision.files(path)
+        node = file.find(site.span, *DEFINITIONS) if file is not None else None
+        if file is None or not isinstance(node, DEFINITIONS):
+            return False
+        return node.name not in ("forward", "__init__", "__call__", "setup", "__getitem__", "__iter__", "__next__")
+
+    # decorators
+
+    def _decorate(self, path: str, span: Span, forwards: list[Observation]) -> Finding | None:
+        file = self.decision.files(path)
+        node = file.find(span, *DEFINITIONS) if file is not None else None
+        if file is None or not isinstance(node, DEFINITIONS):
+            return None
+        site = self.functions[(path, span)]
+        promise = self._promise(forwards, node, kernels=site.any("kernels"))
+        message = f"{node.name}() only evaluates, but gradients are recorded in it and nothing ever walks them"
+        edits: list[tuple[str, Edit]]
+        if self.style == "with" and not _suspends(node):
+            first = node.body[1] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body[0]
+            edits = [(path, WrapBlock(file.span(first), file.span(node.body[-1]), "with {torch}.no_grad():"))]
+            remedy = "wrap its body in `with torch.no_grad():`"
+        else:
+            edits = [(path, AddDecorator(span, "{torch}.no_grad()"))]
+            remedy = "add `@torch.no_grad()`"
+        edits += _drop_volatile(forwards)
+        if _unseen(forwards):
+            promise = Promise.ADVICE
+            message += "; the class of the model is not in the tree and might take gradients inside"
+        return self._finding(path, span, promise, message, remedy, edits, forwards)
+
+    # blocks
+
+    def _wrap_all(self, blocks: dict[tuple[str, Span], list[Observation]]) -> Iterator[Finding]:
+        by_file: dict[str, dict[Span, list[Observation]]] = defaultdict(dict)
+        for (path, span), forwards in blocks.items():
+            by_file[path][span] = forwards
+        for path, spans in sorted(by_file.items()):
+            file = self.decision.files(path)
+            if file is None:
+                continue
+            wraps: dict[tuple[Span, Span], list[Observation]] = defaultdict(list)
+            for span, forwards in sorted(spans.items()):
+                block = self._block(file, span, set(spans))
+                if block is not None:
+                    wraps[block] += forwards
+            done: list[tuple[Span, Span]] = []
+            for (first, last), forwards in sorted(wraps.items()):
+                if any(_inside((first, last), other) for other in done):
+                    continue
+                done.append((first, last))
+                yield self._wrap(file, first, last, forwards)
+
+    def _block(self, file: ParsedFile, span: Span, evaluating: set[Span]) -> tuple[Span, Span] | None:
+        """The first and last statement of the smallest block around an evaluating statement."""
+        node = file.find(span, ast.stmt)
+        if node is None:
+            return None
+        loop = self._evaluating_loop(file, node)
+        while loop is not None:
+            outer = self._evaluating_loop(file, loop)
+            if outer is None or not self._adds(file, outer, loop, evaluating):
+                break
+            loop = outer
+        if loop is not None:
+            return file.span(loop), file.span(loop)
+        function = file.enclosing(node, *DEFINITIONS)
+        around = self.functions.get((file.path, file.span(function))) if function is not None else None
+        if around is not None and around.any("marked"):
+            # an attack, a saliency map: its own forwards belong to it
+            return None
+        siblings = _suite(file, node)
+        at = siblings.index(node)
+        first = last = at
+        while last + 1 < len(siblings) and self._wasted(file, siblings[last + 1]):
+            last += 1
+        while first > 0 and self._wasted(file, siblings[first - 1]) and file.span(siblings[first - 1]) in evaluating:
+            first -= 1
+        return file.span(siblings[first]), file.span(siblings[last])
+
+    def _evaluating_loop(self, file: ParsedFile, node: ast.AST) -> ast.AST | None:
+        outer = file.parent(node)
+        while outer is not None and not isinstance(outer, (*DEFINITIONS, ast.Lambda, ast.ClassDef, ast.Module)):
+            if isinstance(outer, LOOPS):
+                return outer if self._wasted(file, outer) and not _switches_off(outer) else None
+            outer = file.parent(outer)
+        return None
+
+    def _adds(self, file: ParsedFile, outer: ast.AST, inner: ast.AST, evaluating: set[Span]) -> bool:
+        inside = file.span(inner)
+        around = file.span(outer)
+        return any(_inside((s, s), (around, around)) and not _inside((s, s), (inside, inside)) for s in evaluating)
+
+    def _wasted(self, file: ParsedFile, node: ast.AST) -> bool:
+        site = self.statements.get((file.path, file.span(node)))
+        return site is not None and site.faulty and not _suspends(node)
+
+    def _wrap(self, file: ParsedFile, first: Span, last: Span, forwards: list[Observation]) -> Finding:
+        promise = self._promise(forwards, None)
+        message = "this only evaluates, but gradients are recorded in it and nothing ever walks them"
+        edits: list[tuple[str, Edit]] = [(file.path, WrapBlock(first, last, "with {torch}.no_grad():"))]
+        edits += _drop_volatile(forwards)
+        node = file.find(first, ast.stmt)
+        teaches = any(f.facts["teaches"] and not f.facts["volatile"] for f in forwards)
+        if teaches and not isinstance(node, LOOPS):
+            promise = Promise.ADVICE
+            message = "the result of this forward enters a loss detached: it could run under no_grad"
+        elif not isinstance(node, LOOPS) and not any(
+            f.facts["volatile"] or f.facts["reads"] in ("evaluated", "data") for f in forwards
+        ):
+            # nothing reads it, or only its loss is printed, of a model that trains: more likely a step that was
+            # forgotten
+            promise = Promise.ADVICE
+            message = "no backward ever reaches this forward: either it belongs under no_grad, or a step was forgotten"
+        elif self._shares_autocast(file, node):
+            promise = Promise.ADVICE
+            message += "; it stands in one autocast block with a training forward"
+        if _unseen(forwards):
+            promise = Promise.ADVICE
+            message += "; the class of the model is not in the tree and might take gradients inside"
+        return self._finding(file.path, first, promise, message, "wrap it in `with torch.no_grad():`", edits, forwards)
+
+    def _shares_autocast(self, file: ParsedFile, node: ast.AST | None) -> bool:
+        outer = file.parent(node) if node is not None else None
+        while outer is not None and not isinstance(outer, DEFINITIONS):
+            if isinstance(outer, ast.With) and any("autocast" in ast.unparse(i.context_expr) for i in outer.items):
+                return not self._wasted(file, outer)
+            outer = file.parent(outer)
+        return False
+
+    # findings
+
+    def _promise(self, forwards: list[Observation], node: ast.AST | None, *, kernels: bool = False) -> Promise:
+        if any(f.facts["padding"] for f in forwards):
+            return Promise.ADVICE
+        if (kernels or any(f.facts["kernels"] for f in forwards)) and (node is None or _returns_value(node)):
+            return Promise.EQUIVALENT
+        return Promise.EXACT
+
+    def _advise(self, path: str, span: Span, forwards: list[Observation]) -> Finding:
+        message = (
+            "this call only evaluates, but the function that it calls also trains: "
+            "`with torch.no_grad():` around the call would save the graphs"
+        )
+        return self._finding(path, span, Promise.ADVICE, message, "", [], forwards)
+
+    def _finding(
+        self,
+        path: str,
+        span: Span,
+        promise: Promise,
+        message: str,
+        remedy: str,
+        edits: list[tuple[str, Edit]],
+        forwards: list[Observation],
+    ) -> Finding:
+        trail = tuple(
+            dict.fromkeys(TrailStep(f.path, f.span.line, "graph produced here, and dropped unused") for f in forwards)
+        )
+        if promise is Promise.ADVICE:
+            edits = []
+        return Finding(self.rule.name, path, span, promise, message, remedy, trail[:4], tuple(edits))
+
+
+def _drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
+    calls = dict.fromkeys(v for f in forwards for v in f.facts["dropped"])
+    return [(path, DropArgument(span, "volatile")) for path, span in calls]
+
+
+def _is_test(path: str) -> bool:
+    """Whether a file holds unit tests, which evaluate a little of everything and never run for long."""
+    *folders, name = path.split("/")
+    return (name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py") and any(
+        folder in ("test", "tests", "testing", "unittests") for folder in folders
+    )
+
+
+def _unseen(forwards: list[Observation]) -> bool:
+    """Whether all that runs are methods of a model whose class is not in the tree."""
+    return all(f.facts["unseen"] for f in forwards)
+
+
+def _inside(inner: tuple[Span, Span], outer: tuple[Span, Span]) -> bool:
+    start, end = (inner[0].line, inner[0].column), (inner[1].end_line, inner[1].end_column)
+    return (outer[0].line, outer[0].column) <= start and end <= (outer[1].end_line, outer[1].end_column)
+
+
+def _suite(file: ParsedFile, node: ast.AST) -> list[ast.AST]:
+    outer = file.parent(node)
+    for name in ("body", "orelse", "finalbody"):
+        suite = getattr(outer, name, None)
+        if isinstance(suite, list) and node in suite:
+            return suite
+    return [node]
+
+
+def _suspends(node: ast.AST) -> bool:
+    """Whether it yields or awaits: a ``with`` around that leaks into the consumer."""
+    stack = list(ast.iter_child_nodes(node))
+    while stack:
+        child = stack.pop()
+        if isinstance(child, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)):
+            return True
+        if not isinstance(child, (*DEFINITIONS, ast.Lambda)):
+            stack.extend(ast.iter_child_nodes(child))
+    return False
+
+
+def _switches_off(loop: ast.AST) -> bool:
+    """Whether blocks of a loop are under ``no_grad`` already: its author switches gradients off by the statement."""
+    return any(
+        isinstance(n, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in n.items)
+        for n in ast.walk(loop)
+    )
+
+
+def _returns_value(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node))

@@ -1,0 +1,78 @@
+"""Whether batches continue one sequence or have nothing to do with each other."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.program import ParsedFile
+from codemods.graph.trace import Frame
+from codemods.rules._carried import Carry, Ledger
+from codemods.rules._syntax import DEFINITIONS, called, is_own
+
+_SHUFFLING = frozenset(
+    {"shuffle", "randperm", "permutation", "RandomSampler", "WeightedRandomSampler", "sample", "choices"}
+)
+
+
+def continues_sequence(ledger: Ledger, carry: Carry) -> bool:
+    """Whether something says that consecutive batches continue one sequence."""
+    frames = _frames_to(carry)
+    files: dict[str, ParsedFile] = {f.file.path: f.file for f in frames}
+    generator = _generator(carry, frames[-1], files)
+    if generator is not None:
+        files.setdefault(generator[0].path, generator[0])
+    if any(_shuffles(file.tree) for file in files.values()):
+        return False
+    loop = carry.loop
+    if isinstance(loop, ast.While) or generator is not None:
+        return True
+    counted = isinstance(loop, (ast.For, ast.AsyncFor)) and any(
+        isinstance(n, ast.Call) and called(n) in ("range", "count") for n in ast.walk(loop.iter)
+    )
+    return counted or any(_resets(file, carry) for file in files.values())
+
+
+def _frames_to(carry: Carry) -> list[Frame]:
+    found = []
+    for place in carry.freed_by.place.chain():
+        found.append(place.frame)
+    return found
+
+
+def _generator(carry: Carry, frame: Frame, files: dict[str, ParsedFile]) -> tuple[ParsedFile, ast.AST] | None:
+    loop = carry.loop
+    iterated = getattr(loop, "iter", None)
+    if isinstance(loop, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
+        iterated = loop.generators[0].iter
+    names = {called(n) for n in ast.walk(iterated) if isinstance(n, ast.Call)} if iterated is not None else set()
+    for file in files.values():
+        for node in ast.walk(file.tree):
+            if not isinstance(node, DEFINITIONS) or node.name not in names:
+                continue
+            if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
+                return file, node
+    return None
+
+
+def _shuffles(tree: ast.AST) -> bool:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            if called(node) in _SHUFFLING:
+                return True
+            for keyword in node.keywords:
+                off = isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+                if keyword.arg == "shuffle" and not off:
+                    return True
+    return False
+
+
+def _resets(file: ParsedFile, carry: Carry) -> bool:
+    """Whether code outside the class assigns the state, as a training loop does before each epoch."""
+    name = carry.carrier.name
+    return any(
+        isinstance(target, ast.Attribute) and target.attr == name and not is_own(target)
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if file.enclosing(node, ast.ClassDef) is None
+    )

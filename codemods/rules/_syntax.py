@@ -1,0 +1,22 @@
+"""Kinds of statements that several rules ask for, and the few questions about syntax that they share."""
+
+from __future__ import annotations
+
+import ast
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FUNCTIONS = (*DEFINITIONS, ast.Lambda)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def called(call: ast.Call) -> str:
+    """The last name of what is called, empty where it has none."""
+    function = call.func
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+
+
+def is_own(node: ast.expr) -> bool:
+    """Whether it is an attribute of ``self``."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
