@@ -15,7 +15,6 @@ import pytest
 from codemods.apply import apply
 from codemods.check import Reported, Targets, check, read_targets
 from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
-from codemods.fixes import planned
 from codemods.options import Options
 from codemods.outcome import ApplyResult, Dropped, Failure
 from codemods.reports import Detail, Report, sarif, shows_edits
@@ -71,7 +70,7 @@ def logged(report: Report) -> dict[str, Any]:
 def checked(*paths: str) -> dict[str, Any]:
     targets: Targets = read_targets(paths or (".",))
     result = check(targets.sources, options=Options())
-    return logged(Report.of_check(result, planned(targets.sources, options=Options())))
+    return logged(Report.of_check(result, apply(targets.sources, options=Options(), dry_run=True)))
 
 
 def mended(root: Path, fix: dict[str, Any], encoding: str = "utf-8") -> dict[str, str]:
