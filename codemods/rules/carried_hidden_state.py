@@ -74,7 +74,7 @@ class CarriedHiddenState(Rule):
     def _observe(
         self, ledger: Ledger, carries: list[Carry], together: list[Walk], places: tuple[_Place | None, ...]
     ) -> Iterator[Observation]:
-        promises = [ledger.promise(carry, saved_parameters=True) for carry in carries]
+        promises = [ledger.promise(carry) for carry in carries]
         first = carries[0]
         if None in promises:
             return
@@ -100,6 +100,7 @@ class CarriedHiddenState(Rule):
             joint=flags(joint),
             states=places if joint else (),
             retained=first.freed_by.retains is True,
+            changed=ledger.changed(first, "step", "parameter-changed"),
             trail=trail(first),
         )
 
@@ -150,7 +151,7 @@ class CarriedHiddenState(Rule):
                 f"{name} {goes} into the next step with the graph of this one: retain_graph=True keeps it alive, but "
                 "the weights that it saved change"
             )
-            if promise is Promise.BEHAVIOUR:
+            if promise is Promise.BEHAVIOUR and not facts["changed"]:
                 message = (
                     f"{name} {goes} into the next step with the retained graphs of all the steps before: "
                     "each step is slower"

@@ -533,10 +533,11 @@ class Tracker(nn.Module):
     def __init__(self, cell):
         super().__init__()
         self.cell = cell
+        self.lift = nn.Linear(4, 4)
         self.head = nn.Linear(4, 1)
 
     def forward(self, x):
-        return self.head(self.cell(x))
+        return self.head(self.cell(self.lift(x)))
 """
 
 CLIPS = """
@@ -571,6 +572,16 @@ def test_the_flag_that_keeps_two_states_alive_goes_with_both(tmp_path: Path) -> 
         "tracker.cell.seen = tracker.cell.seen.detach()",
         "tracker.cell.kept = tracker.cell.kept.detach()",
     ]
+
+
+def test_a_retained_graph_that_saved_no_weights_yet_is_learned_through_once(tmp_path: Path) -> None:
+    alone = CLIPS.replace("Tracker(memory) if len(sys.argv) > 1 else Tracker(memory)", "Tracker(memory)")
+    assert {f.promise for f in findings(tmp_path, GATED + alone)} == {Promise.REPAIR}
+    # the weights of the first step meet plain data only: the second backward does not need them
+    plain = GATED.replace("self.cell(self.lift(x))", "self.cell(x)")
+    found = findings(tmp_path, plain + alone, options=Options(unsafe=True))
+    assert {f.promise for f in found} == {Promise.BEHAVIOUR}
+    assert "the weights that it saved change" in found[0].message
 
 
 def test_the_flag_stays_where_something_else_is_kept_alive_by_it(tmp_path: Path) -> None:
