@@ -11,7 +11,6 @@ from codemods.graph.layers import Layers
 from codemods.graph.paths import canonical
 from codemods.graph.values import (
     ARRAY,
-    DATA,
     NONE,
     NUMBER,
     Function,
@@ -144,7 +143,7 @@ class Libraries(Layers):
     def _parameter(self, args: Arguments, at: ast.AST) -> Value:
         asks = args.get(1, "requires_grad")
         if asks is not None and self.truth(asks) is False:
-            return DATA
+            return Tensor(None)
         return Tensor(self.leaf(at, "parameter"))
 
     def _other_library(self, path: str, args: Arguments, at: ast.AST) -> Value:

@@ -7,7 +7,7 @@ import ast
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.builtin_calls import BuiltinCalls
-from codemods.graph.values import ARRAY, DATA, NONE, NUMBER, Function, Method, Module, Tensor, Tuple, Unknown, Value
+from codemods.graph.values import ARRAY, NONE, NUMBER, Function, Method, Module, Tensor, Tuple, Unknown, Value
 
 
 class Unknowns(BuiltinCalls):
@@ -62,7 +62,7 @@ class Unknowns(BuiltinCalls):
         if name in ("data_ptr", "item", "numpy", "tolist", "size", "dim", "numel"):
             return ARRAY if name in ("numpy", "tolist") else NUMBER
         if name in facts.DETACHING:
-            return DATA
+            return Tensor(None)
         if name == "requires_grad_":
             return self.tensor_method(Tensor(None), name, args, at)
         if name in (
@@ -82,7 +82,7 @@ class Unknowns(BuiltinCalls):
         ):
             if name in ("cuda", "to", "cpu"):
                 return receiver
-            return Tensor(None, shadow=receiver.shadow) if receiver.shadow else DATA
+            return Tensor(None, shadow=receiver.shadow)
         if name == "scale" and args.positional:
             return self.scaled(args.positional[0], at)
         if name in ("prepare", "setup", "setup_module", "distribute"):

@@ -207,6 +207,8 @@ class Tensor(Value):
     aliases: tuple[Alias, ...] = ()
     """By what it shares its memory with other tensors, outside of the graph: ``x.detach()``, ``x.data``,
     ``Variable(x)``."""
+    either: tuple[Tensor, ...] = ()
+    """Where branches met: the tensors without history of which it is one."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -151,6 +151,26 @@ HITS = {
         """,
         ["x = Variable(x)"],
     ),
+    "of another name, too": (
+        """
+        for x, y in data:
+            image = x
+            image.requires_grad_()
+            learn(F.mse_loss(net(x), y))
+        """,
+        [],
+    ),
+    "asked by a helper": (
+        """
+        def ready(batch):
+            batch.requires_grad = True
+            return batch.float()
+
+        for x, y in data:
+            learn(F.mse_loss(net(ready(x * 2)), y))
+        """,
+        [],
+    ),
     "beside gradients of parameters": (
         """
         for x, y in data:
@@ -463,6 +483,103 @@ NOOPS = {
             finally:
                 for t in asked:
                     t.requires_grad_(False)
+        """,
+    "codes in a list, asked one after the other": """
+        codes = []
+        for rows in (3, 6):
+            codes.append(torch.zeros(rows, 4).normal_())
+        for code in codes:
+            code.requires_grad = True
+        solver = torch.optim.Adam([*net.parameters()] + codes)
+        for step in range(9):
+            solver.zero_grad()
+            sum(net(code).pow(2).mean() for code in codes).backward()
+            solver.step()
+        """,
+    "more codes than turns that are followed": """
+        codes = [torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4)]
+        for i, code in enumerate(codes):
+            code.requires_grad_()
+        solver = torch.optim.Adam(codes)
+        for step in range(9):
+            solver.zero_grad()
+            net(codes[0] + codes[3]).pow(2).mean().backward()
+            solver.step()
+        """,
+    "codes in a dict": """
+        codes = {"pose": torch.randn(3, 4), "light": torch.randn(3, 4)}
+        for name, code in codes.items():
+            code.requires_grad = True
+        solver = torch.optim.Adam(list(codes.values()))
+        for step in range(9):
+            solver.zero_grad()
+            net(codes["pose"] * codes["light"]).mean().backward()
+            solver.step()
+        """,
+    "batches that were kept, asked later": """
+        kept = []
+        for x, y in data:
+            kept.append(x.detach())
+        for x in kept:
+            x.requires_grad_()
+        solver = torch.optim.Adam(kept)
+        for step in range(9):
+            solver.zero_grad()
+            net(kept[0]).pow(2).mean().backward()
+            solver.step()
+        """,
+    "two names of one tensor": """
+        code = torch.randn(3, 4)
+        tuned = code
+        tuned.requires_grad = True
+        solver = torch.optim.Adam([code])
+        for step in range(9):
+            solver.zero_grad()
+            net(code).pow(2).mean().backward()
+            solver.step()
+        """,
+    "one of two tensors": """
+        import sys
+
+        pose, light = torch.randn(3, 4), torch.randn(3, 4)
+        tuned = pose if len(sys.argv) > 1 else light
+        tuned.requires_grad_()
+        solver = torch.optim.Adam([pose, light])
+        for step in range(9):
+            solver.zero_grad()
+            net(pose + light).pow(2).mean().backward()
+            solver.step()
+        """,
+    "asked by a helper": """
+        def free(*tensors):
+            for tensor in tensors:
+                tensor.requires_grad = True
+
+        pose, light, shape = torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4)
+        free(pose, light, shape)
+        solver = torch.optim.Adam([pose, light, shape])
+        for step in range(9):
+            solver.zero_grad()
+            net(pose + light + shape).pow(2).mean().backward()
+            solver.step()
+        """,
+    "on an object, asked by another name": """
+        class Scene:
+            def __init__(self):
+                self.pose = torch.randn(3, 4)
+                self.light = torch.randn(3, 4)
+                for tensor in (self.pose, self.light):
+                    tensor.requires_grad = True
+
+            def tuned(self):
+                return [self.pose, self.light]
+
+        scene = Scene()
+        solver = torch.optim.Adam(scene.tuned())
+        for step in range(9):
+            solver.zero_grad()
+            net(scene.pose + scene.light).pow(2).mean().backward()
+            solver.step()
         """,
     "an element of a caller's batch": """
         def step(batch):
