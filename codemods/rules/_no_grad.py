@@ -51,6 +51,11 @@ class Placement:
         advice: dict[tuple[str, Span], list[Observation]],
     ) -> None:
         chain: _Chain = forward.facts["chain"]
+        closed = self.functions.get(forward.facts["closed"])
+        if closed is not None and closed.faulty and self._may_decorate(closed.path, closed):
+            # whoever calls this method gets nothing that could be walked
+            decorated[(closed.path, closed.span)].append(forward)
+            return
         for path, function, statement in chain:
             site = self.functions.get((path, function)) if function is not None else None
             if site is not None and site.faulty and self._may_decorate(path, site):
