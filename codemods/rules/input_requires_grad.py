@@ -121,7 +121,7 @@ class _Judge:
         found: dict[Node, str] = {}
         for mark in self.trace.marks:
             if mark.kind in _READS:
-                for leaf in self.leaves if mark.of is None else self._behind(mark):
+                for leaf in self._before(mark) if mark.of is None else self._behind(mark):
                     found.setdefault(leaf, f"{mark.kind} in line {mark.place.line}")
             elif mark.kind == "module-hook" and "backward" in ast.unparse(
                 getattr(mark.place.node, "func", mark.place.node)
@@ -139,6 +139,10 @@ class _Judge:
         for node in passing:
             found.update((n, "checkpoint or autograd.Function") for n in node.ancestors() if n.leaf)
         return found
+
+    def _before(self, mark: Mark) -> Iterator[Node]:
+        """The leaves that a mark of something unseen may be about: an optimizer takes none that is made later."""
+        return (leaf for leaf in self.leaves if mark.kind != "optimized" or leaf.birth < mark.place.clock)
 
     @staticmethod
     def _behind(mark: Mark) -> Iterator[Node]:

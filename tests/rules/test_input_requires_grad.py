@@ -151,6 +151,17 @@ HITS = {
         """,
         ["x = Variable(x)"],
     ),
+    "beside an optimizer of what cannot be seen, made before": (
+        """
+        import registry
+
+        opt = torch.optim.SGD(registry.parameters_of(net), lr=0.1)
+        for x, y in data:
+            x.requires_grad_()
+            learn(F.mse_loss(net(x), y))
+        """,
+        [],
+    ),
     "of another name, too": (
         """
         for x, y in data:
@@ -562,6 +573,29 @@ NOOPS = {
             solver.zero_grad()
             net(pose + light + shape).pow(2).mean().backward()
             solver.step()
+        """,
+    "an optimizer of all that an object holds": """
+        class Scene:
+            def __init__(self):
+                self.pose = torch.randn(3, 4)
+                self.pose.requires_grad_()
+
+        scene = Scene()
+        solver = torch.optim.Adam([v for v in vars(scene).values() if isinstance(v, torch.Tensor)])
+        for step in range(9):
+            solver.zero_grad()
+            net(scene.pose).pow(2).mean().backward()
+            solver.step()
+        """,
+    "a parameter group that cannot be seen": """
+        import registry
+
+        pose = torch.randn(3, 4)
+        pose.requires_grad = True
+        registry.known.append(pose)
+        opt.add_param_group(registry.group())
+        for x, y in data:
+            learn(F.mse_loss(net(x + pose), y))
         """,
     "on an object, asked by another name": """
         class Scene:
