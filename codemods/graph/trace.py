@@ -312,6 +312,8 @@ class Trace:
         self.forwards: list[Forward] = []
         self.accumulations: list[Accumulation] = []
         self.storings: list[Storing] = []
+        self.handed: set[int] = set()
+        """Objects of the tree, by identity, that code gets which cannot be seen."""
         self.emptied: list[tuple[int, int]] = []
         """Containers from which something was taken, by identity, with the moment."""
         self.readings: list[Reading] = []

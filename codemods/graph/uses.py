@@ -18,6 +18,7 @@ from codemods.graph.values import (
     INDEX,
     Carrier,
     Function,
+    Instance,
     Join,
     Mapping,
     Method,
@@ -122,9 +123,11 @@ class Uses(Joins):
             if content is before.get((owner, name)):
                 continue
             if name in (ITEMS, REST) or isinstance(name, tuple):
-                self.stored(new, Carrier("element", owner, ""), at)
+                self.stored(new, Carrier("held", owner, ""), at)
             elif owner in self.attributes:
                 self.stored(new, Carrier("attribute", owner, str(name)), at)
+            elif owner == self.frame.module_globals:
+                self.stored(new, Carrier("global", owner, str(name)), at)
 
     # code that cannot be seen
 
@@ -179,6 +182,7 @@ class Uses(Joins):
             isinstance(o, (Parameters, Optimizer)) or self.is_module(o) for v in args.all() for o in self.options(v)
         ):
             self.mark("handed-out", at)
+        self.trace.handed.update(o.oid for v in args.all() for o in self.options(v) if isinstance(o, Instance))
         given = args.keywords.get("args")
         extra = list(given.items) if isinstance(given, Tuple) else []
         for value in args.all():

@@ -112,8 +112,10 @@ class _Judge:
         found += [n for mark in trace.marks for n in mark.of or () if n.leaf]
         self.leaves = [n for n in dict.fromkeys(found) if n.label == "input"]
         self.known = {carrier: leaf for leaf in self.leaves for carrier, _ in leaf.stores}
-        self.roots = {getattr(frame.receiver, "oid", None) for frame in trace.frames if frame.root} - {None}
-        self.handed = bool(self.roots) or any(frame.root for frame in trace.frames)
+        ran = {frame.fid for frame in trace.frames}
+        outer = [f for f in trace.frames if f.root or (f.call is not None and f.call.frame.fid not in ran)]
+        self.roots = trace.handed | {getattr(frame.receiver, "oid", None) for frame in outer} - {None}
+        self.handed = bool(self.roots or outer)
 
     @cached_property
     def read(self) -> dict[Node, str]:
@@ -272,6 +274,8 @@ class _Judge:
                 return "left on an object that cannot be seen"
             if carrier.kind == "global" and self.handed:
                 return "left in a global variable"
+            if carrier.kind == "held" and self.handed:
+                return "an element of what code that cannot be seen may read"
         return ""
 
     def lasting(self, leaf: Node) -> bool:

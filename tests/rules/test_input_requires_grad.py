@@ -162,6 +162,15 @@ HITS = {
         """,
         [],
     ),
+    "of batches that are kept in a list": (
+        """
+        kept = [(torch.randn(3, 4), torch.randn(3, 1)) for _ in range(4)]
+        for x, y in kept:
+            x.requires_grad_()
+            learn(F.mse_loss(net(x), y))
+        """,
+        [],
+    ),
     "of another name, too": (
         """
         for x, y in data:
@@ -596,6 +605,28 @@ NOOPS = {
         opt.add_param_group(registry.group())
         for x, y in data:
             learn(F.mse_loss(net(x + pose), y))
+        """,
+    "of a class that others make objects of": """
+        class Scene:
+            def __init__(self):
+                self.codes = [torch.randn(3, 4) for _ in range(3)]
+                self.pose = torch.randn(3, 4)
+                for tensor in (*self.codes, self.pose):
+                    tensor.requires_grad = True
+        """,
+    "on an object that goes to code that cannot be seen": """
+        from elsewhere import tune
+
+        class Scene:
+            def __init__(self):
+                self.pose = torch.randn(3, 4)
+
+        scene = Scene()
+        pose = scene.pose
+        pose.requires_grad = True
+        for step in range(9):
+            net(scene.pose).pow(2).mean().backward()
+            tune(scene)
         """,
     "on an object, asked by another name": """
         class Scene:
