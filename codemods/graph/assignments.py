@@ -116,9 +116,9 @@ class Assignments(Operators):
             leaf = self.leaf(target, "input")
             # an argument may be attached already: then nothing changes
             leaf.shadow = owner.shadow
-            self.assign(
-                target.value, Tensor(leaf, isinstance(owner, Tensor) and owner.scalar, shadow=leaf.shadow), None
-            )
+            asked = Tensor(leaf, isinstance(owner, Tensor) and owner.scalar, shadow=leaf.shadow)
+            self.asked(owner, asked, target)
+            self.assign(target.value, asked, None)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value, value_expr: ast.expr | None) -> None:
         count = len(target.elts)

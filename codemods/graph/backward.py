@@ -12,7 +12,20 @@ from codemods.graph.arguments import Arguments
 from codemods.graph.program import ClassInfo
 from codemods.graph.trace import Step, Walk
 from codemods.graph.uses import Uses
-from codemods.graph.values import DATA, NONE, NUMBER, Const, Join, Node, Optimizer, Tensor, Tuple, Unknown, Value
+from codemods.graph.values import (
+    DATA,
+    NONE,
+    NUMBER,
+    Const,
+    Join,
+    Node,
+    Optimizer,
+    Parameters,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+)
 
 
 class Backward(Uses):
@@ -183,9 +196,16 @@ class Backward(Uses):
         given = args.get(0, "params")
         params = tuple(self.flat(given)) if given is not None else ()
         owned = self.owned(given) if given is not None else None
-        if owned is not None:
-            self.mark("optimized", at, owned.leaves)
+        if given is not None:
+            self._optimized(given, at)
         return Optimizer(self.new_oid(), params, owned, cls)
+
+    def _optimized(self, given: Value | None, at: ast.AST) -> None:
+        """Record what an optimizer takes: anything, where some of it cannot be seen and is no module's."""
+        owned = self.owned(given)
+        parts = [option for value in self.flat(given) for option in self.options(value)]
+        seen = not owned.more or all(isinstance(part, Parameters) or self.is_module(part) for part in parts)
+        self.mark("optimized", at, owned.leaves if seen else None)
 
     def optimizer_method(self, optimizer: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of an optimizer."""
@@ -203,7 +223,7 @@ class Backward(Uses):
             self.mark_owned("zero_grad", at, optimizer)
             return NONE
         if name == "add_param_group":
-            self.mark("optimized", at, self.owned(args.get(0, "param_group")).leaves)
+            self._optimized(args.get(0, "param_group"), at)
         return self.unknown(f"optimizer.{name}")
 
     def stepped(self, at: ast.AST, optimizer: Value | None) -> None:

@@ -12,6 +12,7 @@ from codemods.graph.values import (
     ARRAY,
     NONE,
     TEXT,
+    Carrier,
     Class,
     Const,
     Function,
@@ -31,6 +32,7 @@ from codemods.graph.values import (
     TreeModule,
     Tuple,
     Unknown,
+    Unseen,
     Value,
 )
 
@@ -47,7 +49,7 @@ class Calls(Unknowns):
             return self.call_function(function, args, at)
         if isinstance(function, Method):
             if function.function is not None:
-                return self.call_function(function.function, args, at, receiver=function.receiver)
+                return self._call_bound(function.function, function.receiver, args, at)
             return self.call_method(function.receiver, function.name, args, at)
         if isinstance(function, Partial):
             combined = Arguments(
@@ -196,13 +198,7 @@ class Calls(Unknowns):
                 return self.call_value(self.call_function(member, Arguments(), at, receiver=receiver), args, at)
             if member.kind == "staticmethod":
                 return self.call_function(member, args, at)
-            if receiver.cls.is_module and not self.frame.inside_module:
-                first = self.clock + 1
-                grad = self.s.grad
-                result = self.call_function(member, args, at, receiver=receiver)
-                self.forwarded(at, receiver, first, grad, name, args)
-                return result
-            return self.call_function(member, args, at, receiver=receiver)
+            return self._call_bound(member, receiver, args, at)
         if member is not None:
             return self.call_value(member, args, at)
         if receiver.cls.is_module:
@@ -217,6 +213,24 @@ class Calls(Unknowns):
                 self.escape(value, "a method of a base that cannot be seen")
             return self.unseen_call(self.opaque(at, name, args.all()), name)
         return self.opaque(at, name, args.all())
+
+    def _call_bound(self, method: Function, receiver: Value, args: Arguments, at: ast.AST) -> Value:
+        """Enter a method of an object: a forward, if that is a module and none is being run."""
+        first, grad, known = self.clock + 1, self.s.grad, len(self.trace.nodes)
+        result = self.call_function(method, args, at, receiver=receiver)
+        if isinstance(receiver, Instance) and receiver.cls.is_module and not self.frame.inside_module:
+            carriers = (carrier for node in self.trace.nodes[known:] for carrier, _ in node.stores)
+            returned = self.nodes_of(result) or any(isinstance(o, Unseen) for o in self.shadow_of([result]))
+            out = returned or any(self._outlives(carrier, first) for carrier in carriers)
+            name = getattr(method.definition, "name", "")
+            self.forwarded(at, receiver, first, grad, name, args, None if out else method)
+        return result
+
+    def _outlives(self, carrier: Carrier, since: int) -> bool:
+        """Whether a carrier was there before a call, so that it holds afterwards what the call left in it."""
+        return carrier.kind in ("attribute", "global") or (
+            carrier.kind == "element" and self.born.get(carrier.owner, 0) < since
+        )
 
     def _super_method(self, receiver: Super, name: str, args: Arguments, at: ast.AST) -> Value:
         target = receiver.receiver

@@ -9,9 +9,21 @@ from codemods.graph import facts
 from codemods.graph.assignments import Assignments
 from codemods.graph.paths import canonical
 from codemods.graph.program import ClassInfo, walk
-from codemods.graph.values import Class, Function, GradMode, Library, Method, Unknown, Value
+from codemods.graph.values import Class, Function, GradMode, Instance, Library, Method, Unknown, Value
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+_SWITCHES = frozenset(
+    [
+        "no_grad",
+        "set_grad_enabled",
+        "_set_grad_enabled",
+        "inference_mode",
+        "enable_grad",
+        "requires_grad",
+        "requires_grad_",
+    ]
+)
 
 
 class Definitions(Assignments):
@@ -62,13 +74,25 @@ class Definitions(Assignments):
                     value = replace(value, kind=kind)
             elif isinstance(decorator, Method) and decorator.name == "setter":
                 value = replace(value, kind="setter")
-            elif isinstance(decorator, (Function, Method)):
-                inner = decorator if isinstance(decorator, Function) else decorator.function
-                if inner is not None and inner.file.once(touches_grad_mode, inner.definition):
-                    value = replace(value, grad_mode=None)
-            elif isinstance(decorator, Unknown) and "grad" in decorator.origin:
+            elif self.may_switch(expression) or (isinstance(decorator, Unknown) and "grad" in decorator.origin):
                 value = replace(value, grad_mode=None)
         return value
+
+    def may_switch(self, expression: ast.expr) -> bool:
+        """Whether a decorator or a context manager is of the tree, and its code names what switches gradients."""
+        found = [self.values.get(expression)]
+        if isinstance(expression, ast.Call):
+            found.append(self.evaluate(expression.func))
+        for value in found:
+            made = value.function if isinstance(value, Method) else value
+            if isinstance(made, Function):
+                if made.file.once(_touches_grad_mode, made.definition):
+                    return True
+            elif isinstance(made, (Class, Instance)):
+                cls = made.info if isinstance(made, Class) else made.cls
+                if any(c.file.once(_touches_grad_mode, c.node) for c in cls.mro()):
+                    return True
+        return False
 
     # classes
 
@@ -118,11 +142,11 @@ class Definitions(Assignments):
                     info.factories[name] = self.values.get(keyword.value) or self.evaluate(keyword.value)
 
 
-def touches_grad_mode(definition: ast.AST) -> bool:
-    """Whether the code of a function names anything that switches gradients on or off."""
-    names = ("no_grad", "set_grad_enabled", "inference_mode", "enable_grad", "requires_grad", "requires_grad_")
+def _touches_grad_mode(definition: ast.AST) -> bool:
+    """Whether the code of a function or a class names anything that switches gradients on or off."""
     return any(
-        (isinstance(node, ast.Attribute) and node.attr in names) or (isinstance(node, ast.Name) and node.id in names)
+        (isinstance(node, ast.Attribute) and node.attr in _SWITCHES)
+        or (isinstance(node, ast.Name) and node.id in _SWITCHES)
         for node in walk(definition)
     )
 

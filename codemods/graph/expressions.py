@@ -246,6 +246,8 @@ class Expressions(Definitions):
         self._altered(name, receiver, args, function)
         if name in ("requires_grad_",) and self.nodes_of(receiver):
             return
+        if name == "requires_grad_" and isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):
+            self.asked(receiver, result, function)
         if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
             self.replace_everywhere(receiver, result)
         target = function.value

@@ -404,3 +404,11 @@ DATA_CALLS = _words(
     """
 )
 """Functions and methods that make data, perhaps random, and touch no parameters."""
+
+COLLECTIVES = _words(
+    """
+    all_gather all_gather_into_tensor all_reduce all_to_all all_to_all_single broadcast irecv recv reduce reduce_scatter
+    reduce_scatter_tensor scatter
+    """
+)
+"""Functions of ``torch.distributed`` that write to the tensors they are given first (docs: torch.distributed)."""

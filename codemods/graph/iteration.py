@@ -10,7 +10,6 @@ from codemods.graph.attributes import Attributes
 from codemods.graph.contents import ITEMS, REST
 from codemods.graph.values import (
     ARRAY,
-    DATA,
     NUMBER,
     TEXT,
     Carrier,
@@ -108,7 +107,7 @@ class Iteration(Attributes):
             return [first, second]
         if isinstance(value, (Library, TreeModule)):
             return [self.unknown("item", data=True), self.unknown("item", data=True)]
-        return [DATA, DATA]
+        return [Tensor(None), Tensor(None)]
 
     def _iterate_instance(self, value: Instance, at: ast.AST) -> list[Value]:
         for name in ("__iter__", "__next__", "__getitem__"):

@@ -9,6 +9,8 @@ from codemods.graph.values import NUMBER, Const, Join, Parameters, Plain, Tensor
 
 MAX_OPTIONS = 12
 
+_MAX_EITHER = 16
+
 
 class Joins(Recording):
     """The part of the engine that joins what two paths left."""
@@ -73,7 +75,9 @@ class Joins(Recording):
             both = [o for o in a.aliases if o in b.aliases]
             either = [o.perhaps() for o in (*a.aliases, *b.aliases) if o not in both]
             aliases = (*both, *either)[:8]
-        return Tensor(node, a.scalar and b.scalar, a.index and b.index, self.shadow_of([a, b]), aliases)
+        one_of = tuple(dict.fromkeys(t for o in (a, b) for t in (o.either or (o,)))) if node is None else ()
+        shadow = self.shadow_of([a, b])
+        return Tensor(node, a.scalar and b.scalar, a.index and b.index, shadow, aliases, one_of[:_MAX_EITHER])
 
     def one_of(self, values: list[Value]) -> Value | None:
         """The join of all values, None without any."""

@@ -17,6 +17,7 @@ from codemods.graph.values import (
     DATA,
     NONE,
     Const,
+    Function,
     Instance,
     Mapping,
     Module,
@@ -131,9 +132,16 @@ class Layers(Tensors):
         return Tensor(made, scalar, shadow=shadow)
 
     def forwarded(
-        self, at: ast.AST, module: Value, first: int, grad: bool | None, method: str, args: Arguments
+        self,
+        at: ast.AST,
+        module: Value,
+        first: int,
+        grad: bool | None,
+        method: str,
+        args: Arguments,
+        closed: Function | None = None,
     ) -> None:
-        """Record a forward, unless it is part of another one."""
+        """Record a forward, unless it is part of another one; ``closed`` is a method that let no graph out."""
         if not self.frame.inside_module:
             while self.trace.forwards and self.trace.forwards[-1].first >= first:
                 self.trace.forwards.pop()
@@ -141,7 +149,7 @@ class Layers(Tensors):
             mode = self.s.get((getattr(seen, "oid", 0), "mode"))
             volatile = tuple(o for o in self.shadow_of(args.all()) if isinstance(o, Place))
             self.trace.forwards.append(
-                Forward(self.place(at), module, first, self.clock + 1, grad, method, args, volatile, mode or "")
+                Forward(self.place(at), module, first, self.clock + 1, grad, method, args, volatile, mode or "", closed)
             )
 
     # methods

@@ -11,7 +11,6 @@ from codemods.graph.layers import Layers
 from codemods.graph.paths import canonical
 from codemods.graph.values import (
     ARRAY,
-    DATA,
     NONE,
     NUMBER,
     Function,
@@ -33,6 +32,7 @@ class Libraries(Layers):
         """A call of something outside the tree, by its full name."""
         path = canonical(path)
         head, _, last = path.rpartition(".")
+        self._fill(head, last, args, at)
         if path in facts.GRAD_OFF:
             if args.positional and isinstance(args.positional[0], (Function, Method)):
                 return self._decorated(args.positional[0], False)
@@ -123,6 +123,16 @@ class Libraries(Layers):
             return self.scaler_method(last, args, at)
         return self._other_library(path, args, at)
 
+    def _fill(self, head: str, last: str, args: Arguments, at: ast.AST) -> None:
+        """Record what a function writes to: ``out=``, the tensors of a collective, what ``torch.relu_`` is given."""
+        filled = [args.keywords.get("out")]
+        in_place = last.endswith("_") and not last.startswith("_")
+        if args.positional and (in_place or (head == "torch.distributed" and last in facts.COLLECTIVES)):
+            filled.append(args.positional[0])
+        for value in filled:
+            for tensor in self.flat(value):
+                self.alter(tensor, "values", at)
+
     def _decorated(self, function: Value, mode: bool) -> Value:
         if isinstance(function, Function):
             return replace(function, grad_mode=mode)
@@ -146,7 +156,7 @@ class Libraries(Layers):
     def _parameter(self, args: Arguments, at: ast.AST) -> Value:
         asks = args.get(1, "requires_grad")
         if asks is not None and self.truth(asks) is False:
-            return DATA
+            return Tensor(None)
         return Tensor(self.leaf(at, "parameter"))
 
     def _other_library(self, path: str, args: Arguments, at: ast.AST) -> Value:

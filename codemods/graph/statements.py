@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from codemods.graph.arguments import Arguments
 from codemods.graph.branches import Branches
-from codemods.graph.definitions import touches_grad_mode
 from codemods.graph.state import State
 from codemods.graph.trace import Ran
 from codemods.graph.values import NONE, NUMBER, Function, GradMode, Instance, Join, Sequence, Unknown, Value
@@ -200,9 +199,11 @@ class Statements(Branches):
                         None,
                     )[1]
                 )
+        elif isinstance(value, Unknown) and value.origin.endswith("ExitStack"):
+            before = self.s.grad
+            exits.append(lambda: setattr(self.s, "grad", before))
         elif isinstance(item.context_expr, ast.Call):
-            function = self.evaluate(item.context_expr.func) if isinstance(item.context_expr.func, ast.Name) else None
-            if isinstance(function, Function) and function.file.once(touches_grad_mode, function.definition):
+            if self.may_switch(item.context_expr):
                 before = self.s.grad
                 self.s.grad = None
                 exits.append(lambda: setattr(self.s, "grad", before))

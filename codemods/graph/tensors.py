@@ -97,7 +97,7 @@ class Tensors(Backward):
         if name == "copy_":
             return self.tensor_op(at, name, args.all() or [tensor], saves=False)
         if base in ("zero", "fill", "normal", "uniform", "random", "exponential") and name.endswith("_"):
-            return Tensor(None) if base == "zero" else DATA
+            return Tensor(None)
         keeps = scalar and (base in facts.SAVES_NOTHING or not args.positional) and base not in ("expand", "repeat")
         keeps = keeps and base not in ("unsqueeze", "view", "reshape", "unbind")
         single = base in ("view", "reshape", "unsqueeze") and scalar
@@ -145,7 +145,7 @@ class Tensors(Backward):
                 self.use(value, f"torch.{name}", at)
             return INDEX
         if name in facts.DETACHING:
-            return DATA
+            return Tensor(None)
         if name in (
             "is_tensor",
             "is_floating_point",

@@ -204,6 +204,8 @@ class Forward:
     """Where the ``Variable(..., volatile=True)`` stand that its inputs come from."""
     mode: str = ""
     """eval or train where that was called on the module, loaded where a state dict was loaded into it, or empty."""
+    closed: Function | None = None
+    """The method of the tree that was called, if what it returned is proven to carry no graph."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -310,6 +312,8 @@ class Trace:
         self.forwards: list[Forward] = []
         self.accumulations: list[Accumulation] = []
         self.storings: list[Storing] = []
+        self.handed: set[int] = set()
+        """Objects of the tree, by identity, that code gets which cannot be seen."""
         self.emptied: list[tuple[int, int]] = []
         """Containers from which something was taken, by identity, with the moment."""
         self.readings: list[Reading] = []

@@ -7,7 +7,7 @@ import ast
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.builtin_calls import BuiltinCalls
-from codemods.graph.values import ARRAY, DATA, NONE, NUMBER, Function, Method, Module, Tensor, Tuple, Unknown, Value
+from codemods.graph.values import ARRAY, NONE, NUMBER, Function, GradMode, Method, Module, Tensor, Tuple, Unknown, Value
 
 
 class Unknowns(BuiltinCalls):
@@ -15,6 +15,10 @@ class Unknowns(BuiltinCalls):
 
     def unknown_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method call on something that cannot be seen."""
+        if name == "enter_context" and args.positional:
+            # an ExitStack hands on what it enters
+            self._enter_later(args.positional[0])
+            return args.positional[0]
         stored = self.s.get((receiver.oid, name))
         if isinstance(stored, Value):
             return self.call_value(stored, args, at)
@@ -65,7 +69,7 @@ class Unknowns(BuiltinCalls):
         if name in ("data_ptr", "item", "numpy", "tolist", "size", "dim", "numel"):
             return ARRAY if name in ("numpy", "tolist") else NUMBER
         if name in facts.DETACHING:
-            return DATA
+            return Tensor(None)
         if name == "requires_grad_":
             return self.tensor_method(Tensor(None), name, args, at)
         if name in (
@@ -85,7 +89,7 @@ class Unknowns(BuiltinCalls):
         ):
             if name in ("cuda", "to", "cpu"):
                 return receiver
-            return Tensor(None, shadow=receiver.shadow) if receiver.shadow else DATA
+            return Tensor(None, shadow=receiver.shadow)
         if name == "scale" and args.positional:
             return self.scaled(args.positional[0], at)
         if name in ("prepare", "setup", "setup_module", "distribute"):
@@ -108,6 +112,12 @@ class Unknowns(BuiltinCalls):
             made.data = made.node is None
             return made
         return self.unseen_call(made, name)
+
+    def _enter_later(self, context: Value) -> None:
+        """Enter a context until its ``ExitStack`` is left."""
+        modes = {option.enabled for option in self.options(context) if isinstance(option, GradMode)}
+        if modes:
+            self.s.grad = modes.pop() if len(modes) == 1 and isinstance(context, GradMode) else None
 
     def module_method_of_unknown(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of something that behaves like a module: itself where a module would return itself."""

@@ -10,11 +10,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from codemods.graph.arguments import Arguments
+from codemods.graph.contents import ITEMS, REST
 from codemods.graph.joins import Joins
 from codemods.graph.trace import Reading
 from codemods.graph.values import (
+    DATA,
+    INDEX,
     Carrier,
     Function,
+    Instance,
     Join,
     Mapping,
     Method,
@@ -94,6 +98,8 @@ class Uses(Joins):
                 return new
             if isinstance(value, Tuple) and any(replaced(v) is not v for v in value.items):
                 return Tuple(tuple(replaced(v) for v in value.items))
+            if isinstance(value, Join) and any(option is old for option in value.options):
+                return Join(tuple(replaced(option) for option in value.options))
             return value
 
         for key, content in list(self.s.cells.items()):
@@ -103,6 +109,25 @@ class Uses(Joins):
                     self.s.set(key, changed)
             elif isinstance(content, Value) and replaced(content) is not content:
                 self.s.set(key, replaced(content))
+
+    def asked(self, old: Tensor | Unknown, new: Tensor, at: ast.AST) -> None:
+        """Gradients were asked for of a tensor: by whatever name or container it is read, it is the leaf ``new`` now.
+
+        Where branches met, it is one of several: each of these may be the leaf.
+        """
+        before = self.s.cells.copy()
+        for one in (old, *(old.either if isinstance(old, Tensor) else ())):
+            if one is not DATA and one is not INDEX:
+                self.replace_everywhere(one, new if one is old else self.join(one, new))
+        for (owner, name), content in self.s.cells.items():
+            if content is before.get((owner, name)):
+                continue
+            if name in (ITEMS, REST) or isinstance(name, tuple):
+                self.stored(new, Carrier("held", owner, ""), at)
+            elif owner in self.attributes:
+                self.stored(new, Carrier("attribute", owner, str(name)), at)
+            elif owner == self.frame.module_globals:
+                self.stored(new, Carrier("global", owner, str(name)), at)
 
     # code that cannot be seen
 
@@ -158,6 +183,7 @@ class Uses(Joins):
             isinstance(o, (Parameters, Optimizer)) or self.is_module(o) for v in args.all() for o in self.options(v)
         ):
             self.mark("handed-out", at)
+        self.trace.handed.update(o.oid for v in args.all() for o in self.options(v) if isinstance(o, Instance))
         given = args.keywords.get("args")
         extra = list(given.items) if isinstance(given, Tuple) else []
         for value in args.all():

@@ -141,8 +141,10 @@ def all_descendants(nodes: Iterable[Node]) -> Iterator[Node]:
 
 @dataclass(frozen=True)
 class Carrier:
-    """What holds a value: ``name`` of a ``kind`` (local, global, attribute, element), owned by frame or object
-    ``owner``."""
+    """What holds a value: ``name`` of a ``kind``, owned by frame or object ``owner``.
+
+    The kinds are local, global, attribute, element, and held: an element that became what it is after it was put there.
+    """
 
     kind: str
     owner: int
@@ -207,6 +209,8 @@ class Tensor(Value):
     aliases: tuple[Alias, ...] = ()
     """By what it shares its memory with other tensors, outside of the graph: ``x.detach()``, ``x.data``,
     ``Variable(x)``."""
+    either: tuple[Tensor, ...] = ()
+    """Where branches met: the tensors without history of which it is one."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

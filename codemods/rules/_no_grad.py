@@ -57,6 +57,11 @@ class Placement:
             if found:
                 blocks[found[-1]].append(forward)
             return
+        closed = self.functions.get(forward.facts["closed"])
+        if closed is not None and closed.faulty and self._may_decorate(closed.path, closed):
+            # whoever calls this method gets nothing that could be walked
+            decorated[(closed.path, closed.span)].append(forward)
+            return
         for path, function, statement in chain:
             site = self.functions.get((path, function)) if function is not None else None
             if site is not None and site.faulty and self._may_decorate(path, site):

@@ -37,6 +37,9 @@ _NEW = frozenset({"new", "new_zeros", "new_ones", "new_tensor", "new_full", "new
 _FILLS = frozenset({"zero_", "normal_", "uniform_", "random_", "exponential_"})
 """Methods that overwrite a tensor with numbers."""
 
+_COPIES = frozenset({"clone", "flip", "repeat", "roll", "tile"})
+"""Methods that copy a tensor, and take no other."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -326,7 +329,7 @@ def _is_plain(node: ast.expr) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     name, receiver = node.func.attr, node.func.value
-    if name in _ITSELF or name in _FILLS:
+    if name in (_ITSELF | _FILLS | _COPIES) - {"requires_grad_"}:
         return _is_plain(receiver)
     if name in _CONSTRUCTORS and len(node.args) == 1 and not isinstance(node.args[0], (ast.Constant, ast.List)):
         return False

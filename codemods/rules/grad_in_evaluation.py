@@ -125,7 +125,8 @@ class GradInEvaluation(Rule):
             places = forward.place.chain()
             key = tuple(id(p.statement) for p in places)
             made = ledger.made_in(forward.first, forward.last)
-            reads = what_reads(made, forward.last)
+            # of a method that returns no graph, what it reads itself is all that is ever read
+            reads = what_reads(made, forward.last if forward.closed is None else forward.first)
             if not (training or reads or forward.volatile or forward.place.turns() or picks(made, 0)):
                 # one forward of which nothing but a shape is looked at: a self-test of a model
                 continue
@@ -171,6 +172,7 @@ class GradInEvaluation(Rule):
                     kernels=facts["kernels"],
                     padding=False,
                     unseen=False,
+                    closed=None,
                 )
 
     def _chain(self, forward: Forward, facts: dict[str, Any], teaches: bool, reads: str, *, fed: bool) -> Observation:
@@ -189,6 +191,7 @@ class GradInEvaluation(Rule):
             )
         volatile = tuple((p.frame.file.path, p.frame.file.span(p.node)) for p in forward.volatile)
         keywords = set(forward.args.keywords)
+        closed = forward.closed
         return self.seen(
             forward.place.frame.file,
             forward.place.node,
@@ -203,6 +206,7 @@ class GradInEvaluation(Rule):
             kernels=facts.get("kernels", False),
             padding="src_key_padding_mask" in keywords,
             unseen=forward.method != "forward" and not isinstance(forward.module, Instance),
+            closed=None if closed is None else (closed.file.path, closed.file.span(closed.definition)),
         )
 
     # deciding

@@ -114,8 +114,10 @@ class _Judge:
         found += [n for mark in trace.marks for n in mark.of or () if n.leaf]
         self.leaves = [n for n in dict.fromkeys(found) if n.label == "input"]
         self.known = {carrier: leaf for leaf in self.leaves for carrier, _ in leaf.stores}
-        self.roots = {getattr(frame.receiver, "oid", None) for frame in trace.frames if frame.root} - {None}
-        self.handed = bool(self.roots) or any(frame.root for frame in trace.frames)
+        ran = {frame.fid for frame in trace.frames}
+        outer = [f for f in trace.frames if f.root or (f.call is not None and f.call.frame.fid not in ran)]
+        self.roots = trace.handed | {getattr(frame.receiver, "oid", None) for frame in outer} - {None}
+        self.handed = bool(self.roots or outer)
 
     @cached_property
     def read(self) -> dict[Node, str]:
@@ -123,7 +125,7 @@ class _Judge:
         found: dict[Node, str] = {}
         for mark in self.trace.marks:
             if mark.kind in _READS:
-                for leaf in self.leaves if mark.of is None else self._behind(mark):
+                for leaf in self._before(mark) if mark.of is None else self._behind(mark):
                     found.setdefault(leaf, f"{mark.kind} in line {mark.place.line}")
             elif mark.kind == "module-hook" and "backward" in ast.unparse(
                 getattr(mark.place.node, "func", mark.place.node)
@@ -141,6 +143,10 @@ class _Judge:
         for node in passing:
             found.update((n, "checkpoint or autograd.Function") for n in node.ancestors() if n.leaf)
         return found
+
+    def _before(self, mark: Mark) -> Iterator[Node]:
+        """The leaves that a mark of something unseen may be about: an optimizer takes none that is made later."""
+        return (leaf for leaf in self.leaves if mark.kind != "optimized" or leaf.birth < mark.place.clock)
 
     @staticmethod
     def _behind(mark: Mark) -> Iterator[Node]:
@@ -270,6 +276,8 @@ class _Judge:
                 return "left on an object that cannot be seen"
             if carrier.kind == "global" and self.handed:
                 return "left in a global variable"
+            if carrier.kind == "held" and self.handed:
+                return "an element of what code that cannot be seen may read"
         return ""
 
     @cached_property

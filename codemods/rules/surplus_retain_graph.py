@@ -9,7 +9,7 @@ from codemods.edits.model import DropArgument, Edit, ReplaceExpression
 from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.recording import MAX_UNSEEN
 from codemods.graph.trace import Frame, Place, Trace, Walk
-from codemods.graph.values import Node, Unseen, all_ancestors
+from codemods.graph.values import Node, Unseen, all_ancestors, all_descendants
 from codemods.rules._graphs import library_model
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
@@ -208,9 +208,9 @@ class _Judge:
                 return "advice", "the class of the model is not in the tree and may keep a graph between its calls"
             if node.kind == "call" and "." not in node.label:
                 return "advice", f"what {node.label or 'an unseen call'}() keeps of the graph cannot be seen"
-            for child in node.children:
-                if child.kind == "call" and child.birth > walk.place.clock:
-                    return "advice", f"what {child.label or 'an unseen call'}() does with the graph cannot be seen"
+        for later in all_descendants(graph):
+            if later.kind == "call" and later.birth > walk.place.clock:
+                return "advice", f"what {later.label or 'an unseen call'}() does with the graph cannot be seen"
         if mine:
             name = next(iter(mine.values())).name
             return "advice", f"what {name or 'an unseen call'}() returns may be part of the graph"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _LINE_END = re.compile(rb"\r\n?|\n")
 _TWO_LINES = re.compile(rb"(?:[^\r\n]*(?:\r\n?|\n)?){2}")
+_FSTRINGS = re.compile(rb"^[ \t\f]*#[^\r\n]*?coding[:=][ \t]*future[-_]fstrings\b", re.MULTILINE)
+"""The cookie of the package future-fstrings: UTF-8, which its codec rewrites for Pythons without f-strings."""
 _UTF16_OR_32 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 # O_NONBLOCK: should a pipe take the file's place between the look at it and the opening, we still do not wait for it.
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -219,6 +221,8 @@ def _encoding_of(data: bytes, display: str) -> str:
     # The lines are cut here because `tokenize` knows no lone carriage return and would look for a cookie beyond it.
     head = _TWO_LINES.match(data)
     lines = iter(head.group().splitlines(keepends=True) if head else [])
+    if head and _FSTRINGS.search(head.group()):
+        return "utf-8"
     try:
         encoding, _ = tokenize.detect_encoding(lambda: next(lines, b""))
     except SyntaxError as error:

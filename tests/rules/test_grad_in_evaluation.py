@@ -52,6 +52,19 @@ DECORATED = {
             for x, y in loader:
                 print(F.mse_loss(model(x), y).item())
         """,
+    "a function under a decorator that only measures": """
+        from contextlib import contextmanager
+
+        @contextmanager
+        def timed():
+            yield
+
+        def score():
+            net.eval()
+            with timed():
+                return [net(x).tolist() for x, _ in batches]
+        print(score())
+        """,
     "a generator": """
         def predictions(model):
             model.eval()
@@ -542,6 +555,200 @@ def test_one_forward_of_which_only_the_shape_is_looked_at_is_not_rewritten(tmp_p
         print(backbone(x).size())
         """
     assert lines(found(tmp_path, RULE, START, TRAIN, code)) == []
+
+
+MODES = {
+    "a context of its own, as a decorator": """
+        @frozen()
+        def score(loader):
+            net.eval()
+            return [net(x).tolist() for x, _ in loader]
+        """,
+    "the same, by its module": """
+        @modes.frozen()
+        def score(loader):
+            net.eval()
+            return [net(x).tolist() for x, _ in loader]
+        """,
+    "an object that decorates": """
+        @modes.Quiet()
+        def score(loader):
+            net.eval()
+            return [net(x).tolist() for x, _ in loader]
+        """,
+    "a context that is a class, as a decorator": """
+        @Still()
+        def score(loader):
+            net.eval()
+            return [net(x).tolist() for x, _ in loader]
+        """,
+    "a context of a module": """
+        def score(loader):
+            net.eval()
+            with modes.frozen():
+                return [net(x).tolist() for x, _ in loader]
+        """,
+    "a context that is a method": """
+        class Judge:
+            @contextmanager
+            def still(self):
+                with torch.no_grad():
+                    yield
+
+            def rate(self, loader):
+                net.eval()
+                with self.still():
+                    return [net(x).tolist() for x, _ in loader]
+
+        score = Judge().rate
+        """,
+    "an exit stack": """
+        from contextlib import ExitStack
+
+        def score(loader):
+            net.eval()
+            with ExitStack() as stack:
+                stack.enter_context(torch.no_grad())
+                return [net(x).tolist() for x, _ in loader]
+        """,
+}
+
+_MODES = """
+    import torch
+    from contextlib import ContextDecorator, contextmanager
+
+    @contextmanager
+    def frozen():
+        with torch.no_grad():
+            yield
+
+    class Still(ContextDecorator):
+        def __enter__(self):
+            self.before = torch.is_grad_enabled()
+            torch._C._set_grad_enabled(False)
+            return self
+
+        def __exit__(self, *error):
+            torch._C._set_grad_enabled(self.before)
+
+    class Quiet:
+        def __call__(self, function):
+            def run(*args):
+                with torch.no_grad():
+                    return function(*args)
+
+            return run
+    """
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_contexts_and_decorators_of_the_tree_may_switch_gradients_off(tmp_path: Path, name: str) -> None:
+    imports = "import modes\nfrom contextlib import contextmanager\nfrom modes import Still, frozen"
+    findings = found(tmp_path, RULE, START, TRAIN, imports, MODES[name], "print(score(batches))", modes=_MODES)
+    assert lines(findings) == []
+
+
+def test_gradients_are_on_again_behind_an_exit_stack(tmp_path: Path) -> None:
+    code = """
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        print(net(x).tolist())
+
+    def score():
+        net.eval()
+        return [net(x).tolist() for x, _ in batches]
+    print(score())
+    """
+    findings = found(tmp_path, RULE, START, TRAIN, code)
+    assert [f.message.partition("(")[0] for f in findings] == ["score"]
+
+
+BOUND = """
+    class Coder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.into = nn.Linear(4, 4)
+            self.out = nn.Linear(4, 4)
+
+        def encode(self, x):
+            return self.into(x), x.mean()
+
+        def decode(self, h):
+            return self.out(h)
+
+    there, back = Coder(), Coder()
+    there.load_state_dict(torch.load("there.pt"))
+    there.eval()
+    import sys
+    encode = there.encode if len(sys.argv) > 1 else back.encode
+    decode = back.decode if len(sys.argv) > 1 else there.decode
+    for x, _ in batches:
+        code, _ = encode(x)
+        torch.save(decode(code).tolist(), "x.pt")
+    """
+
+
+def test_a_method_in_a_variable_is_a_forward_too(tmp_path: Path) -> None:
+    findings = found(tmp_path, RULE, START, BOUND)
+    assert [f.promise for f in findings] == [Promise.EXACT]
+    assert "with torch.no_grad():\n    for x, _ in batches:\n        code, _" in mended(tmp_path, findings)
+
+
+ACTORS = """
+    import random
+
+    class Player(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(4, 2)
+            self.scores = []
+
+        def forward(self, x):
+            return self.body(x)
+
+        def play(self, x, chance):
+            if random.random() < chance:
+                return random.randrange(2)
+            return self(x).max(1)[1].tolist()[0]
+
+        def remember(self, x):
+            score = self(x)
+            self.scores.append(score[0])
+            return score.max(1)[1].tolist()[0]
+
+    player = Player()
+    opt = torch.optim.SGD(player.parameters(), lr=0.1)
+    """
+
+
+def test_a_method_of_a_module_that_gives_no_graph_out_is_decorated(tmp_path: Path) -> None:
+    code = """
+    for x, _ in batches:
+        move = player.play(x, 0.1)
+        x, y = world.step(move)
+        opt.zero_grad()
+        F.mse_loss(player(x), y).backward()
+        opt.step()
+    """
+    findings = found(tmp_path, RULE, START, ACTORS, code)
+    assert [f.promise for f in findings] == [Promise.EXACT]
+    after = mended(tmp_path, findings).splitlines()
+    assert after[after.index("    def play(self, x, chance):") - 1] == "    @torch.no_grad()"
+
+
+def test_a_method_that_leaves_a_graph_behind_is_not_decorated(tmp_path: Path) -> None:
+    code = """
+    for x, _ in batches:
+        move = player.remember(x)
+        x, y = world.step(move)
+        opt.zero_grad()
+        torch.stack(player.scores).pow(2).sum().backward()
+        opt.step()
+        player.scores.clear()
+    """
+    assert lines(found(tmp_path, RULE, START, ACTORS, code)) == []
 
 
 KEPT = {

@@ -151,6 +151,46 @@ HITS = {
         """,
         ["x = Variable(x)"],
     ),
+    "beside an optimizer of what cannot be seen, made before": (
+        """
+        import registry
+
+        opt = torch.optim.SGD(registry.parameters_of(net), lr=0.1)
+        for x, y in data:
+            x.requires_grad_()
+            learn(F.mse_loss(net(x), y))
+        """,
+        [],
+    ),
+    "of batches that are kept in a list": (
+        """
+        kept = [(torch.randn(3, 4), torch.randn(3, 1)) for _ in range(4)]
+        for x, y in kept:
+            x.requires_grad_()
+            learn(F.mse_loss(net(x), y))
+        """,
+        [],
+    ),
+    "of another name, too": (
+        """
+        for x, y in data:
+            image = x
+            image.requires_grad_()
+            learn(F.mse_loss(net(x), y))
+        """,
+        [],
+    ),
+    "asked by a helper": (
+        """
+        def ready(batch):
+            batch.requires_grad = True
+            return batch.float()
+
+        for x, y in data:
+            learn(F.mse_loss(net(ready(x * 2)), y))
+        """,
+        [],
+    ),
     "beside gradients of parameters": (
         """
         for x, y in data:
@@ -479,6 +519,148 @@ NOOPS = {
             finally:
                 for t in asked:
                     t.requires_grad_(False)
+        """,
+    "codes in a list, asked one after the other": """
+        codes = []
+        for rows in (3, 6):
+            codes.append(torch.zeros(rows, 4).normal_())
+        for code in codes:
+            code.requires_grad = True
+        solver = torch.optim.Adam([*net.parameters()] + codes)
+        for step in range(9):
+            solver.zero_grad()
+            sum(net(code).pow(2).mean() for code in codes).backward()
+            solver.step()
+        """,
+    "more codes than turns that are followed": """
+        codes = [torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4)]
+        for i, code in enumerate(codes):
+            code.requires_grad_()
+        solver = torch.optim.Adam(codes)
+        for step in range(9):
+            solver.zero_grad()
+            net(codes[0] + codes[3]).pow(2).mean().backward()
+            solver.step()
+        """,
+    "codes in a dict": """
+        codes = {"pose": torch.randn(3, 4), "light": torch.randn(3, 4)}
+        for name, code in codes.items():
+            code.requires_grad = True
+        solver = torch.optim.Adam(list(codes.values()))
+        for step in range(9):
+            solver.zero_grad()
+            net(codes["pose"] * codes["light"]).mean().backward()
+            solver.step()
+        """,
+    "batches that were kept, asked later": """
+        kept = []
+        for x, y in data:
+            kept.append(x.detach())
+        for x in kept:
+            x.requires_grad_()
+        solver = torch.optim.Adam(kept)
+        for step in range(9):
+            solver.zero_grad()
+            net(kept[0]).pow(2).mean().backward()
+            solver.step()
+        """,
+    "two names of one tensor": """
+        code = torch.randn(3, 4)
+        tuned = code
+        tuned.requires_grad = True
+        solver = torch.optim.Adam([code])
+        for step in range(9):
+            solver.zero_grad()
+            net(code).pow(2).mean().backward()
+            solver.step()
+        """,
+    "one of two tensors": """
+        import sys
+
+        pose, light = torch.randn(3, 4), torch.randn(3, 4)
+        tuned = pose if len(sys.argv) > 1 else light
+        tuned.requires_grad_()
+        solver = torch.optim.Adam([pose, light])
+        for step in range(9):
+            solver.zero_grad()
+            net(pose + light).pow(2).mean().backward()
+            solver.step()
+        """,
+    "asked by a helper": """
+        def free(*tensors):
+            for tensor in tensors:
+                tensor.requires_grad = True
+
+        pose, light, shape = torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4)
+        free(pose, light, shape)
+        solver = torch.optim.Adam([pose, light, shape])
+        for step in range(9):
+            solver.zero_grad()
+            net(pose + light + shape).pow(2).mean().backward()
+            solver.step()
+        """,
+    "an optimizer of all that an object holds": """
+        class Scene:
+            def __init__(self):
+                self.pose = torch.randn(3, 4)
+                self.pose.requires_grad_()
+
+        scene = Scene()
+        solver = torch.optim.Adam([v for v in vars(scene).values() if isinstance(v, torch.Tensor)])
+        for step in range(9):
+            solver.zero_grad()
+            net(scene.pose).pow(2).mean().backward()
+            solver.step()
+        """,
+    "a parameter group that cannot be seen": """
+        import registry
+
+        pose = torch.randn(3, 4)
+        pose.requires_grad = True
+        registry.known.append(pose)
+        opt.add_param_group(registry.group())
+        for x, y in data:
+            learn(F.mse_loss(net(x + pose), y))
+        """,
+    "of a class that others make objects of": """
+        class Scene:
+            def __init__(self):
+                self.codes = [torch.randn(3, 4) for _ in range(3)]
+                self.pose = torch.randn(3, 4)
+                for tensor in (*self.codes, self.pose):
+                    tensor.requires_grad = True
+        """,
+    "on an object that goes to code that cannot be seen": """
+        from elsewhere import tune
+
+        class Scene:
+            def __init__(self):
+                self.pose = torch.randn(3, 4)
+
+        scene = Scene()
+        pose = scene.pose
+        pose.requires_grad = True
+        for step in range(9):
+            net(scene.pose).pow(2).mean().backward()
+            tune(scene)
+        """,
+    "on an object, asked by another name": """
+        class Scene:
+            def __init__(self):
+                self.pose = torch.randn(3, 4)
+                self.light = torch.randn(3, 4)
+                for tensor in (self.pose, self.light):
+                    tensor.requires_grad = True
+
+            def tuned(self):
+                return [self.pose, self.light]
+
+        scene = Scene()
+        solver = torch.optim.Adam(scene.tuned())
+        for step in range(9):
+            solver.zero_grad()
+            net(scene.pose + scene.light).pow(2).mean().backward()
+            solver.step()
         """,
     "an element of a caller's batch": """
         def step(batch):

@@ -129,10 +129,14 @@ def test_branch_that_no_run_takes_is_detached(tmp_path: Path) -> None:
         ("torch.from_numpy(x).cuda()", "torch.from_numpy(x).cuda()"),
         ("x.new(2, 3).zero_()", "x.new(2, 3).zero_()"),
         ("torch.zeros_like(x).float()", "torch.zeros_like(x).float()"),
+        ("torch.from_numpy(x).view(2, 2).repeat(3, 1)", "torch.from_numpy(x).view(2, 2).repeat(3, 1)"),
+        ("torch.randn(2, 3).flip(1).clone()", "torch.randn(2, 3).flip(1).clone()"),
         # these hand a tensor on with its history
         ("x.new(x)", "x.new(x).detach()"),
         ("torch.Tensor(x)", "torch.Tensor(x).detach()"),
         ("torch.zeros(3, requires_grad=True)", "torch.zeros(3, requires_grad=True).detach()"),
+        ("torch.zeros(3).requires_grad_()", "torch.zeros(3).requires_grad_().detach()"),
+        ("x.repeat(3, 1)", "x.repeat(3, 1).detach()"),
     ],
 )
 def test_what_is_written_as_without_history_needs_no_detach(tmp_path: Path, before: str, after: str) -> None:
@@ -230,6 +234,10 @@ def test_data_that_is_read(tmp_path: Path, before: str, after: str) -> None:
         "net.weight.data[0] = 0",
         "nn.init.uniform_(net.weight.data, -1, 1)",
         "nn.init.uniform_(tensor=net.weight.data, a=-1, b=1)",
+        "import torch.distributed as dist\nfor p in net.parameters():\n    dist.all_reduce(p.grad.data)",
+        "import torch.distributed as dist\nx = torch.rand(3, 4)\ndist.broadcast(x.data, 0)\nprint(net(x))",
+        "x = torch.rand(3, 4)\ntorch.mul(x, 2, out=x.data)\nprint(net(x))",
+        "x = torch.rand(3, 4)\ntorch.relu_(x.data)\nprint(net(x))",
         "net.weight.data = torch.zeros(1, 4)",
         "net.weight.data *= 2",
         "net.weight.data = net.weight.data * 2",

@@ -391,6 +391,32 @@ def test_an_unseen_model_is_advice(tmp_path: Path) -> None:
     assert "class of the model" in findings[0].message
 
 
+TOTALS = """
+    total = 0
+    for _ in range(9):
+        opt.zero_grad()
+        loss = F.mse_loss(net(x), y)
+        loss.backward(retain_graph=True)
+        opt.step()
+        total += loss
+    """
+
+
+@pytest.mark.parametrize("reader", ["show(total)", "show([total / 9])", "from bench import show\nshow(total)"])
+def test_a_total_that_code_gets_that_cannot_be_seen_is_advice(tmp_path: Path, reader: str) -> None:
+    # without the flag the total could be walked by nobody, and would be a finding of its own
+    findings = found(tmp_path, RULE, START, TOTALS, reader)
+    assert [f.promise for f in findings] == [Promise.ADVICE]
+    assert "show() does with the graph cannot be seen" in findings[0].message
+
+
+@pytest.mark.parametrize(
+    "reader", ["print(total)", "print(total.item() / 9)", "show(float(total))", "show(total.detach())"]
+)
+def test_a_total_that_is_only_looked_at_keeps_no_flag(tmp_path: Path, reader: str) -> None:
+    assert [f.promise for f in found(tmp_path, RULE, START, TOTALS, reader)] == [Promise.EXACT]
+
+
 def test_across_files(tmp_path: Path) -> None:
     engine = """\
     import torch
