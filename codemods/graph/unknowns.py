@@ -65,7 +65,7 @@ class Unknowns(BuiltinCalls):
             return self._opaque_tensor_method(receiver, name, args, at)
         if name in ("sample", "sample_n") and receiver.origin.startswith("torch.distributions."):
             # drawn under no_grad
-            return DATA
+            return Tensor(None)
         if name in ("data_ptr", "item", "numpy", "tolist", "size", "dim", "numel"):
             return ARRAY if name in ("numpy", "tolist") else NUMBER
         if name in facts.DETACHING:
