@@ -111,6 +111,9 @@ class GradInEvaluation(Rule):
         for forward in trace.forwards:
             if forward.grad is False:
                 continue
+            if forward.place.frame in trace.cut_short and forward.place.frame.function is not None:
+                # what else this function evaluates was not seen: no_grad would cover a part of it
+                continue
             if not (training or forward.volatile or forward.mode in ("eval", "loaded")):
                 # a self-test at the end of a model's file: nothing says that this is evaluation
                 continue

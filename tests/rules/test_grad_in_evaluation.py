@@ -8,6 +8,8 @@ from textwrap import dedent
 import pytest
 
 from codemods.findings import Promise
+from codemods.rules import rule
+from tests.graph.tools import run_tree
 from tests.rules.tools import added, found, lines, mended
 
 RULE = "grad-in-evaluation"
@@ -732,3 +734,35 @@ def test_parts_of_a_model_that_is_switched_to_evaluation(tmp_path: Path) -> None
     before = (START + dedent(code)).replace("net", "unused")
     findings = found(tmp_path, RULE, before)
     assert added(before, mended(tmp_path, findings)) == ["@torch.no_grad()"]
+
+
+def test_half_of_an_evaluation_that_took_too_long_to_follow() -> None:
+    code = """
+    class Deep(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.l = nn.Linear(4, 4)
+        def forward(self, t):
+            for _ in range(2):
+                t = self.l(t)
+            return t
+    deep = Deep()
+    deep.eval()
+    def score():
+        for x, y in batches:
+            first = deep(x)
+            print(first.max(1)[1])
+            second = deep(x + 1)
+            print(second.max(1)[1])
+    score()
+    """
+    whole, evaluated = START + dedent(code), rule(RULE)
+    found_by_budget = []
+    for budget in range(60, 600, 20):
+        trace = run_tree({"main.py": whole}, budget=budget).trace
+        if trace.complete:
+            seen = [o for o in evaluated.observe(trace) if o.kind == "forward" and o.verdict == "fault"]
+            found_by_budget.append({o.span.line for o in seen})
+    assert sorted(found_by_budget[-1]) == [24, 26]
+    assert all(lines in (set(), {24, 26}) for lines in found_by_budget)
+    assert set() in found_by_budget
