@@ -24,6 +24,8 @@ class Placement:
         self.decision = decision
         self.functions = {(s.path, s.span): s for s in sites(observations, "function")}
         self.statements = {(s.path, s.span): s for s in sites(observations, "statement")}
+        self.partial = {(s.path, s.span) for s in sites(observations, "partial")}
+        """Functions that were followed in part: a block in them would cover a part of what they evaluate."""
         self.forwards = [o for o in observations if o.kind == "forward"]
         self.style = decision.options.no_grad_style
 
@@ -69,7 +71,7 @@ class Placement:
                 if site is None or function is None:
                     return
                 continue
-            if here is not None:
+            if here is not None and (path, function) not in self.partial:
                 blocks[(path, statement)].append(forward)
             return
 

@@ -111,9 +111,6 @@ class GradInEvaluation(Rule):
         for forward in trace.forwards:
             if forward.grad is False:
                 continue
-            if forward.place.frame in trace.cut_short and forward.place.frame.function is not None:
-                # what else this function evaluates was not seen: no_grad would cover a part of it
-                continue
             if not (training or forward.volatile or forward.mode in ("eval", "loaded")):
                 # a self-test at the end of a model's file: nothing says that this is evaluation
                 continue
@@ -138,6 +135,9 @@ class GradInEvaluation(Rule):
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
                 chains[key] = observation
         yield from chains.values()
+        for frame in trace.cut_short:
+            if isinstance(frame.definition, DEFINITIONS):
+                yield self.seen(frame.file, frame.definition, "partial", "needed")
         yield from self._own_methods(trace, ledger)
 
     def _own_methods(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:

@@ -8,7 +8,9 @@ from textwrap import dedent
 import pytest
 
 from codemods.findings import Promise
+from codemods.options import Options
 from codemods.rules import rule
+from codemods.rules.base import Decision
 from tests.graph.tools import run_tree
 from tests.rules.tools import added, found, lines, mended
 
@@ -747,22 +749,28 @@ def test_half_of_an_evaluation_that_took_too_long_to_follow() -> None:
                 t = self.l(t)
             return t
     deep = Deep()
-    deep.eval()
-    def score():
+    def rate(out):
+        return out.max(1)[1]
+    def learn():
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
         for x, y in batches:
             first = deep(x)
             print(first.max(1)[1])
             second = deep(x + 1)
-            print(second.max(1)[1])
-    score()
+            print(rate(second))
+    learn()
     """
-    whole, evaluated = START + dedent(code), rule(RULE)
-    found_by_budget = []
-    for budget in range(60, 600, 20):
-        trace = run_tree({"main.py": whole}, budget=budget).trace
-        if trace.complete:
-            seen = [o for o in evaluated.observe(trace) if o.kind == "forward" and o.verdict == "fault"]
-            found_by_budget.append({o.span.line for o in seen})
-    assert sorted(found_by_budget[-1]) == [24, 26]
-    assert all(lines in (set(), {24, 26}) for lines in found_by_budget)
-    assert set() in found_by_budget
+    texts = {"main.py": START + dedent(code)}
+    seen = []
+    for budget in range(100, 500, 4):
+        followed = run_tree(texts, budget=budget)
+        if followed.trace.complete:
+            decision = Decision({"main.py": followed.file}.get, Options())
+            observations = list(rule(RULE).observe(followed.trace))
+            seen.append([f.span.line for f in rule(RULE).decide(observations, decision)])
+    assert seen[-1] == [28]
+    assert all(lines in ([], [28]) for lines in seen)
+    assert [] in seen
