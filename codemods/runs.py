@@ -110,19 +110,26 @@ def _by_file(definitions: Iterable[Definition]) -> dict[str, frozenset[Definitio
 
 
 def _concerned(project: Project, rules: list[Rule]) -> tuple[list[str], list[str]]:
-    """The files in which a rule's words stand; and those that import one of them and may act, or switch gradients
-    off."""
+    """The files in which a rule's words stand; those that import one of them and may act, or switch gradients off; and
+    programs that import one through others."""
     gate = gate_of(rules)
     tree = project.files.tree
     direct: set[str] = set()
     others: list[str] = []
+    programs: list[str] = []
     for relative in project.paths:
         raw = project.raw(relative)
         if gate.within(raw) is not None:
             direct.add(relative)
         elif may_switch(raw) or may_act(raw):
             others.append(relative)
+            if b"__main__" in raw:
+                programs.append(relative)
     importers = [r for r in others if any(found in direct for found in imports(tree, r, project.raw(r)))]
+    far = set(programs).difference(importers)
+    if far:
+        # a program most often comes to its training loop through modules that only define
+        importers += far & _leading_to(project, direct)
     reached = _reaching(project)
     return sorted(direct & reached), sorted(reached.intersection(importers))
 
@@ -132,12 +139,17 @@ def _reaching(project: Project) -> set[str]:
     targets = {relative for relative, shown in project.display.items() if shown in project.targets}
     if len(targets) == len(project.paths):
         return targets
+    return _leading_to(project, targets)
+
+
+def _leading_to(project: Project, wanted: set[str]) -> set[str]:
+    """``wanted``, and the files that import one of them, directly or through others."""
     tree = project.files.tree
     importers: dict[str, set[str]] = {}
     for relative in project.paths:
         for found in imports(tree, relative, project.raw(relative)):
             importers.setdefault(found, set()).add(relative)
-    reached, stack = set(targets), list(targets)
+    reached, stack = set(wanted), list(wanted)
     while stack:
         relative = stack.pop()
         *folders, _ = relative.split("/")

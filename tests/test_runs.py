@@ -122,3 +122,54 @@ def test_processes_find_what_one_process_finds(here: Path) -> None:
             {"model.py": MODEL, "evaluation.py": EVALUATION, "main.py": BARE if number % 2 else GUARDED},
         )
     assert found(".", jobs=2) == found(".", jobs=1) != []
+
+
+TRAINER = """\
+import torch
+
+
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self, loader):
+        opt = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        total = 0
+        for x, y in loader:
+            loss = ((self.model(x) - y) ** 2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            total += self.penalty(loss)
+        return total
+"""
+
+CHOOSING = """\
+from model import Net
+from trainer import Trainer
+
+
+class Small(Trainer):
+    def penalty(self, loss):
+        return 0.1 * loss
+
+
+def choose(name):
+    return Small(Net())
+"""
+
+PROGRAM = """\
+import torch
+from choosing import choose
+
+if __name__ == "__main__":
+    print(choose("small").fit([(torch.randn(3, 4), torch.randn(3, 2)) for _ in range(3)]))
+"""
+
+
+def test_a_program_may_come_to_training_through_modules_that_only_define(here: Path) -> None:
+    write(here, {"model.py": MODEL, "trainer.py": TRAINER, "choosing.py": CHOOSING})
+    assert found(".") == []
+    write(here, {"program.py": PROGRAM})
+    total = TRAINER.splitlines().index("            total += self.penalty(loss)") + 1
+    assert found(".") == [("attached-loss-total", "trainer.py", total)]

@@ -20,6 +20,7 @@ _IMPORT = re.compile(r"^\s*(?:from\s+([.\w]+)\s+import\s+([\w ,*()]+)|import\s+(
 _TOP_LEVEL = re.compile(r"^\s*(?:from\s+(\w+)[\w.]*\s+import\b|import\s+(\w+))", re.MULTILINE)
 _ACTING = re.compile(r"^(?:for|while|with|[a-z_][\w.]*\()", re.MULTILINE)
 _TRAINS = re.compile(r"\.backward\s*\(|\.fit\s*\(")
+_TEST = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
 _NO_ENTRY = re.compile(r"(^|/)(tests?|docs?|third_party|thirdparty)/|(^|/)(test_[^/]*|setup|conftest|__init__)\.py$")
 
 
@@ -40,6 +41,8 @@ def find_entries(
     One counts that may act by itself and leads to a call of ``backward``, in itself or in what it imports. Most counts
     that it leads to one of ``concerned``, the files that change; then that the README shows how it is called, that it
     is called train or main, and that it lies near the root. Arguments are taken from the README where they are literal.
+
+    Where no script is found, as in a library, the tests that train are: pytest runs them one file at a time.
     """
     imports = {path: _imported(text) for path, text in files.items()}
     by_module: dict[str, list[str]] = defaultdict(list)
@@ -47,6 +50,12 @@ def find_entries(
         place = PurePosixPath(path)
         by_module[place.parent.name if place.name == "__init__.py" else place.stem].append(path)
     told = _commands(readme, files)
+
+    def trains(path: str) -> bool:
+        reached = _reached(path, imports, by_module)
+        leads = not concerned or not reached.isdisjoint(concerned)
+        return leads and any(_TRAINS.search(files[other]) for other in reached)
+
     ranked = []
     for path, text in files.items():
         if _NO_ENTRY.search(path):
@@ -54,11 +63,7 @@ def find_entries(
         acts = bool(_MAIN.search(text))
         if not acts and path not in told and not _ACTING.search(text):
             continue
-        reached = _reached(path, imports, by_module)
-        if not any(_TRAINS.search(files[other]) for other in reached):
-            continue
-        leads = bool(concerned) and not reached.isdisjoint(concerned)
-        if concerned and not leads:
+        if not trains(path):
             continue
         stem = PurePosixPath(path).stem.lower()
         named = 2 if stem.startswith("train") else 1 if stem.startswith(("main", "run")) else 0
@@ -70,6 +75,9 @@ def find_entries(
         ranked.append((score, path, Entry(command, folder, ", ".join(why))))
     ranked.sort(key=lambda item: item[1])
     ranked.sort(key=lambda item: item[0], reverse=True)
+    if not ranked:
+        tests = sorted(path for path in files if _TEST.search(path) and trains(path))
+        return [Entry(f"-m pytest -q {shlex.quote(path)}", ".", "a test that trains") for path in tests[:most]]
     return [entry for _, _, entry in ranked[:most]]
 
 

@@ -177,7 +177,9 @@ class _Indent(cst.CSTTransformer):
         return cst.SimpleWhitespace(value)
 
     def leave_EmptyLine(self, original_node: cst.EmptyLine, updated_node: cst.EmptyLine) -> cst.EmptyLine:
-        if not self.formatted_strings or not updated_node.indent:
+        # Blanks on a line of their own are nobody's indentation, and moving them would show as a change.
+        stays = self.formatted_strings or updated_node.comment is None
+        if not stays or not updated_node.indent:
             return updated_node
         return updated_node.with_changes(indent=False, whitespace=self._anchored(updated_node.whitespace))
 

@@ -68,9 +68,10 @@ class Assignments(Operators):
             elif isinstance(target, ast.Subscript):
                 container = self.evaluate(target.value)
                 self.evaluate(target.slice)
-                if isinstance(container, Sequence) and isinstance(target.slice, ast.Slice):
-                    # del rewards[:] empties the list, as clear() does
-                    self.container_method(container, "clear", Arguments(), s)
+                for option in self.options(container):
+                    if isinstance(option, Sequence) and isinstance(target.slice, ast.Slice):
+                        # del rewards[:] empties the list, as clear() does
+                        self.container_method(option, "clear", Arguments(), s)
             elif isinstance(target, ast.Attribute):
                 owner = self.evaluate(target.value)
                 oid = getattr(owner, "oid", None)

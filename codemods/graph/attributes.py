@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
-from codemods.graph.names import Names
+from codemods.graph.names import Names, library_member
 from codemods.graph.program import ClassInfo
 from codemods.graph.values import (
     DATA,
@@ -49,7 +49,7 @@ class Attributes(Names):
         if isinstance(receiver, Unknown):
             return self.unknown_attribute(receiver, name, at)
         if isinstance(receiver, Library):
-            return Library(f"{receiver.path}.{name}")
+            return library_member(receiver.path, name)
         if isinstance(receiver, TreeModule):
             return self.module_member(receiver, name)
         if isinstance(receiver, Class):
@@ -164,7 +164,12 @@ class Attributes(Names):
             return self.unknown(name, self.part(at, receiver, name))
         member = receiver.members.get(name)
         if member is None:
+            held = self.held_in([receiver]) if receiver.data else []
+            if held:
+                # what wrote it may have computed it of what was put there
+                return self.unknown(name, self.node(at, "call", held, certain=False, label=name))
             member = receiver.members[name] = self.unknown(f"{receiver.origin}.{name}", data=receiver.data)
+            member.owner = receiver
             # an element of an argument is as attached as the argument; its attributes are settings most often
             inherited = name != "data" and (name.startswith("[") or None)
             unseen = [o for o in receiver.shadow if isinstance(o, Unseen)]
@@ -204,8 +209,11 @@ class Attributes(Names):
             receiver = receiver.module
         oid = getattr(receiver, "oid", None)
         if isinstance(oid, int):
-            self.s.set((oid, name), value)
-            self.attributes.setdefault(oid, {})[name] = None
+            if isinstance(receiver, Unknown):
+                self.put_into(receiver, name, value)
+            else:
+                self.s.set((oid, name), value)
+                self.attributes.setdefault(oid, {})[name] = None
             self.stored(value, Carrier("attribute", oid, name), at)
             if isinstance(receiver, Unknown):
                 self.escape(value, "stored on an object that cannot be seen") if not receiver.data else None

@@ -41,6 +41,8 @@ class Containers(Iteration):
         """``container[key]``."""
         if isinstance(container, Join):
             options = [o for o in container.options if not (isinstance(o, Const) and o.value is None)]
+            # where it is an empty list this raises
+            options = [o for o in options if not self._is_empty_list(o)] or options
             found = [self.get_item(o, key, at) for o in options]
             result = self.one_of(found)
             return result if result is not None else self.lost()
@@ -105,6 +107,14 @@ class Containers(Iteration):
             return NUMBER if not (isinstance(container, Plain) and container.kind == "array") else ARRAY
         return self.unknown("item")
 
+    def _is_empty_list(self, value: Value) -> bool:
+        return (
+            isinstance(value, Sequence)
+            and value.kind == "list"
+            and self.s.get((value.oid, ITEMS)) == ()
+            and self.s.get((value.oid, REST)) is None
+        )
+
     def set_item(self, container: Value, key: Value, value: Value, at: ast.AST, expression: ast.expr | None) -> None:
         """``container[key] = value``."""
         if isinstance(container, Join):
@@ -136,7 +146,7 @@ class Containers(Iteration):
             name = f"[{key.value!r}]" if isinstance(key, Const) else "[]"
             old = self.s.get((container.oid, name))
             joined = value if old is None or isinstance(key, Const) else self.join(old, value)
-            self.s.set((container.oid, name), joined)
+            self.put_into(container, name, joined)
             self.stored(value, Carrier("element", container.oid, name), at)
             if not container.data:
                 for node in self.nodes_of(value):

@@ -6,7 +6,7 @@ All of it is asked of the state as it is now; nothing here adds to the graph.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codemods.graph.core import Core
 from codemods.graph.state import FROZEN
@@ -98,6 +98,32 @@ class Contents(Core):
         if isinstance(value, Parameters):
             return self.parameter_leaves(value.owner)
         return []
+
+    # things that cannot be seen
+
+    def put_into(self, holder: Unknown, name: str, value: Value) -> None:
+        """Keep ``value`` as an attribute, or an element, of something that cannot be seen."""
+        self.s.set((holder.oid, name), value)
+        self.attributes.setdefault(holder.oid, {})[name] = None
+        if self.nodes_of(value):
+            self.holders.add(_outermost(holder).oid)
+
+    def held_in(self, values: Iterable[Value]) -> list[Node]:
+        """The graphs, not walked yet, that were put into things that cannot be seen: code that gets such a thing may
+        compute with them."""
+        if not self.holders:
+            return []
+        found: dict[Node, None] = {}
+        things = [_outermost(o) for value in values for o in self.options(value) if isinstance(o, Unknown)]
+        stack = list({thing.oid: thing for thing in things if thing.oid in self.holders}.values())
+        while stack:
+            holder = stack.pop()
+            stack.extend(holder.members.values())
+            for name in self.attributes.get(holder.oid, ()):
+                content = self.s.get((holder.oid, name))
+                if isinstance(content, Value):
+                    found.update((n, None) for n in self.nodes_of(content) if not n.walks)
+        return list(found)
 
     # parameters
 
@@ -226,3 +252,9 @@ class Contents(Core):
         if holder is not None:
             self.freeze(holder, False)
         return holder is not None
+
+
+def _outermost(thing: Unknown) -> Unknown:
+    while thing.owner is not None:
+        thing = thing.owner
+    return thing

@@ -76,6 +76,8 @@ class Core:
         self.caches: dict[ast.AST, Unseen | None] = {}
         self.written: set[Key] = set()
         """The cells that the call that ended last has written."""
+        self.holders: set[int] = set()
+        """The outermost of the things that cannot be seen and into which something attached was put."""
         self.entering_root = False
         """Whether the next function entered is a root: nobody in the tree calls it."""
 

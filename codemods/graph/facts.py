@@ -302,6 +302,17 @@ NUMERIC_LIBRARIES = _words(
 )
 """Libraries whose results carry no history (they know nothing of autograd)."""
 
+NUMBERS = frozenset(
+    f"{library}.{name}"
+    for library, names in {
+        "numpy": "nan NaN NAN inf Inf pi e",
+        "math": "nan inf pi e tau",
+        "torch": "nan inf pi e",
+    }.items()
+    for name in names.split()
+)
+"""Constants of libraries that are Python numbers."""
+
 DATA_LIBRARIES = _words(
     """
     cv2 PIL h5py pandas sklearn scipy imageio argparse omegaconf hydra yaml json configparser csv re os sys string glob

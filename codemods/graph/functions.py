@@ -29,6 +29,11 @@ class Functions(Remembering):
             for value in args.all():
                 self.escape(value, "a call that was not entered")
             return self.opaque(at, "unentered", args.all())
+        if receiver is not None and not self.entering_root and _is_abstract(definition):
+            # whoever calls it means the method of a subclass that cannot be seen
+            for value in args.all():
+                self.escape(value, "a method that only subclasses have")
+            return self.unseen_call(self.opaque(at, "abstract", args.all()), "abstract")
         self.entered[definition] = function.file
         key = self.memo_key(function, args, receiver) if caller.inside_module else None
         if key is not None:
@@ -104,3 +109,16 @@ class Functions(Remembering):
             for name, value in args.keywords.items():
                 self.set_attribute(made, name, value, at)
         return made
+
+
+def _is_abstract(definition: ast.AST) -> bool:
+    """Whether a method does nothing but raise ``NotImplementedError``."""
+    if isinstance(definition, ast.Lambda):
+        return False
+    body = list(getattr(definition, "body", ()))
+    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        body = body[1:]
+    if len(body) != 1 or not isinstance(body[0], ast.Raise):
+        return False
+    raised = body[0].exc.func if isinstance(body[0].exc, ast.Call) else body[0].exc
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"

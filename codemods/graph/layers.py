@@ -107,7 +107,7 @@ class Layers(Tensors):
             finally:
                 self.running.discard(module.oid)
             return value
-        inputs = self.parents_of(args.all())
+        inputs = self.parents_of(args.all()) + self.held_in(args.all())
         leaves = self.parameter_leaves(module)
         scalar = module.scalar_output
         made = self.node(

@@ -99,6 +99,8 @@ class Libraries(Layers):
             return args.all()[0] if args.all() else NONE
         if head == "torch.nn" or head == "torch.nn.modules":
             return self.make_module(last, args, at)
+        if path.startswith("torch.distributions.") and last[:1].isupper() and not self.parents_of(args.all()):
+            return self.opaque_tensor(at, path, args)
         if path.startswith(("torch.optim.lr_scheduler.", "torch.optim.swa_utils")):
             return self.unknown(path)
         if head == "torch.optim":

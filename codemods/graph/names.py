@@ -8,7 +8,7 @@ import builtins
 from codemods.graph import facts
 from codemods.graph.loading import NEVER_OF_THE_TREE, Loading
 from codemods.graph.trace import Frame
-from codemods.graph.values import Carrier, Imported, Join, Library, TreeModule, Value, may_carry
+from codemods.graph.values import NUMBER, Carrier, Imported, Join, Library, TreeModule, Value, may_carry
 
 _BUILTINS = frozenset(dir(builtins))
 
@@ -98,7 +98,7 @@ class Names(Loading):
                     self.stars.setdefault(self.frame.module_globals, []).append(prefix)
                     self._star_library(prefix)
                 else:
-                    value: Value = Library(f"{prefix}.{alias.name}") if prefix else self.unknown(alias.name)
+                    value = library_member(prefix, alias.name) if prefix else self.unknown(alias.name)
                     self.store_name(alias.asname or alias.name, value, s)
             return
         module = TreeModule(found)
@@ -134,3 +134,9 @@ class Names(Loading):
                 self.store_name(name, value, at)
         for prefix in self.stars.get(fid, ()):
             self.stars.setdefault(self.frame.module_globals, []).append(prefix)
+
+
+def library_member(library: str, name: str) -> Value:
+    """What a library outside the tree calls ``name``."""
+    path = f"{library}.{name}"
+    return NUMBER if path in facts.NUMBERS else Library(path)

@@ -135,6 +135,10 @@ class Tensors(Backward):
     def torch_function(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A function of ``torch`` itself."""
         if name in ("as_tensor", "asarray"):
+            given = args.get(0, "data" if name == "as_tensor" else "obj")
+            if isinstance(given, Tensor) and len(args.all()) == 1:
+                # of a tensor nothing is made
+                return given
             return self.tensor_op(at, name, args.all(), saves=False)
         if name in ("tensor",):
             for value in args.all():

@@ -61,6 +61,9 @@ class Unknowns(BuiltinCalls):
             return NONE
         if receiver.node is not None:
             return self._opaque_tensor_method(receiver, name, args, at)
+        if name in ("sample", "sample_n") and receiver.origin.startswith("torch.distributions."):
+            # drawn under no_grad
+            return DATA
         if name in ("data_ptr", "item", "numpy", "tolist", "size", "dim", "numel"):
             return ARRAY if name in ("numpy", "tolist") else NUMBER
         if name in facts.DETACHING:

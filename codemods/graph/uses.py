@@ -122,7 +122,7 @@ class Uses(Joins):
         given = list(inputs)
         for value in given:
             self.use(value, f"call:{label}", at)
-        parents = [n for value in given for n in self.nodes_of(value)]
+        parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
         made = self.unknown(label, self.node(at, "call", parents, certain=False, label=label))
         made.shadow = tuple(o for o in self.shadow_of(given) if isinstance(o, Unseen))
         if made.node is not None:
@@ -131,7 +131,8 @@ class Uses(Joins):
 
     def mixed(self, at: ast.AST, label: str, args: Arguments) -> Node | None:
         """The node of what a library makes of its arguments, parameters left out; None if they have no history."""
-        parents = [n for value in args.all() if not isinstance(value, Parameters) for n in self.nodes_of(value)]
+        given = [value for value in args.all() if not isinstance(value, Parameters)]
+        parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
         made = self.node(at, "call", parents, certain=False, label=label)
         if made is not None:
             made.shadow = self.shadow_of(args.all())

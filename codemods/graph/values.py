@@ -242,6 +242,8 @@ class Unknown(Value):
     data: bool = False
     """Whether it came out of a data loader, a file or an array: plain data that carries no history."""
     shadow: Shadow = ()
+    owner: Unknown | None = None
+    """What it is an attribute or an element of."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

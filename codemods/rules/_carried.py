@@ -15,7 +15,7 @@ from codemods.findings import Promise
 from codemods.graph.trace import Place, Reading, Trace, Walk
 from codemods.graph.values import Carrier, Node
 from codemods.rules._blocks import crossed
-from codemods.rules._graphs import opaque, origins, reach, weighted
+from codemods.rules._graphs import opaque, origins, reach, saves_parameter, weighted
 
 
 @dataclass(eq=False)
@@ -24,7 +24,8 @@ class Carry:
 
     ``store`` wrote it, ``reading`` read it again; ``old`` is what was carried and ``child`` the first node made of it;
     ``freed_by`` is the last backward of the old turn that walked it and ``walk`` the later one that walks it again
-    (None where none does). ``saving`` tells whether the nodes that are walked again have saved tensors.
+    (None where none does). ``graph`` is all that is walked again, ``soon`` what the first backward that comes to it
+    walks; ``saving`` tells whether anything of it has saved tensors.
     """
 
     carrier: Carrier
@@ -38,6 +39,7 @@ class Carry:
     saving: bool
     graph: set[Node] = field(default_factory=set)
     edges: set[tuple[Node, Node]] = field(default_factory=set)
+    soon: frozenset[Node] = frozenset()
 
 
 class Ledger:
@@ -121,7 +123,20 @@ class Ledger:
                 saving |= node.saves and earlier.retains is False and earlier.creates is False
         assert freed_by is not None
         for reading, store, carrier in self._held(child, old, sources):
-            yield Carry(carrier, store, reading, old, child, loop, freed_by, walk, saving, graph, {(child, old)})
+            yield Carry(
+                carrier,
+                store,
+                reading,
+                old,
+                child,
+                loop,
+                freed_by,
+                walk,
+                saving,
+                graph,
+                {(child, old)},
+                frozenset(graph),
+            )
 
     def _walked_before(self, node: Node, child: Node) -> Walk | None:
         for walk in reversed(node.walks):
@@ -204,8 +219,12 @@ class Ledger:
             return True
         return any(m.kind in kinds and first <= m.place.clock <= last for m in self.trace.marks)
 
-    def promise(self, carry: Carry, *, saved_parameters: bool) -> Promise | None:
-        """What cutting the carried value promises, None if nothing is wrong with it."""
+    def promise(self, carry: Carry) -> Promise | None:
+        """What cutting the carried value promises, None if nothing is wrong with it.
+
+        A retained graph raises in the step that walks it first only if it saved parameters that have changed since.
+        Where none of them was saved before the second step, that step learns through both before the third one raises.
+        """
         freed_by = carry.freed_by
         if carry.saving:
             return Promise.REPAIR
@@ -213,7 +232,7 @@ class Ledger:
             return None
         if freed_by.retains is True:
             if self.changed(carry, "step", "parameter-changed"):
-                return Promise.REPAIR if saved_parameters else Promise.BEHAVIOUR
+                return Promise.REPAIR if any(map(saves_parameter, carry.soon)) else Promise.BEHAVIOUR
             return Promise.BEHAVIOUR if self.changed(carry, "data-written") else None
         return Promise.BEHAVIOUR
 

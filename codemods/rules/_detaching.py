@@ -176,6 +176,9 @@ def _paths_in(frame: Frame, cells: dict[Any, Any], *, through_globals: bool) -> 
         for path, value in level:
             if isinstance(value, Unknown) and value.module is not None:
                 value = value.module
+            if isinstance(value, Join):
+                following += [(f"{path}.{name}", member) for name, member in _common(value, members)]
+                continue
             if not isinstance(value, (Instance, Module, Sequence, Mapping, Unknown)) or value.oid in found:
                 continue
             found[value.oid] = path
@@ -183,6 +186,15 @@ def _paths_in(frame: Frame, cells: dict[Any, Any], *, through_globals: bool) -> 
                 following += [(f"{path}.{name}", member) for name, member in members.get(value.oid, ())]
         level = following
     return found
+
+
+def _common(value: Join, members: dict[int, list[tuple[str, Value]]]) -> list[tuple[str, Value]]:
+    """What all the objects that a name may hold have in common, under one attribute."""
+    owners = [option for option in value.options if isinstance(option, Instance)]
+    if len(owners) < len(value.options):
+        return []
+    first, *others = (dict(members.get(owner.oid, ())) for owner in owners)
+    return [(name, member) for name, member in first.items() if all(other.get(name) is member for other in others)]
 
 
 def _detached(path: str, carry: Carry, style: str) -> tuple[str, bool]:

@@ -153,3 +153,10 @@ def _parameter(node: Node) -> bool:
     while not node.leaf and node.kind == "op" and len(node.parents) == 1 and not node.saves:
         node = node.parents[0]
     return node.leaf
+
+
+def saves_parameter(node: Node) -> bool:
+    """Whether it keeps a parameter for its backward: only then does a changed parameter raise."""
+    if not node.saves or not any(p.leaf for p in node.parents):
+        return False
+    return node.label in ("LSTM", "GRU", "RNN") or any(not p.leaf for p in node.parents)

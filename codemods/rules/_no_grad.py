@@ -54,6 +54,12 @@ class Placement:
         advice: dict[tuple[str, Span], list[Observation]],
     ) -> None:
         chain: _Chain = forward.facts["chain"]
+        if forward.facts["fed"]:
+            # it belongs to a training step, whichever functions lead to it
+            found = [(path, statement) for path, _, statement in chain if self._is_faulty(path, statement)]
+            if found:
+                blocks[found[-1]].append(forward)
+            return
         for path, function, statement in chain:
             site = self.functions.get((path, function)) if function is not None else None
             if site is not None and site.faulty and self._may_decorate(path, site):
@@ -89,6 +95,10 @@ class Placement:
             here = self.statements.get((path, statement))
             if here is not None and here.faulty:
                 advice[(path, statement)].append(forward)
+
+    def _is_faulty(self, path: str, statement: Span) -> bool:
+        site = self.statements.get((path, statement))
+        return site is not None and site.faulty
 
     def _may_decorate(self, path: str, site: Site) -> bool:
         file = self.decision.files(path)
@@ -197,6 +207,12 @@ class Placement:
         if teaches and not isinstance(node, LOOPS):
             promise = Promise.ADVICE
             message = "the result of this forward enters a loss detached: it could run under no_grad"
+        elif any(f.facts["fed"] and not f.facts["volatile"] for f in forwards):
+            promise = Promise.ADVICE
+            message = (
+                "what a training forward gave goes in here, and no backward ever comes back through it: either it "
+                "belongs under no_grad, or a loss was left out"
+            )
         elif not isinstance(node, LOOPS) and not any(
             f.facts["volatile"] or f.facts["reads"] in ("evaluated", "data") for f in forwards
         ):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from codemods.edits.model import DropArgument, Edit
 from codemods.findings import Finding, Promise, Span, TrailStep
@@ -10,10 +11,14 @@ from codemods.graph.trace import Walk
 
 SURPLUS = "surplus-retain-graph"
 
+Flag = tuple[str, Span, Span, str | int]
+"""A ``retain_graph`` argument as plain data: its path, the spans of the statement and of the call, its name or
+position."""
 
-def flags(walks: list[Walk]) -> list[tuple[str, Span, Span, str | int]]:
-    """The ``retain_graph`` arguments of walks, as plain data: path, spans of statement and call, argument."""
-    found = []
+
+def flags(walks: list[Walk]) -> list[Flag]:
+    """The ``retain_graph`` arguments of walks."""
+    found: list[Flag] = []
     for walk in walks:
         file = walk.place.frame.file
         if walk.call is not None and walk.retain_argument is not None:
@@ -30,7 +35,7 @@ def paired(
     remedy: str,
     steps: tuple[TrailStep, ...],
     edits: list[tuple[str, Edit]],
-    dropped: list[tuple[str, Span, Span, str | int]],
+    dropped: list[Flag],
     *,
     alone: bool,
     kept: str = "what is carried over from earlier steps",
@@ -60,3 +65,17 @@ def paired(
             (drop,),
             ((rule, path, span.line),),
         )
+
+
+def once(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings; those of one flag that goes with several others are one."""
+    found: dict[tuple[str, str, Span, tuple[tuple[str, Edit], ...]], Finding] = {}
+    for finding in findings:
+        key = (finding.rule, finding.path, finding.span, finding.edits)
+        known = found.get(key)
+        if known is not None:
+            partners = tuple(dict.fromkeys((*known.partners, *finding.partners)))
+            promise = max(known.promise, finding.promise, key=lambda p: p.rank)
+            finding = replace(known, partners=partners, promise=promise)
+        found[key] = finding
+    return list(found.values())

@@ -10,7 +10,7 @@ from typing import Any
 
 from codemods.graph import facts
 from codemods.graph.facts import WITH_INDICES
-from codemods.graph.trace import Place, Trace
+from codemods.graph.trace import Forward, Place, Trace
 from codemods.graph.values import Node, all_ancestors, all_descendants
 
 _NEED_GRADIENTS = {
@@ -115,6 +115,27 @@ class Recordings:
         if not self.made_in(first, last):
             return "quiet", {}
         return "fault", {"kernels": _count(self._kernels, first, last) > 0}
+
+
+def source(made: list[Node], forward: Forward, stretches: list[tuple[int, int]]) -> str:
+    """Where the graphs come from that go into a forward: ``trained`` if a backward walks one of them, ``evaluated`` if
+    it has no parameters itself, and all of them come from other forwards (``stretches`` of the run) that no backward
+    walks; else empty."""
+    before = {p for n in made for p in n.parents if p.birth < forward.first}
+    if any(walk.kind == "backward" for n in all_ancestors(before) if not n.leaf for walk in n.walks):
+        return "trained"
+    stack, seen, given = list(before), set(before), False
+    while stack:
+        node = stack.pop()
+        if any(first <= node.birth < last for first, last in stretches):
+            given = True
+        elif node.leaf or not node.parents:
+            return ""
+        else:
+            more = [p for p in node.parents if p not in seen]
+            seen.update(more)
+            stack.extend(more)
+    return "evaluated" if given else ""
 
 
 def _is_kept_unseen(node: Node) -> bool:

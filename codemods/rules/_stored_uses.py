@@ -29,13 +29,6 @@ def is_loss(ledger: Ledger, node: Node) -> bool:
     return False
 
 
-def saves_parameter(node: Node) -> bool:
-    """Whether it keeps a parameter for its backward: only then does a changed parameter raise."""
-    if not node.saves or not any(p.leaf for p in node.parents):
-        return False
-    return node.label in ("LSTM", "GRU", "RNN") or any(not p.leaf for p in node.parents)
-
-
 def training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
     """A backward in the turn that made the node, over the graph that it holds."""
     mine = {n for n in reach([node]) if not n.leaf}

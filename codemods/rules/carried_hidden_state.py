@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from codemods.edits.model import Edit
-from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph.trace import Trace
+from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.graph.trace import Trace, Walk
 from codemods.rules._carried import Carry, Ledger, by_statement, trail
 from codemods.rules._detaching import detaching
 from codemods.rules._fresh_state import fresh_state
 from codemods.rules._one_sequence import continues_sequence
-from codemods.rules._pairs import SURPLUS, flags, paired
+from codemods.rules._pairs import SURPLUS, Flag, flags, once, paired
 from codemods.rules._repackaging import broken_helpers
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
+
+_Place = tuple[str, Span]
 
 
 class CarriedHiddenState(Rule):
@@ -63,11 +65,16 @@ class CarriedHiddenState(Rule):
         if not trace.complete:
             return
         ledger = Ledger(trace)
-        for carries in by_statement(c for c in ledger.carries if ledger.recurrent(c)):
-            yield from self._observe(ledger, carries)
+        states = list(by_statement(c for c in ledger.carries if ledger.recurrent(c)))
+        together = ledger.surplus(c for carries in states for c in carries) if len(states) > 1 else []
+        places = tuple(_place(carries[0]) for carries in states)
+        for carries in states:
+            yield from self._observe(ledger, carries, together, places)
 
-    def _observe(self, ledger: Ledger, carries: list[Carry]) -> Iterator[Observation]:
-        promises = [ledger.promise(carry, saved_parameters=True) for carry in carries]
+    def _observe(
+        self, ledger: Ledger, carries: list[Carry], together: list[Walk], places: tuple[_Place | None, ...]
+    ) -> Iterator[Observation]:
+        promises = [ledger.promise(carry) for carry in carries]
         first = carries[0]
         if None in promises:
             return
@@ -75,6 +82,7 @@ class CarriedHiddenState(Rule):
         store = first.store
         cut = detaching(ledger.trace, carries)
         walks = ledger.surplus(carries)
+        joint = [w for w in together if w not in walks and any(w.call is c.freed_by.call for c in carries)]
         if store.statement is None:
             return
         yield self.seen(
@@ -89,15 +97,25 @@ class CarriedHiddenState(Rule):
             fresh=fresh_state(ledger, carries),
             continues=continues_sequence(ledger, first),
             flags=flags(walks),
+            joint=flags(joint),
+            states=places if joint else (),
             retained=first.freed_by.retains is True,
+            changed=ledger.changed(first, "step", "parameter-changed"),
             trail=trail(first),
         )
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         for site in sites(observations, "helper"):
             yield self._mended(site)
-        for site in sites(observations, "state"):
-            yield from self._cut(site, decision)
+        states = sites(observations, "state")
+        found = {(site.path, site.span): list(self._cut(site, decision)) for site in states}
+        cut = {place for place, mended in found.items() if mended[0].promise is not Promise.ADVICE}
+        for site in states:
+            if all(place in cut for o in site.observations for place in o.facts["states"]):
+                # a flag that keeps several states alive goes with all of them
+                joint = [flag for o in site.observations for flag in o.facts["joint"]]
+                found[(site.path, site.span)] = list(self._cut(site, decision, joint))
+        yield from once(finding for mended in found.values() for finding in mended)
 
     def _mended(self, site: Site) -> Finding:
         name = site.facts["name"]
@@ -113,7 +131,7 @@ class CarriedHiddenState(Rule):
             tuple((site.path, edit) for edit in site.facts["edits"]),
         )
 
-    def _cut(self, site: Site, decision: Decision) -> Iterator[Finding]:
+    def _cut(self, site: Site, decision: Decision, joint: Iterable[Flag] = ()) -> Iterator[Finding]:
         found = [o.facts for o in site.observations]
         style = decision.options.hidden_state
         again = any(f["continues"] for f in found)
@@ -126,14 +144,14 @@ class CarriedHiddenState(Rule):
                     edits.append(edit)
         promise = max((f["promise"] for f in found), key=lambda p: p.rank)
         facts = found[0]
-        dropped = list(dict.fromkeys(flag for f in found for flag in f["flags"]))
+        dropped = list(dict.fromkeys([*(flag for f in found for flag in f["flags"]), *joint]))
         name, goes = facts["name"], facts["goes"]
         if facts["retained"]:
             message = (
                 f"{name} {goes} into the next step with the graph of this one: retain_graph=True keeps it alive, but "
                 "the weights that it saved change"
             )
-            if promise is Promise.BEHAVIOUR:
+            if promise is Promise.BEHAVIOUR and not facts["changed"]:
                 message = (
                     f"{name} {goes} into the next step with the retained graphs of all the steps before: "
                     "each step is slower"
@@ -152,6 +170,11 @@ class CarriedHiddenState(Rule):
         yield from paired(
             self.name, (site.path, site.span), promise, message, remedy, steps, edits, dropped, alone=alone
         )
+
+
+def _place(carry: Carry) -> _Place | None:
+    statement = carry.store.statement
+    return None if statement is None else (carry.store.path, carry.store.frame.file.span(statement))
 
 
 def _spoken(carries: list[Carry]) -> str:

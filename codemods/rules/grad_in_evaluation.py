@@ -12,7 +12,7 @@ from codemods.gates import form
 from codemods.graph.trace import Forward, Frame, Ran, Trace
 from codemods.graph.values import Instance
 from codemods.rules._no_grad import Placement
-from codemods.rules._recordings import Recordings, is_dropped, picks, severity, what_reads
+from codemods.rules._recordings import Recordings, is_dropped, picks, severity, source, what_reads
 from codemods.rules._syntax import DEFINITIONS
 from codemods.rules.base import Decision, Observation, Rule
 
@@ -33,8 +33,9 @@ class GradInEvaluation(Rule):
     switch gradients off already; models whose parameters are all frozen; results that are handed to code that cannot be
     seen.
 
-    Advice: a forward inside training code whose result is detached at once (a teacher, a target network); evaluation in
-    a function that training shares; a model whose class is nowhere in the tree and is called in a way that may take
+    Advice: a forward inside training code whose result is detached at once (a teacher, a target network); one that
+    takes what a training forward gave, and that no backward comes back through (a loss that was left out); evaluation
+    in a function that training shares; a model whose class is nowhere in the tree and is called in a way that may take
     gradients.
 
     Promise: exact where the results are only reported. ``LSTM``, ``MultiheadAttention`` and the Transformer layers
@@ -108,6 +109,7 @@ class GradInEvaluation(Rule):
 
     def _forwards(self, trace: Trace, ledger: Recordings, *, training: bool) -> Iterator[Observation]:
         chains: dict[tuple[int, ...], Observation] = {}
+        stretches = [(f.first, f.last) for f in trace.forwards if f.grad is not False]
         for forward in trace.forwards:
             if forward.grad is False:
                 continue
@@ -131,7 +133,11 @@ class GradInEvaluation(Rule):
             if once and not what_reads(made, forward.last, since=forward.last):
                 # run once for what it does on the way: to calibrate, to warm up, to let a compiler watch
                 continue
-            observation = self._chain(forward, facts, ledger.taught(made), reads)
+            comes_from = source(made, forward, stretches)
+            if comes_from == "evaluated":
+                # a loss of what an evaluating forward gave: without that one's graph it has none
+                continue
+            observation = self._chain(forward, facts, ledger.taught(made), reads, fed=comes_from == "trained")
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
                 chains[key] = observation
         yield from chains.values()
@@ -163,13 +169,14 @@ class GradInEvaluation(Rule):
                     volatile=(),
                     dropped=(),
                     teaches=False,
+                    fed=False,
                     reads="evaluated",
                     kernels=facts["kernels"],
                     padding=False,
                     unseen=False,
                 )
 
-    def _chain(self, forward: Forward, facts: dict[str, Any], teaches: bool, reads: str) -> Observation:
+    def _chain(self, forward: Forward, facts: dict[str, Any], teaches: bool, reads: str, *, fed: bool) -> Observation:
         chain = []
         for place in forward.place.chain():
             frame = place.frame
@@ -194,6 +201,7 @@ class GradInEvaluation(Rule):
             volatile=volatile,
             dropped=tuple(v for v, p in zip(volatile, forward.volatile, strict=True) if _is_literally_volatile(p.node)),
             teaches=teaches,
+            fed=fed,
             reads="evaluated" if forward.mode == "eval" and reads else reads,
             kernels=facts.get("kernels", False),
             padding="src_key_padding_mask" in keywords,

@@ -12,7 +12,7 @@ from codemods.gates import form
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Mark, Place, Trace
-from codemods.graph.values import Carrier, Node, Unknown, Unseen
+from codemods.graph.values import Carrier, Join, Node, Unknown, Unseen
 from codemods.rules._graphs import opaque
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
@@ -45,8 +45,9 @@ class InputRequiresGrad(Rule):
     examples, saliency maps, gradient penalties, latent codes), also in a callee; tensors that reach a reentrant
     ``checkpoint`` or an ``autograd.Function``, whose parameters would silently stop learning, and what asks only where
     checkpoints are in use; the only leaf of a loss on any path (frozen models, an accumulator of a loop that may run no
-    turn); what reaches code that cannot be seen; tensors of a caller that cannot be seen, and those made elsewhere
-    whose gradient nothing in sight computes: they may be parameters that are being thawed.
+    turn); what reaches code that cannot be seen; what no ``backward`` and no model in sight takes; tensors of a caller
+    that cannot be seen, and those made elsewhere whose gradient nothing in sight computes: they may be parameters that
+    are being thawed.
 
     Advice: a tensor that outlives the step and looks like a parameter that nobody registered.
 
@@ -73,13 +74,14 @@ class InputRequiresGrad(Rule):
             used = judge.lasting(leaf) if verdict == "fault" else None
             steps = [(leaf.place.path, leaf.place.line, "asks for gradients here")]
             steps += [(w.place.path, w.place.line, "computed here, and read nowhere") for w in leaf.walks[:1]]
-            yield self.seen(file, leaf.place.node, "leaf", verdict, why=why, lasting=used, trail=steps)
+            taken = judge.taken(leaf)
+            yield self.seen(file, leaf.place.node, "leaf", verdict, why=why, lasting=used, trail=steps, taken=taken)
 
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         for site in sites(observations, "leaf"):
-            file = decision.files(site.path) if site.faulty else None
+            file = decision.files(site.path) if site.faulty and site.any("taken") else None
             if file is None:
                 continue
             edit = _edit(file, site)
@@ -269,6 +271,19 @@ class _Judge:
             if carrier.kind == "global" and self.handed:
                 return "left in a global variable"
         return ""
+
+    @cached_property
+    def inputs(self) -> set[Node]:
+        """What goes into the forwards of models, itself or detached."""
+        found: set[Node] = set()
+        for value in (value for forward in self.trace.forwards for value in forward.args.all()):
+            for option in value.options if isinstance(value, Join) else (value,):
+                found.update(n for n in (option.node, *getattr(option, "shadow", ())) if isinstance(n, Node))
+        return found
+
+    def taken(self, leaf: Node) -> bool:
+        """Whether a backward or a model in sight gets it: else it may have been made for others to learn."""
+        return bool(leaf.walks) or any(n.kind == "module" or n in self.inputs for n in leaf.descendants())
 
     def lasting(self, leaf: Node) -> bool:
         """Whether it outlives the step and is made up rather than data: it looks like a parameter."""

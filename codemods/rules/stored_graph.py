@@ -18,7 +18,6 @@ from codemods.rules._stored_uses import (
     appended_once,
     harmless,
     is_loss,
-    saves_parameter,
     training_walk,
     unwalked,
     used_through,
@@ -85,7 +84,7 @@ class StoredGraph(Rule):
             yield from self._mean_walked_again(ledger, carry)
             return
         store = carry.store
-        promise = ledger.promise(carry, saved_parameters=any(saves_parameter(n) for n in carry.graph))
+        promise = ledger.promise(carry)
         if promise is None or store.statement is None:
             return
         edits: list[tuple[str, Edit]] | None = []
@@ -108,7 +107,7 @@ class StoredGraph(Rule):
 
     def _mean_walked_again(self, ledger: Ledger, carry: Carry) -> Iterator[tuple[Observation, ast.stmt]]:
         """``self.mean = m * self.mean + (1 - m) * x`` where the new mean is used in this step."""
-        promise = ledger.promise(carry, saved_parameters=any(saves_parameter(n) for n in carry.graph))
+        promise = ledger.promise(carry)
         statement = carry.child.place.statement
         if promise is None or promise is Promise.BEHAVIOUR or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
             return

@@ -98,8 +98,28 @@ def test_a_script_or_a_module(text: str, command: str) -> None:
         {"model.py": "class Net: ..."},
         {"model.py": "def train():\n    loss.backward()\n"},
         {"main.py": MAIN},
-        {"setup.py": TRAINS + MAIN, "tests/test_train.py": TRAINS + MAIN},
+        {"setup.py": TRAINS + MAIN, "tests/test_shapes.py": "import lib\n" + MAIN, "lib.py": "x = 1\n"},
     ],
 )
 def test_nothing_to_run(files: dict[str, str]) -> None:
     assert found(files) == []
+
+
+LIBRARY = {
+    "lib/__init__.py": "",
+    "lib/fitting.py": "def fit():\n    loss.backward()\n",
+    "lib/drawing.py": "def draw(): ...\n",
+    "tests/test_fitting.py": "from lib.fitting import fit\n\n\ndef test_fit(): ...\n",
+    "tests/test_drawing.py": "from lib.drawing import draw\n\n\ndef test_draw(): ...\n",
+    "tests/util.py": "from lib.fitting import fit\n" + MAIN,
+    "more tests/own_test.py": "from lib import fitting\n",
+}
+
+
+def test_of_a_library_the_tests_that_train_are_run() -> None:
+    assert found(LIBRARY, most=3) == ["-m pytest -q 'more tests/own_test.py'", "-m pytest -q tests/test_fitting.py"]
+    assert found(LIBRARY, concerned=("lib/drawing.py",), most=3) == []
+
+
+def test_a_script_goes_before_any_test() -> None:
+    assert found({**LIBRARY, "train.py": "import lib.fitting\n" + MAIN}, most=3) == ["train.py"]

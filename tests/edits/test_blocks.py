@@ -38,6 +38,16 @@ HEADER = "with n:"
             "c",
             "if x:\n    # c\n    with n:\n        b  # d\n\n        # e\n        c\n    # f\n",
         ),
+        # Lines of blanks stay as they are, wherever they stand.
+        (
+            "def f():\n    for x in y:\n        a\n        \n        b(\n            c,\n            \n        )\n  \n"
+            "        # d\n            \n    \n    e\n",
+            "for",
+            "for",
+            "def f():\n    with n:\n        for x in y:\n            a\n        \n            b(\n                c,\n"
+            "            \n            )\n  \n            # d\n            \n    \n    e\n",
+        ),
+        ("for x in y:\n\ta\n\t\n  \n\tb\nc\n", "for", "for", "with n:\n\tfor x in y:\n\t\ta\n\t\n  \n\t\tb\nc\n"),
         ("# file\n\nb\n", "b", "b", "# file\n\nwith n:\n    b\n"),
         ("b\n\n\n# end\n", "b", "b", "with n:\n    b\n\n\n# end\n"),
         # Continued lines move along.

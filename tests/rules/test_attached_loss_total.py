@@ -477,3 +477,71 @@ print(total_loss)
 def test_a_name_that_is_rebound_to_a_number_stays(tmp_path: Path) -> None:
     program = LOOP.replace("    total += loss", "    loss = loss.item()\n    total += loss")
     leave(tmp_path, program, "print(total)")
+
+
+# sometimes a number, and classes that are not whole
+
+
+def test_a_constant_of_a_library_is_a_number(tmp_path: Path) -> None:
+    program = """
+import sys
+import numpy as np
+
+def measure(out, y):
+    if len(sys.argv) > 1:
+        return np.nan
+    return (out - y).abs().mean()
+
+total = 0
+for x, y in batches():
+    out = net(x)
+    gap = measure(out, y)
+    learn(criterion(out, y))
+    total += gap
+print(total)
+"""
+    check(tmp_path, program, "total += float(gap)")
+
+
+def test_what_else_a_library_holds_is_not_detached(tmp_path: Path) -> None:
+    program = """
+import sys
+from elsewhere import UNKNOWN
+
+total = 0
+for x, y in batches():
+    out = net(x)
+    gap = UNKNOWN if len(sys.argv) > 1 else (out - y).abs().mean()
+    learn(criterion(out, y))
+    total += gap
+print(total)
+"""
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert [f.promise for f in found] in ([], [Promise.ADVICE])
+
+
+def test_a_base_class_is_followed_past_what_its_subclasses_supply(tmp_path: Path) -> None:
+    program = """
+class Frame(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = self.build()
+        self.head = nn.Linear(8, 2)
+
+    def build(self):
+        raise NotImplementedError
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+    def fit(self, opt, loader):
+        total = 0
+        for x, y in loader:
+            loss = criterion(self(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            total += loss
+        print(total)
+"""
+    check(tmp_path, program, "total += float(loss)")

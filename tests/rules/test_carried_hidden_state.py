@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from codemods.edits.model import InsertStatements
 from codemods.findings import Finding, Promise
 from codemods.options import Options
 from tests.rules import tools
@@ -501,3 +502,95 @@ def test_a_reset_is_seen_wherever_it_stands(tmp_path: Path, loop: str) -> None:
 def test_a_helper_that_works_is_left_alone(tmp_path: Path, helper: str) -> None:
     program = f"import torch\nfrom torch.autograd import Variable\n\n{helper}\n"
     assert findings(tmp_path, program, RULE) == []
+
+
+# two states, one flag
+
+GATED = """
+import torch
+from torch import nn
+
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(8, 16)
+        self.seen = torch.zeros(3, 4)
+        self.kept = torch.zeros(3, 4)
+
+    def forward(self, x):
+        f, i, o, g = self.mix(torch.cat((x, self.seen), 1)).chunk(4, 1)
+        kept = f.sigmoid() * self.kept + i.sigmoid() * g.tanh()
+        seen = o.sigmoid() * kept.tanh()
+        self.seen = seen
+        self.kept = kept
+        return seen
+
+    def forget(self):
+        self.seen.detach_()
+        self.kept.detach_()
+
+class Tracker(nn.Module):
+    def __init__(self, cell):
+        super().__init__()
+        self.cell = cell
+        self.lift = nn.Linear(4, 4)
+        self.head = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.head(self.cell(self.lift(x)))
+"""
+
+CLIPS = """
+import sys
+
+def fit(tracker, opt, clips):
+    for clip in clips:
+        for x, y in clip:
+            opt.zero_grad()
+            loss = ((tracker(x) - y) ** 2).mean()
+            loss.backward(retain_graph=True)
+            opt.step()
+        tracker.cell.forget()
+
+memory = Cell()
+tracker = Tracker(memory) if len(sys.argv) > 1 else Tracker(memory)
+clips = [[(torch.randn(3, 4), torch.randn(3, 1)) for _ in range(5)] for _ in range(3)]
+fit(tracker, torch.optim.SGD(tracker.parameters(), lr=0.1), clips)
+"""
+
+
+def test_the_flag_that_keeps_two_states_alive_goes_with_both(tmp_path: Path) -> None:
+    both = findings(tmp_path, GATED + CLIPS)
+    assert sorted(f.rule for f in both) == [RULE, RULE, "surplus-retain-graph"]
+    flag = next(f for f in both if f.rule != RULE)
+    states = [f for f in both if f.rule == RULE]
+    assert set(flag.partners) == {f.key for f in states}
+    assert all(flag.key in f.partners and f.promise is Promise.REPAIR for f in states)
+    after = tools.mended(tmp_path, both)
+    assert added(GATED + CLIPS, after) == [
+        "loss.backward()",
+        "tracker.cell.seen = tracker.cell.seen.detach()",
+        "tracker.cell.kept = tracker.cell.kept.detach()",
+    ]
+
+
+def test_a_retained_graph_that_saved_no_weights_yet_is_learned_through_once(tmp_path: Path) -> None:
+    alone = CLIPS.replace("Tracker(memory) if len(sys.argv) > 1 else Tracker(memory)", "Tracker(memory)")
+    assert {f.promise for f in findings(tmp_path, GATED + alone)} == {Promise.REPAIR}
+    # the weights of the first step meet plain data only: the second backward does not need them
+    plain = GATED.replace("self.cell(self.lift(x))", "self.cell(x)")
+    found = findings(tmp_path, plain + alone, options=Options(unsafe=True))
+    assert {f.promise for f in found} == {Promise.BEHAVIOUR}
+    assert "the weights that it saved change" in found[0].message
+
+
+def test_the_flag_stays_where_something_else_is_kept_alive_by_it(tmp_path: Path) -> None:
+    program = GATED.replace("class Cell", "KEPT = [torch.zeros(3, 4)]\n\nclass Cell").replace(
+        "self.kept *", "KEPT[0] *"
+    )
+    program = program.replace("* self.kept +", "* KEPT[0] +").replace("self.kept = kept", "KEPT[:] = [kept]")
+    program = program.replace("        self.kept.detach_()\n", "")
+    (state,) = findings(tmp_path, program + CLIPS)
+    assert state.rule == RULE
+    assert state.partners == ()
+    assert [type(edit) for _, edit in state.edits] == [InsertStatements]

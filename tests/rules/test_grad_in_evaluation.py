@@ -306,6 +306,140 @@ def test_what_is_handed_on_with_its_graph_stays(tmp_path: Path, name: str) -> No
     assert found(tmp_path, RULE, START, TRAIN, HANDED_ON[name]) == []
 
 
+MESHES = """
+    from mesh import batches, pooled, held_out
+
+    class Solver(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lift = nn.Linear(4, 8)
+
+        def forward(self, mesh):
+            with mesh.scope():
+                mesh.fields["heat"] = self.lift(mesh.fields["heat"]).relu()
+                return pooled(mesh)
+
+    solver = Solver()
+    opt = torch.optim.SGD(solver.parameters(), lr=0.1)
+    for epoch in range(3):
+        for mesh, y in batches:
+            opt.zero_grad()
+            out = solver(mesh)
+            loss = F.mse_loss(out, y)
+            print(out)
+            loss.backward()
+            opt.step()
+    """
+
+
+def test_a_forward_whose_values_go_through_a_thing_that_cannot_be_seen_trains(tmp_path: Path) -> None:
+    assert found(tmp_path, RULE, START, MESHES) == []
+
+
+def test_beside_it_evaluation_is_still_seen(tmp_path: Path) -> None:
+    code = """
+        solver.eval()
+        for mesh, y in held_out:
+            print(F.mse_loss(solver(mesh), y).item())
+        """
+    after = mended(tmp_path, found(tmp_path, RULE, START, MESHES, code))
+    assert added(START + dedent(MESHES) + dedent(code), after) == [
+        "with torch.no_grad():",
+        "for mesh, y in held_out:",
+        "print(F.mse_loss(solver(mesh), y).item())",
+    ]
+
+
+# what training gave
+
+LEFT_OUT = {
+    "a loss in a function": (
+        """
+        smooth = nn.Conv1d(1, 1, 3)
+        def roughness(out):
+            return smooth(torch.cat((out, out), 1)[:, None]).pow(2).mean()
+        for x, y in batches:
+            out = net(x)
+            extra = roughness(out)
+            loss = F.mse_loss(out, y)  # + extra
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            print(extra.item())
+        """,
+        "extra = roughness(out)",
+    ),
+    "a model in eval mode": (
+        """
+        for x, y in batches:
+            out = net(x)
+            teacher.eval()
+            score = teacher(torch.cat([out] * 4, 1))
+            opt.zero_grad()
+            F.mse_loss(out, y).backward()
+            opt.step()
+            print(score.tolist())
+        """,
+        "score = teacher(torch.cat([out] * 4, 1))",
+    ),
+    "a second pass that is detached": (
+        """
+        for x, y in batches:
+            code = net[0](x)
+            opt.zero_grad()
+            F.mse_loss(net[2](code), y).backward()
+            opt.step()
+            again = net[2](code).detach()
+            print(again.tolist())
+        """,
+        "again = net[2](code).detach()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_what_takes_the_graph_of_a_training_forward_is_advice_where_it_is_called(tmp_path: Path, name: str) -> None:
+    code, line = LEFT_OUT[name]
+    findings = found(tmp_path, RULE, START, code)
+    assert [f.promise for f in findings] == [Promise.ADVICE]
+    text = (tmp_path / "train.py").read_text().splitlines()
+    assert text[findings[0].span.line - 1].strip() == line
+    assert "a training forward" in findings[0].message or "detached" in findings[0].message
+
+
+def test_a_function_of_data_alone_is_decorated_though_training_calls_it(tmp_path: Path) -> None:
+    code = """
+        def probe():
+            return net(x).argmax(1).tolist()
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+            print(probe())
+        """
+    assert "@torch.no_grad()\ndef probe" in mended(tmp_path, found(tmp_path, RULE, START, code))
+
+
+def test_a_loss_of_what_evaluation_gave_is_not_reported_beside_it(tmp_path: Path) -> None:
+    code = """
+        ask = nn.MSELoss()
+        for x, y in batches:
+            opt.zero_grad()
+            ask(net(x), y).backward()
+            opt.step()
+            net.eval()
+            left = net(x)
+            right = teacher(x)
+            print(left.tolist(), right.tolist())
+            print(ask(left, y).item())
+            print(ask(right, y).item())
+            net.train()
+        """
+    findings = found(tmp_path, RULE, START, code)
+    text = (tmp_path / "train.py").read_text().splitlines()
+    assert [text[f.span.line - 1].strip() for f in findings] == ["left = net(x)"]
+
+
 # volatile
 
 

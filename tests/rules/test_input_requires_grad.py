@@ -219,6 +219,22 @@ NOOPS = {
             net(code).pow(2).mean().backward()
             solver.step()
         """,
+    "made by a function for others to learn": """
+        class Factors:
+            def __init__(self, parts):
+                self.parts = parts
+
+            def norm(self):
+                return sum(p.norm() for p in self.parts)
+
+        def factors(rank):
+            left = torch.randn(4, rank, requires_grad=True)
+            right = torch.randn(rank, 4, requires_grad=True)
+            return Factors([left, right])
+
+        made = factors(3)
+        print(made, made.norm())
+        """,
     "in a parameter group": """
         scale = torch.ones(1, requires_grad=True)
         solver = torch.optim.Adam([{"params": net.parameters()}, {"params": [scale], "lr": 0.5}])

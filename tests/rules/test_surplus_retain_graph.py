@@ -47,6 +47,25 @@ def test_the_argument_goes_in_every_form(tmp_path: Path, before: str, after: str
 
 
 HITS = {
+    "noise that was drawn before": """
+        noise = torch.distributions.Normal(0.0, 0.1)
+        target = y + noise.sample(y.shape)
+        for step in range(3):
+            F.mse_loss(net(x), target).backward(retain_graph=True)  # here
+            opt.step()
+        """,
+    "a state that begins as an empty list": """
+        def unrolled(steps):
+            state = []
+            for step in range(steps):
+                if step == 0:
+                    state = net(x)
+                state = state[:, 0:1] * head(state)
+            return state
+        for step in range(3):
+            unrolled(5).mean().backward(retain_graph=True)  # here
+            opt.step()
+        """,
     "only the last of two": """
         for step in range(3):
             hidden = net(x)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from codemods.findings import Span
 from codemods.graph.trace import Place, Storing
-from codemods.graph.values import Const, Join, Node, Plain, Tensor, Unknown, Value
+from codemods.graph.values import Const, Join, Library, Node, Plain, Tensor, Unknown, Value
 
 
 def nodes_of(value: Value) -> list[Node]:
@@ -39,7 +39,10 @@ def scalar_part(node: Node, event: Storing) -> bool:
 def sometimes_number(value: Value) -> bool:
     if isinstance(value, Join):
         # of something that cannot be seen nobody knows that it is a tensor
-        return any(sometimes_number(o) or (isinstance(o, Unknown) and o.node is None) for o in value.options)
+        return any(
+            sometimes_number(o) or isinstance(o, Library) or (isinstance(o, Unknown) and o.node is None)
+            for o in value.options
+        )
     if isinstance(value, Const):
         return isinstance(value.value, (int, float))
     return isinstance(value, Plain) and value.kind == "number"
