@@ -27,6 +27,9 @@ from codemods.graph.values import (
     Value,
 )
 
+_BROADCASTING = frozenset(("Add", "Sub", "Mult", "Div", "neg", "scale", "add", "sub", "mul", "div"))
+"""Labels of operations that combine tensors element by element: no operand has more elements than the result."""
+
 
 class Backward(Uses):
     """The part of the engine that runs backward and steps."""
@@ -67,6 +70,7 @@ class Backward(Uses):
             root.certain = True
             if not with_gradient and kind == "backward":
                 root.scalar = True
+                self._prove_terms(root)
             self._prove_source(root)
             for node in root.ancestors():
                 if id(node) in seen:
@@ -93,6 +97,19 @@ class Backward(Uses):
             parent.certain = True
             parent.scalar = parent.scalar or node.scalar
             node = parent
+
+    @staticmethod
+    def _prove_terms(root: Node) -> None:
+        """What has one element is computed, element by element, of what has one element."""
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if node.kind != "op" or node.label.removesuffix(":number") not in _BROADCASTING:
+                continue
+            for parent in node.parents:
+                if not parent.scalar and not parent.leaf:
+                    parent.scalar = True
+                    stack.append(parent)
 
     def backward_method(self, value: Value, args: Arguments, at: ast.AST) -> Value:
         """``value.backward(gradient, retain_graph, create_graph)`` (docs: Tensor.backward)."""
@@ -240,7 +257,8 @@ class Backward(Uses):
         graph."""
         if isinstance(value, Unknown) and value.node is None:
             return value
-        return self.tensor_op(at, "scale", [value], scalar=self.is_scalar(value))
+        dimensionless = self.is_dimensionless(value)
+        return self.tensor_op(at, "scale", [value], scalar=self.is_scalar(value), dimensionless=dimensionless)
 
     def scaler_method(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of ``torch.amp.GradScaler``."""

@@ -94,7 +94,10 @@ class BuiltinCalls(Containers):
                 total.shadow = self.shadow_of([*elements, *start])
                 return total
             scalar = all(self.is_scalar(v) for v in (*elements, *start)) and not isinstance(first, (Tensor, Unknown))
-            return self.tensor_op(at, "sum", [*elements, *start], saves=False, scalar=scalar)
+            dimensionless = scalar and all(self.is_dimensionless(v) for v in (*elements, *start))
+            return self.tensor_op(
+                at, "sum", [*elements, *start], saves=False, scalar=scalar, dimensionless=dimensionless
+            )
         if name in ("max", "min"):
             values = given if len(given) > 1 else (self.elements(first) if first is not None else [])
             for value in values:

@@ -180,3 +180,15 @@ class Core:
         if isinstance(value, Join):
             return all(self.is_scalar(option) for option in value.options)
         return False
+
+    def is_dimensionless(self, value: Value) -> bool:
+        """Whether it is a number or an attached tensor proven to have no dimension."""
+        if isinstance(value, Const):
+            return isinstance(value.value, (int, float))
+        if isinstance(value, Plain):
+            return value.kind == "number"
+        if isinstance(value, (Tensor, Unknown)):
+            return value.node is not None and value.node.dimensionless
+        if isinstance(value, Join):
+            return all(self.is_dimensionless(option) for option in value.options)
+        return False

@@ -70,15 +70,30 @@ SCALAR_FUNCTIONS = _words(
 REDUCTIONS = _words("sum mean norm prod std var logsumexp nansum nanmean amax amin dist trace")
 """Reduce to 0 dimensions when called without a dimension (docs: torch.Tensor)."""
 
+REDUCE_AT = 3
+"""From where on the ``reduce`` of old stands among the positional arguments of a loss function (docs)."""
+
+ELEMENTWISE = _words(
+    "neg abs exp log sqrt square pow add sub mul div clamp relu sigmoid tanh softplus log1p sign round floor ceil trunc"
+)
+"""Operations whose result has the shape that their operands have together (docs: broadcasting semantics)."""
+
+KEEPS_SHAPE = _words("clone contiguous to cpu cuda float double half bfloat16 type type_as")
+"""Methods whose result has the shape of the tensor, whatever they are given (docs: torch.Tensor)."""
+
+ZERO_GRADIENT = _words("sign sgn round floor ceil trunc bernoulli")
+"""Step functions and draws whose gradient is zero: they are part of the graph nevertheless, and backward walks on
+behind them (ran)."""
+
 WITHOUT_GRADIENT = _words(
     """
-    argmax argmin argsort eq ne gt lt ge le equal isnan isinf isfinite isclose allclose nonzero multinomial bernoulli
-    sign sgn round floor ceil trunc searchsorted bincount histc unique unique_consecutive count_nonzero any all
+    argmax argmin argsort eq ne gt lt ge le equal isnan isinf isfinite isclose allclose nonzero multinomial
+    searchsorted bincount histc unique unique_consecutive count_nonzero any all
     logical_and logical_or logical_not logical_xor randperm randint long int short byte bool is_nonzero numel
     floor_divide signbit heaviside isin bucketize
     """
 )
-"""Results never carry gradients: integers, booleans, step functions (derivatives: non-differentiable or zero)."""
+"""Results never carry gradients: integers, booleans (derivatives: non-differentiable)."""
 
 WITH_INDICES = _words("max min median mode sort topk kthvalue cummax cummin")
 """Return (values, indices) when given a dimension; indices carry no gradients (docs)."""
@@ -98,11 +113,19 @@ FACTORIES = _words(
     tensor zeros ones rand randn randint randperm arange range linspace logspace eye empty full zeros_like ones_like
     rand_like randn_like randint_like empty_like full_like from_numpy normal Tensor FloatTensor DoubleTensor LongTensor
     IntTensor ByteTensor BoolTensor HalfTensor ShortTensor CharTensor new_zeros new_ones new_tensor new_full new_empty
-    new load multinomial bernoulli poisson cartesian_prod combinations tril_indices triu_indices hann_window
+    new load multinomial poisson cartesian_prod combinations tril_indices triu_indices hann_window
     frombuffer empty_strided complex64 from_file
     """
 )
-"""Make fresh tensors without history (docs); ``requires_grad=True`` makes a leaf."""
+"""Make fresh tensors without history (docs); ``requires_grad=True`` makes a leaf. ``HANDING_ON`` and ``DRAWN_OF`` keep
+the history of a tensor that they are given."""
+
+HANDING_ON = _words("Tensor FloatTensor DoubleTensor HalfTensor new")
+"""Constructors that make an alias of a tensor that is their only argument, with its history; of lists and sizes they
+make fresh tensors, as ``torch.tensor`` and ``new_tensor`` do of anything (ran)."""
+
+DRAWN_OF = _words("normal poisson cartesian_prod combinations")
+"""Functions among the factories whose result is part of the graph of the tensors that they are given (ran)."""
 
 RANDOM_FACTORIES = _words(
     "rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson"
@@ -114,6 +137,7 @@ SAVES_NOTHING = _words(
     permute t mT T squeeze unsqueeze expand expand_as repeat contiguous flatten unflatten clone to cpu cuda float double
     half bfloat16 type type_as split chunk unbind narrow select movedim swapaxes flip roll real imag unfold diagonal
     tile broadcast_to index_select add_ sub_ squeeze_ unsqueeze_ unbind tensor_split ravel view_as_real view_as_complex
+    sign sgn round floor ceil trunc bernoulli
     """
 )
 """Operations whose backward needs no saved tensor (derivatives; "add, sum, cat, view, stack save nothing": ran)."""
@@ -369,7 +393,8 @@ SHARING_MEMORY = _words(
     """
     view view_as reshape reshape_as transpose permute t mT T squeeze unsqueeze expand expand_as contiguous flatten
     unflatten to cpu cuda float double type type_as split chunk unbind narrow select movedim swapaxes real imag unfold
-    diagonal getitem view_as_real view_as_complex parameters_to_vector tensor_split ravel setitem
+    diagonal getitem view_as_real view_as_complex parameters_to_vector tensor_split ravel setitem as_tensor asarray
+    Tensor FloatTensor DoubleTensor HalfTensor new
     """
 )
 """Operations whose result may share memory with its input, and so follows what is written to that (docs)."""

@@ -25,6 +25,7 @@ class Functions(Remembering):
         if self.tired or caller.depth >= MAX_DEPTH or self.active.count(definition) >= MAX_RECURSION:
             if self.tired:
                 self.trace.notes.append(f"{function.file.path}:{definition.lineno}: not entered, the budget is spent")
+                self.trace.cut_short.add(caller)
             for value in args.all():
                 self.escape(value, "a call that was not entered")
             return self.opaque(at, "unentered", args.all())

@@ -70,6 +70,9 @@ class Joins(Recording):
     def _join_tensors(self, a: Tensor, b: Tensor) -> Tensor:
         nodes = [n for n in (a.node, b.node) if n is not None]
         node = self.phi(nodes, certain=len(nodes) == 2) if nodes else None
+        if node is not None and len(nodes) == 1:
+            # of the tensor on the other path nothing is known
+            node.dimensionless = False
         aliases: tuple[Alias, ...] = ()
         if a.aliases or b.aliases:
             both = [o for o in a.aliases if o in b.aliases]

@@ -69,7 +69,9 @@ class Layers(Tensors):
         if name in facts.MODULES_WITH_PARAMETERS:
             return Module(oid, name, self.leaf(at, name))
         if name in facts.LOSS_MODULES:
-            return Module(oid, name, scalar_output=self.is_reduced(args) or not args.keywords)
+            scalar = self.is_reduced(args) or not args.keywords
+            plain = not args.more and len(args.positional) <= 1
+            return Module(oid, name, scalar_output=scalar, dimensionless_output=scalar and plain)
         affine = args.keywords.get("affine")
         if name.startswith("InstanceNorm") and affine is not None and self.truth(affine) is not False:
             return Module(oid, name, self.leaf(at, name))
@@ -109,7 +111,14 @@ class Layers(Tensors):
         inputs = self.parents_of(args.all()) + self.held_in(args.all())
         leaves = self.parameter_leaves(module)
         scalar = module.scalar_output
-        made = self.node(at, "module", [*inputs, *leaves], scalar=scalar, label=name or "module")
+        made = self.node(
+            at,
+            "module",
+            [*inputs, *leaves],
+            scalar=scalar,
+            dimensionless=module.dimensionless_output,
+            label=name or "module",
+        )
         shadow = self.shadow_of(args.all())
         if made is not None:
             made.shadow = shadow
@@ -248,13 +257,11 @@ class Layers(Tensors):
         return found
 
     def _set_mode(self, module: Value, name: str, args: Arguments) -> None:
-        oid = getattr(module, "oid", None)
-        if not isinstance(oid, int):
-            return
         on = args.get(0, "mode")
         mode = "loaded" if name == "load_state_dict" else name
         if name == "train" and on is not None:
             mode = {True: "train", False: "eval", None: "train"}[self.truth(on)]
-        if mode == "loaded" and self.s.get((oid, "mode")) == "eval":
-            return
-        self.s.set((oid, "mode"), mode)
+        for part in self._submodules(module, deep=True):
+            oid = getattr(part, "oid", None)
+            if isinstance(oid, int) and not (mode == "loaded" and self.s.get((oid, "mode")) == "eval"):
+                self.s.set((oid, "mode"), mode)

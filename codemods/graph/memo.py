@@ -53,13 +53,15 @@ def signature(value: Value) -> Any:
     """How an argument looks to a call; None where calls with it are not to be remembered."""
     if isinstance(value, Tensor):
         node = value.node
-        return ("tensor", node is not None, node is not None and node.certain, value.scalar, value.index)
+        known = (node.certain, node.dimensionless) if node is not None else None
+        return ("tensor", known, value.scalar, value.index)
     if isinstance(value, Const):
         return ("const", value.value) if isinstance(value.value, (int, float, str, bool, type(None))) else None
     if isinstance(value, Plain):
         return ("plain", value.kind)
     if isinstance(value, Unknown):
-        return ("unknown", value.node is not None, value.node is not None and value.node.certain, value.module is None)
+        known = (value.node.certain, value.node.dimensionless) if value.node is not None else None
+        return ("unknown", known, value.module is None)
     if isinstance(value, (Tuple, Join)):
         parts = value.items if isinstance(value, Tuple) else value.options
         found = tuple(signature(part) for part in parts)

@@ -60,7 +60,10 @@ class Operators(OldForms):
         if isinstance(e.op, ast.Invert):
             return INDEX
         if self.nodes_of(value):
-            return self.tensor_op(e, "neg", [value], saves=False, scalar=self.is_scalar(value))
+            dimensionless = self.is_dimensionless(value)
+            return self.tensor_op(
+                e, "neg", [value], saves=False, scalar=self.is_scalar(value), dimensionless=dimensionless
+            )
         if isinstance(value, Tensor):
             return value
         made = self.unknown("neg")
@@ -115,7 +118,8 @@ class Operators(OldForms):
             if saves and name == "Mult" and isinstance(left, plain):
                 saves = False
             label = name if not isinstance(right, plain) or isinstance(left, plain) else f"{name}:number"
-            return self.tensor_op(at, label, [left, right], saves=saves, scalar=scalar)
+            dimensionless = self.is_dimensionless(left) and self.is_dimensionless(right)
+            return self.tensor_op(at, label, [left, right], saves=saves, scalar=scalar, dimensionless=dimensionless)
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
             return Tensor(None, scalar, shadow=self.shadow_of([left, right]))

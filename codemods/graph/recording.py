@@ -30,6 +30,7 @@ class Recording(Contents):
         saves: bool = True,
         certain: bool | None = None,
         scalar: bool = False,
+        dimensionless: bool = False,
         label: str = "",
     ) -> Node | None:
         """Record an operation; None if recording is off or nothing that it is computed from has a history."""
@@ -41,7 +42,17 @@ class Recording(Contents):
         sure = any(p.certain for p in unique) if certain is None else certain
         if self.s.grad is None:
             sure = False
-        made = Node(self.tick(), kind, unique, self.place(at), saves=saves, certain=sure, scalar=scalar, label=label)
+        made = Node(
+            self.tick(),
+            kind,
+            unique,
+            self.place(at),
+            saves=saves,
+            certain=sure,
+            scalar=scalar,
+            dimensionless=dimensionless,
+            label=label,
+        )
         self.trace.nodes.append(made)
         return made
 
@@ -66,6 +77,7 @@ class Recording(Contents):
             saves=False,
             certain=certain and all(n.certain for n in unique),
             scalar=all(n.scalar for n in unique),
+            dimensionless=all(n.dimensionless for n in unique),
         )
         self.trace.nodes.append(made)
         return made
@@ -98,11 +110,26 @@ class Recording(Contents):
         return parents
 
     def tensor_op(
-        self, at: ast.AST, label: str, inputs: Iterable[Value], *, saves: bool = True, scalar: bool = False
+        self,
+        at: ast.AST,
+        label: str,
+        inputs: Iterable[Value],
+        *,
+        saves: bool = True,
+        scalar: bool = False,
+        dimensionless: bool = False,
     ) -> Tensor:
         """The tensor that an operation makes of ``inputs``."""
         given = list(inputs)
-        made = self.node(at, "op", self.parents_of(given), saves=saves, scalar=scalar, label=label)
+        made = self.node(
+            at,
+            "op",
+            self.parents_of(given),
+            saves=saves,
+            scalar=scalar,
+            dimensionless=dimensionless,
+            label=label,
+        )
         shadow = self.shadow_of(given)
         if made is not None:
             made.shadow = shadow

@@ -61,6 +61,7 @@ class Remembering(Frames):
                 [*parents, *came_from.fixed],
                 certain=node.certain,
                 scalar=node.scalar,
+                dimensionless=node.dimensionless,
                 label=came_from.kernel or node.label,
             )
             if made is None:

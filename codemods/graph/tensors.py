@@ -91,7 +91,7 @@ class Tensors(Backward):
             piece = self.tensor_op(at, name, [tensor], saves=False)
             return self.new_sequence([], rest=piece)
         if name in facts.FACTORIES and name.startswith("new"):
-            return self.fresh_tensor(args, at)
+            return self._handed_on(name, args, at) or self.fresh_tensor(args, at)
         reduces = name in (facts.REDUCTIONS | facts.WITH_INDICES) and self._reduces(name, args, start=0)
         base = name[:-1] if name.endswith("_") and not name.startswith("_") else name
         if name == "copy_":
@@ -102,7 +102,14 @@ class Tensors(Backward):
         keeps = keeps and base not in ("unsqueeze", "view", "reshape", "unbind")
         single = base in ("view", "reshape", "unsqueeze") and scalar
         result = self.tensor_op(
-            at, name, inputs, saves=base not in facts.SAVES_NOTHING, scalar=reduces or keeps or single
+            at,
+            name,
+            inputs,
+            saves=base not in facts.SAVES_NOTHING,
+            scalar=reduces or keeps or single,
+            dimensionless=(reduces and self._drops_all(name, args))
+            or (base in facts.KEEPS_SHAPE and self.is_dimensionless(tensor))
+            or (base in facts.ELEMENTWISE and all(self.is_dimensionless(v) for v in inputs)),
         )
         if isinstance(tensor, Tensor) and tensor.aliases:
             if base in facts.VIEWS:
@@ -117,6 +124,11 @@ class Tensors(Backward):
             return False
         given = len(args.positional) - start
         return given == 0 or (name in ("norm", "dist") and given == 1)
+
+    @staticmethod
+    def _drops_all(name: str, args: Arguments) -> bool:
+        """Whether a reduction without a dimension leaves none."""
+        return name in facts.REDUCTIONS | {"max", "min", "median"} and "keepdim" not in args.keywords
 
     # functions
 
@@ -136,8 +148,10 @@ class Tensors(Backward):
             )
         if name in ("load",):
             return self.unknown("torch.load")
+        if name in facts.DRAWN_OF and any(self.nodes_of(value) for value in args.all()):
+            return self.tensor_op(at, name, args.all(), saves=False)
         if name in facts.FACTORIES:
-            return self.fresh_tensor(
+            return self._handed_on(name, args, at) or self.fresh_tensor(
                 args, at, index=name in ("LongTensor", "IntTensor", "ByteTensor", "BoolTensor", "randint", "randperm")
             )
         if name in facts.WITHOUT_GRADIENT:
@@ -185,7 +199,8 @@ class Tensors(Backward):
                 return Tuple((self.tensor_op(at, name, inputs), INDEX))
             if others and name in ("max", "min"):
                 return self.tensor_op(at, name, inputs)
-            return self.tensor_op(at, name, inputs, scalar=not others and name not in ("sort", "topk"))
+            single = not others and name not in ("sort", "topk")
+            return self.tensor_op(at, name, inputs, scalar=single, dimensionless=single and self._drops_all(name, args))
         if name in ("split", "chunk", "unbind", "tensor_split", "meshgrid", "broadcast_tensors"):
             return self.new_sequence([], rest=self.tensor_op(at, name, inputs, saves=False))
         if name in (
@@ -205,6 +220,9 @@ class Tensors(Backward):
         if name == "where" and len(args.positional) == 1:
             return Tuple((INDEX, INDEX))
         scalar = name in facts.REDUCTIONS and self._reduces(name, args, start=1)
+        dimensionless = scalar and self._drops_all(name, args)
+        if name in facts.ELEMENTWISE:
+            dimensionless = bool(args.positional) and all(self.is_dimensionless(v) for v in args.all())
         if name in (
             "abs",
             "sqrt",
@@ -223,7 +241,9 @@ class Tensors(Backward):
             "div",
         ):
             scalar = bool(args.positional) and all(self.is_scalar(v) for v in args.positional)
-        return self.tensor_op(at, name, inputs, saves=name not in facts.SAVES_NOTHING, scalar=scalar)
+        return self.tensor_op(
+            at, name, inputs, saves=name not in facts.SAVES_NOTHING, scalar=scalar, dimensionless=dimensionless
+        )
 
     def functional(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A function of ``torch.nn.functional``."""
@@ -232,7 +252,8 @@ class Tensors(Backward):
         if args.positional and self.truth(args.keywords.get("inplace", NONE)) is True:
             self.alter(args.positional[0], "attached" if self.nodes_of(args.positional[0]) else "values", at)
         scalar = name in facts.SCALAR_FUNCTIONS and self.is_reduced(args)
-        made = self.tensor_op(at, name, args.all(), scalar=scalar)
+        dimensionless = scalar and not args.more and len(args.positional) <= facts.REDUCE_AT
+        made = self.tensor_op(at, name, args.all(), scalar=scalar, dimensionless=dimensionless)
         if name == "multi_head_attention_forward" or self._returns_indices(args):
             return Tuple((made, INDEX))
         return made
@@ -256,6 +277,20 @@ class Tensors(Backward):
             self.mark("requires_grad", at)
             return Tensor(self.leaf(at, "input"), scalar)
         return Tensor(None, scalar, index=index)
+
+    def _handed_on(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
+        """What a constructor makes of its only argument where that may be a tensor: an alias with its history."""
+        if name not in facts.HANDING_ON or len(args.positional) != 1 or args.keywords or args.more:
+            return None
+        given = args.positional[0]
+        tensors = [o for o in self.options(given) if isinstance(o, (Tensor, Unknown))]
+        if not tensors:
+            self.use(given, "detach", at)
+            return None
+        made = self.tensor_op(at, name, [given], saves=False, scalar=self.is_scalar(given))
+        if isinstance(given, Tensor):
+            return replace(made, index=given.index, aliases=given.aliases)
+        return made
 
     def opaque_tensor(self, at: ast.AST, label: str, args: Arguments) -> Value:
         """A helper of torch whose result is attached exactly if an argument is, in a shape that is not followed."""

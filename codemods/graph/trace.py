@@ -326,6 +326,8 @@ class Trace:
         self.old: list[OldForm] = []
         self.unpacked: set[Node] = set()
         """What recurrent modules made of tensors: of anything else they might make packed sequences."""
+        self.cut_short: set[Frame] = set()
+        """Entries of functions that made calls which were not entered, because the budget was spent."""
         self.complete = True
         self.notes: list[str] = []
 

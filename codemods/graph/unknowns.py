@@ -24,6 +24,8 @@ class Unknowns(BuiltinCalls):
             return self.call_value(stored, args, at)
         if receiver.module is not None:
             return self.module_method_of_unknown(receiver, name, args, at)
+        if name == "parse_args" and receiver.origin == "argparse.ArgumentParser":
+            return self._namespace()
         if name == "backward":
             if (
                 args.positional
@@ -129,6 +131,13 @@ class Unknowns(BuiltinCalls):
             self.s.set((receiver.module.oid, "mode"), "loaded")
         return receiver if result is receiver.module else result
 
+    def _namespace(self) -> Unknown:
+        """What the command line gives: plain data, of which the file says what are numbers."""
+        made = self.unknown("argparse.Namespace", data=True)
+        for option in self.frame.file.once(_numbers_asked_for, self.frame.file.tree):
+            self.s.set((made.oid, option), NUMBER)
+        return made
+
     def _opaque_tensor_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         if name in ("item", "numpy", "tolist", "size", "dim", "numel", "stride", "nelement"):
             self.use(receiver, f"method:{name}", at)
@@ -145,3 +154,40 @@ def _looks_like_gradient(at: ast.AST) -> bool:
     return isinstance(given, (ast.Call, ast.Constant)) or (
         isinstance(given, ast.Name) and ("grad" in given.id or given.id in ("one", "mone", "ones"))
     )
+
+
+def _numbers_asked_for(tree: ast.Module) -> frozenset[str]:
+    """The options of a command line that are numbers or flags, and never None, by the calls of ``add_argument`` (docs:
+    argparse)."""
+    numbers: set[str] = set()
+    others: set[str] = set()
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        given = {k.arg: k.value for k in call.keywords}
+        if call.func.attr == "set_defaults":
+            others.update(name or "" for name in given)
+        elif call.func.attr == "add_argument":
+            name = _destination(call.args, given)
+            (numbers if _is_number_option(given) else others).add(name)
+    return frozenset(numbers - others)
+
+
+def _destination(flags: list[ast.expr], given: dict[str | None, ast.expr]) -> str:
+    named = given.get("dest")
+    texts = [f.value for f in ([named] if named else flags) if isinstance(f, ast.Constant) and isinstance(f.value, str)]
+    long = next((text for text in texts if text.startswith("--")), texts[0] if texts else "")
+    return long.lstrip("-").replace("-", "_")
+
+
+def _is_number_option(given: dict[str | None, ast.expr]) -> bool:
+    if None in given or "nargs" in given:
+        return False
+    action, kind, default = (given.get(name) for name in ("action", "type", "default"))
+    if action is not None:
+        return isinstance(action, ast.Constant) and action.value in ("store_true", "store_false") and default is None
+    if kind is not None and not (isinstance(kind, ast.Name) and kind.id in ("int", "float")):
+        return False
+    if isinstance(default, ast.UnaryOp):
+        default = default.operand
+    return isinstance(default, ast.Constant) and type(default.value) in (int, float)

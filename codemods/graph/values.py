@@ -22,7 +22,8 @@ class Node:
 
     ``parents`` are the nodes it was computed from. ``saves`` tells whether the operation keeps tensors for its
     backward: only such a node can raise when it is walked a second time. ``certain`` is proof that a real run has this
-    node: a parameter takes part, or ``backward`` was called on it. ``kind`` is ``leaf`` (a parameter or an input that
+    node: a parameter takes part, or ``backward`` was called on it. ``scalar`` is proof that it has one element,
+    ``dimensionless`` that it has no dimension, as a reduced loss. ``kind`` is ``leaf`` (a parameter or an input that
     asks for gradients), ``module`` (output of a module), ``op``, ``phi`` (either of its parents), ``part`` (an element
     or attribute of something opaque), ``call`` (a call that cannot be seen) or ``argument`` (an argument that nobody in
     the tree passes: it may be attached outside).
@@ -32,6 +33,7 @@ class Node:
         "birth",
         "certain",
         "children",
+        "dimensionless",
         "escapes",
         "kind",
         "label",
@@ -56,6 +58,7 @@ class Node:
         saves: bool,
         certain: bool,
         scalar: bool = False,
+        dimensionless: bool = False,
         label: str = "",
     ) -> None:
         self.birth = birth
@@ -65,6 +68,7 @@ class Node:
         self.saves = saves
         self.certain = certain
         self.scalar = scalar
+        self.dimensionless = dimensionless
         self.label = label
         self.walks: list[Walk] = []
         self.uses: list[tuple[str, Place]] = []
@@ -272,6 +276,7 @@ class Module(Value):
     name: str
     leaf: Node | None = None
     scalar_output: bool = False
+    dimensionless_output: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -21,12 +21,16 @@ class Changes:
 
     def __init__(self, trace: Trace) -> None:
         self._of_alias: dict[int, list[str]] = defaultdict(list)
+        self._of_object: dict[int, list[str]] = defaultdict(list)
         self._of_value: dict[int, list[tuple[str, int]]] = defaultdict(list)
         self._of_node: dict[int, list[int]] = defaultdict(list)
         for change in trace.alterations:
             if isinstance(change.value, Tensor):
                 for alias in change.value.aliases:
                     self._of_alias[id(alias.origin)].append(change.how)
+                for alias in change.value.aliases[-1:]:
+                    # ``x.data`` and ``x.detach()`` are objects of their own
+                    self._of_object[id(alias.origin)].append(change.how)
             self._of_value[id(change.value)].append((change.how, change.place.clock))
             if change.value.node is not None:
                 self._of_node[id(change.value.node)].append(change.place.clock)
@@ -36,7 +40,7 @@ class Changes:
     def objects(self, alias: Alias) -> bool:
         """Whether one of the two tensors is changed in a way that the other would not be."""
         born = alias.place.clock
-        hows = {*self._of_alias[id(alias)], *(how for how, at in self._of_value[id(alias.given)] if at >= born)}
+        hows = {*self._of_object[id(alias)], *(how for how, at in self._of_value[id(alias.given)] if at >= born)}
         return not hows.isdisjoint(("shape", "requires_grad", "attached"))
 
     def _packed(self, node: Node | None) -> bool:

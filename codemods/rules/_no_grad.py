@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from codemods.edits.model import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.findings import Finding, Promise, Span, TrailStep
+from codemods.graph import facts
 from codemods.graph.program import ParsedFile
-from codemods.rules._syntax import DEFINITIONS, LOOPS
+from codemods.rules._syntax import DEFINITIONS, LOOPS, called
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _Chain = tuple[tuple[str, Span | None, Span], ...]
@@ -23,6 +24,8 @@ class Placement:
         self.decision = decision
         self.functions = {(s.path, s.span): s for s in sites(observations, "function")}
         self.statements = {(s.path, s.span): s for s in sites(observations, "statement")}
+        self.partial = {(s.path, s.span) for s in sites(observations, "partial")}
+        """Functions that were followed in part: a block in them would cover a part of what they evaluate."""
         self.forwards = [o for o in observations if o.kind == "forward"]
         self.style = decision.options.no_grad_style
 
@@ -79,7 +82,7 @@ class Placement:
                 if site is None or function is None:
                     return
                 continue
-            if here is not None:
+            if here is not None and (path, function) not in self.partial:
                 blocks[(path, statement)].append(forward)
             return
 
@@ -170,7 +173,7 @@ class Placement:
             return file.span(loop), file.span(loop)
         function = file.enclosing(node, *DEFINITIONS)
         around = self.functions.get((file.path, file.span(function))) if function is not None else None
-        if around is not None and around.any("marked"):
+        if around is not None and around.any("marked") and not around.any("steps"):
             # an attack, a saliency map: its own forwards belong to it
             return None
         siblings = _suite(file, node)
@@ -319,9 +322,15 @@ def _suspends(node: ast.AST) -> bool:
 def _switches_off(loop: ast.AST) -> bool:
     """Whether blocks of a loop are under ``no_grad`` already: its author switches gradients off by the statement."""
     return any(
-        isinstance(n, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in n.items)
+        isinstance(n, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in n.items) and _computes(n)
         for n in ast.walk(loop)
     )
+
+
+def _computes(block: ast.With) -> bool:
+    """Whether there is more in a block than the inputs of a forward, which is made elsewhere."""
+    calls = [n for statement in block.body for n in ast.walk(statement) if isinstance(n, ast.Call)]
+    return any(called(call) not in facts.DATA_CALLS | {"Variable"} for call in calls)
 
 
 def _returns_value(node: ast.AST) -> bool:

@@ -25,7 +25,7 @@ _ITSELF = facts.VIEWS | facts.MAY_COPY | frozenset(("short", "byte", "bool"))
 """Methods that may return the very object they are called on."""
 
 _WITHOUT_HISTORY = facts.FACTORIES - frozenset(
-    ["load", "normal", "bernoulli", "poisson", "multinomial", "from_file", "combinations", "cartesian_prod"]
+    ["load", "normal", "poisson", "multinomial", "from_file", "combinations", "cartesian_prod"]
 )
 """What makes tensors without history of whatever it gets (ran)."""
 
@@ -321,7 +321,8 @@ def _is_fresh(node: ast.expr) -> bool:
         return name in facts.FACTORIES or name not in ("as_tensor", "asarray")
     if name in _ITSELF or (name.endswith("_") and not name.startswith("_")):
         return _is_fresh(receiver)
-    return name in facts.FACTORIES | facts.REDUCTIONS | facts.WITHOUT_GRADIENT | frozenset(("clone", "repeat"))
+    made = facts.FACTORIES | facts.REDUCTIONS | facts.WITHOUT_GRADIENT | facts.ZERO_GRADIENT
+    return name in made or name in ("clone", "repeat")
 
 
 def _is_plain(node: ast.expr) -> bool:

@@ -78,6 +78,7 @@ class Recordings:
         self._kernels = sorted(n.birth for n in real if n.label in _OTHER_KERNELS)
         self._needed = sorted(n.birth for n in real if id(n) in needed)
         self._walks = sorted(w.place.clock for w in trace.walks)
+        self._steps = sorted(s.place.clock for s in trace.steps)
         self._marks = sorted((m.place.clock, m.kind) for m in trace.marks if m.kind in _NEED_GRADIENTS)
         origins = [
             origin
@@ -106,7 +107,7 @@ class Recordings:
         low = bisect_left(self._marks, (first, ""))
         marked = low < len(self._marks) and self._marks[low][0] < last
         if _count(self._walks, first, last):
-            return "needed", {"walks": True, "marked": marked}
+            return "needed", {"walks": True, "marked": marked, "steps": _count(self._steps, first, last) > 0}
         if marked:
             return "needed", {"why": _NEED_GRADIENTS[self._marks[low][1]], "marked": True}
         if _count(self._needed, first, last):

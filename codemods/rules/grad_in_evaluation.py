@@ -142,6 +142,9 @@ class GradInEvaluation(Rule):
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
                 chains[key] = observation
         yield from chains.values()
+        for frame in trace.cut_short:
+            if isinstance(frame.definition, DEFINITIONS):
+                yield self.seen(frame.file, frame.definition, "partial", "needed")
         yield from self._own_methods(trace, ledger)
 
     def _own_methods(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:

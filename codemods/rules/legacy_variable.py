@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.gates import form
 from codemods.graph.old_forms import first_element
+from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Trace
 from codemods.graph.values import Tensor
 from codemods.rules import _old_forms as forms
+from codemods.rules import _unit_gradients as gradients
 from codemods.rules._aliases import Changes, history_of, old_forms, one_element, reduced, walked
-from codemods.rules.base import Decision, Observation, Rule, sites
+from codemods.rules.base import Decision, Observation, Rule, Site, sites
 from codemods.rules.surplus_retain_graph import SurplusRetainGraph
 
 _SURPLUS = SurplusRetainGraph.name
@@ -45,14 +47,19 @@ class LegacyVariable(Rule):
     * ``type(x) == Variable``, which no tensor is any more -> ``isinstance(x, torch.Tensor)``; that changes what runs
       today, so it is ``behaviour``. The helper that repackages hidden state belongs to ``carried-hidden-state``.
       ``isinstance(x, Variable)`` still holds for every tensor and stays.
+    * ``loss.backward(one)`` with ``one = torch.FloatTensor([1])``: a gradient of shape [1], which a loss had before 0.4
+      and has no more. The constant becomes ``torch.tensor(1.0)`` where it is made, also where it is moved or negated on
+      the way, if every use of it is proven to be such a gradient; that is a ``repair``. Where that is not proven, the
+      backward that raises is ``advice``.
 
     Imports that nothing uses any more go with the last use.
 
     Left alone: ``Variable`` of other libraries and of the tree, calls with ``*args``, ``Variable()`` and
-    ``Variable(None)``, numpy arrays (``Variable`` refuses them).
+    ``Variable(None)``, numpy arrays (``Variable`` refuses them); a gradient of shape [1] for a loss that has that shape
+    (``output.mean(0).view(1)``).
 
     Promise: exact. The rewritten code does what the old form does today, or did where it ran. A mended ``type(x) ==
-    Variable`` is ``behaviour``.
+    Variable`` is ``behaviour``, a gradient without dimensions ``repair``.
 
     Source: https://pytorch.org/blog/pytorch-0_4_0-migration-guide/
     """
@@ -65,6 +72,8 @@ class LegacyVariable(Rule):
         form(r"\bVariable\b", word="Variable"),
         b"volatile",
         b"retain_variables",
+        # given a gradient: neither nothing nor a flag
+        form(r"\.backward\(\s*(?:gradient\s*=\s*)?-?[\w.]+\s*[,()\[*/+-]", word=".backward("),
         # of an object's own field nothing is known
         form(
             r"(?<!\bself)\.data(?:[\[\]),]| [-*+/]|[ \t\r]*$|\.(?:"
@@ -78,6 +87,7 @@ class LegacyVariable(Rule):
     def observe(self, trace: Trace) -> Iterable[Observation]:
         if not (trace.aliases or trace.old or trace.walks or trace.alterations):
             return
+        yield from self._given(trace)
         changes = Changes(trace)
         for alias in trace.aliases:
             file, node = alias.place.frame.file, alias.place.node
@@ -122,6 +132,16 @@ class LegacyVariable(Rule):
                     verdict = "fault" if proven else "unsure"
                     yield self.seen(frame.file, node, "item", verdict, subject=span, unreached=True)
 
+    def _given(self, trace: Trace) -> Iterator[Observation]:
+        """The backward passes that get a gradient."""
+        top = trace.frames[0] if trace.frames else None
+        for walk, call in gradients.given_gradients(trace):
+            file = walk.place.frame.file
+            program = top is not None and top.function is None and top.file is file
+            verdict = "fault" if gradients.is_dimensionless(walk) else "needed"
+            elsewhere = gradients.named_elsewhere(trace, file)
+            yield self.seen(file, call, "gradient", verdict, program=program, elsewhere=elsewhere)
+
     def _retained(self, trace: Trace) -> Iterator[Observation]:
         walks = [w for w in trace.walks if w.retain_argument == "retain_variables" and w.call is not None]
         if not walks:
@@ -142,6 +162,7 @@ class LegacyVariable(Rule):
             lines.setdefault(key, forms.Line()).changes.append(change)
         for (path, statement, _, promise), line in sorted(lines.items(), key=lambda item: item[0][:3]):
             yield self._finding(path, statement, promise, line)
+        yield from self._gradients(observations, decision)
 
     def _changes(self, observations: list[Observation], decision: Decision) -> Iterator[forms.Change]:
         items = [forms.without_unseen(s) for s in sites(observations, "item")]
@@ -157,6 +178,37 @@ class LegacyVariable(Rule):
             s for s in sites(observations, "retain") if not (owned and all(o.facts["dropped"] for o in s.observations))
         ]
         yield from forms.changes_at(retained, decision, forms.retain)
+
+    def _gradients(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        by_path: dict[str, list[Site]] = {}
+        for site in sites(observations, "gradient"):
+            by_path.setdefault(site.path, []).append(site)
+        for path, found in by_path.items():
+            file = decision.files(path)
+            if file is None:
+                continue
+            constants = gradients.Constants(file, found)
+            for constant in constants.found:
+                raising = [site for site in constant.sites if site.faulty]
+                if raising:
+                    yield self._gradient(file, constants, constant, raising)
+
+    def _gradient(
+        self, file: ParsedFile, constants: gradients.Constants, constant: gradients.Constant, raising: list[Site]
+    ) -> Finding:
+        message = (
+            "backward() refuses a gradient of shape [1] for a loss without dimensions, as reduced ones are since 0.4"
+        )
+        trail = tuple(TrailStep(s.path, s.span.line, "given to a loss without dimensions here") for s in raising[:3])
+        if not constants.proven(constant):
+            message += "; what else reads it was not proven to be such a gradient"
+            return Finding(
+                self.name, file.path, raising[0].span, Promise.ADVICE, message, "give it `torch.tensor(1.0)`", trail
+            )
+        edits = tuple((file.path, edit) for edit in constants.edits(constant))
+        remedy = "make the constant without dimensions"
+        span = min(file.span(maker) for maker in constant.makers)
+        return Finding(self.name, file.path, span, Promise.REPAIR, message, remedy, trail, edits)
 
     def _finding(self, path: str, statement: Span, promise: Promise, line: forms.Line) -> Finding:
         edits = line.edits(statement)

@@ -8,6 +8,10 @@ from textwrap import dedent
 import pytest
 
 from codemods.findings import Promise
+from codemods.options import Options
+from codemods.rules import rule
+from codemods.rules.base import Decision
+from tests.graph.tools import run_tree
 from tests.rules.tools import added, found, lines, mended
 
 RULE = "grad-in-evaluation"
@@ -971,3 +975,143 @@ def test_unit_tests_are_left_alone(tmp_path: Path) -> None:
         targets.append(read_source(tmp_path / name, name))
     findings = analyse(targets, options=Options(select=(RULE,)), jobs=1).findings
     assert [f.path for f in findings] == ["check.py"]
+
+
+PENALISED = """\
+def penalty(x):
+    x = x.clone().requires_grad_()
+    slope, = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+    return slope.pow(2).mean()
+
+def learn():
+    for step, (x, y) in enumerate(batches):
+        opt.zero_grad()
+        (F.mse_loss(net(x), y) + penalty(x)).backward()
+        opt.step()
+        if step % 2:
+            drawn = teacher(x)
+            drawn = drawn * 0.5
+            print(drawn.data.cpu())
+learn()
+"""
+
+
+def test_a_picture_beside_a_gradient_penalty(tmp_path: Path) -> None:
+    after = mended(tmp_path, found(tmp_path, RULE, START, PENALISED))
+    assert "            with torch.no_grad():\n                drawn = teacher(x)\n" in after
+    assert after.count("no_grad") == 1
+
+
+def test_a_look_into_an_attack_that_steps_nothing_is_its_own(tmp_path: Path) -> None:
+    attack = """
+    def attack(x, y):
+        x = x.clone().requires_grad_()
+        F.mse_loss(net(x), y).backward()
+        moved = x + 0.1 * x.grad.sign()
+        print(net(moved).max(1)[1])
+        return moved.detach()
+    def learn():
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(attack(x, y)), y).backward()
+            opt.step()
+    learn()
+    """
+    assert lines(found(tmp_path, RULE, START, attack)) == []
+
+
+def test_no_grad_around_the_inputs_only(tmp_path: Path) -> None:
+    code = """
+    def learn():
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+        scores = []
+        for x, y in batches:
+            x = torch.Tensor(x)
+            with torch.no_grad():
+                plain = Variable(x.cuda())
+            scores.append(-net(plain).mean().cpu().data.numpy())
+        print(scores)
+    learn()
+    """
+    after = mended(tmp_path, found(tmp_path, RULE, START, code))
+    assert "    with torch.no_grad():\n        for x, y in batches:\n            x = torch.Tensor(x)" in after
+
+
+def test_no_grad_around_some_forwards_of_a_loop_is_the_authors_choice(tmp_path: Path) -> None:
+    code = """
+    def learn():
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+        scores = []
+        for x, y in batches:
+            with torch.no_grad():
+                wanted = teacher(x)
+            scores.append(F.mse_loss(net(x), wanted).cpu().data.numpy())
+        print(scores)
+    learn()
+    """
+    after = mended(tmp_path, found(tmp_path, RULE, START, code))
+    assert "with torch.no_grad():\n        for" not in after
+
+
+def test_parts_of_a_model_that_is_switched_to_evaluation(tmp_path: Path) -> None:
+    code = """
+    class Reader(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = nn.Embedding(9, 4)
+            self.cell = nn.Linear(4, 9)
+    class Decoder:
+        def __init__(self, path):
+            self.model = Reader()
+            self.model.load_state_dict(torch.load(path))
+        def read(self, tokens):
+            return self.model.cell(self.model.words(tokens)).max(1)[1].tolist()
+    print(Decoder("weights.pt").read(torch.arange(3)))
+    """
+    before = (START + dedent(code)).replace("net", "unused")
+    findings = found(tmp_path, RULE, before)
+    assert added(before, mended(tmp_path, findings)) == ["@torch.no_grad()"]
+
+
+def test_half_of_an_evaluation_that_took_too_long_to_follow() -> None:
+    code = """
+    class Deep(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.l = nn.Linear(4, 4)
+        def forward(self, t):
+            for _ in range(2):
+                t = self.l(t)
+            return t
+    deep = Deep()
+    def rate(out):
+        return out.max(1)[1]
+    def learn():
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+        for x, y in batches:
+            first = deep(x)
+            print(first.max(1)[1])
+            second = deep(x + 1)
+            print(rate(second))
+    learn()
+    """
+    texts = {"main.py": START + dedent(code)}
+    seen = []
+    for budget in range(100, 500, 4):
+        followed = run_tree(texts, budget=budget)
+        if followed.trace.complete:
+            decision = Decision({"main.py": followed.file}.get, Options())
+            observations = list(rule(RULE).observe(followed.trace))
+            seen.append([f.span.line for f in rule(RULE).decide(observations, decision)])
+    assert seen[-1] == [28]
+    assert all(lines in ([], [28]) for lines in seen)
+    assert [] in seen

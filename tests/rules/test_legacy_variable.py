@@ -72,6 +72,18 @@ def _becomes(folder: Path, code: str, head: str = HEAD, **files: str) -> str:
             "x = torch.zeros(3)\nv = x.detach()\nv[0] = net(torch.rand(4))",
         ),
         ("x = torch.zeros(3)\nv = Variable(x)\nv.add_(1)", "x = torch.zeros(3)\nv = x\nv.add_(1)"),
+        (
+            "x = torch.zeros(3)\nv = Variable(x)\nv.data.resize_(5).fill_(2)",
+            "x = torch.zeros(3)\nv = x\nv.data.resize_(5).fill_(2)",
+        ),
+        (
+            "x = torch.zeros(3)\nx = Variable(x)\nx.data.resize_(5)\nprint(net(x))",
+            "x = torch.zeros(3)\nx.data.resize_(5)\nprint(net(x))",
+        ),
+        (
+            "x = torch.zeros(3)\nv = Variable(x)\nv.data = torch.ones(5)",
+            "x = torch.zeros(3)\nv = x.detach()\nv.data = torch.ones(5)",
+        ),
         ("x = torch.zeros(3)\nv = Variable(x)\nx.resize_(5)", "x = torch.zeros(3)\nv = x.detach()\nx.resize_(5)"),
     ],
 )

@@ -435,3 +435,35 @@ def test_across_files(tmp_path: Path) -> None:
     findings = found(tmp_path, RULE, START, script, engine=engine)
     assert [(f.path, f.span.line, f.promise) for f in findings] == [("engine.py", 9, Promise.EXACT)]
     assert "loss.backward()\n" in mended(tmp_path, findings, "engine.py")
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "torch.Tensor(h)",
+        "torch.FloatTensor(h)",
+        "x.new(h)",
+        "torch.round(h)",
+        "torch.normal(h, 1.0)",
+    ],
+)
+def test_a_constructor_hands_the_graph_on(tmp_path: Path, again: str) -> None:
+    code = f"""\
+    h = net(x)
+    (h ** 2).mean().backward(retain_graph=True)
+    (head({again}) ** 2).mean().backward()
+    opt.step()
+    """
+    assert not found(tmp_path, RULE, START, code)
+
+
+@pytest.mark.parametrize("copy", ["torch.tensor(h)", "torch.Tensor([h.sum()])", "x.new_tensor(h)"])
+def test_a_copy_has_no_graph(tmp_path: Path, copy: str) -> None:
+    code = f"""\
+    h = net(x)
+    (h ** 2).mean().backward(retain_graph=True)
+    (head({copy}) ** 2).mean().backward()
+    opt.step()
+    """
+    findings = found(tmp_path, RULE, START, code)
+    assert len(lines(findings)) == 1
