@@ -20,13 +20,15 @@ Lines = frozenset[tuple[str, int]]
 class Version:
     """The tree with some rewrites.
 
-    ``files`` are the changed ones by path below the root, ``groups`` the rewrites, ``diff`` what they change, ``old``
-    and ``new`` the texts of the changed files by the path under which they are shown.
+    ``files`` are the changed ones by path below the root, ``groups`` the rewrites, ``diff`` what they change, and
+    ``readable`` the same for people; ``old`` and ``new`` are the texts of the changed files by the path under which
+    they are shown.
     """
 
     files: Mapping[str, bytes]
     groups: tuple[Mended, ...]
     diff: bytes
+    readable: str
     old: Mapping[str, str]
     new: Mapping[str, str]
     sources: Mapping[str, SourceFile] = field(default_factory=dict)
@@ -96,6 +98,7 @@ class RuleRewriter:
             files,
             result.mended,
             result.diff(),
+            result.readable_diff(),
             {rewrite.source.path: rewrite.source.text for rewrite in result.rewrites},
             {rewrite.source.path: rewrite.new for rewrite in result.rewrites},
             {rewrite.source.path: rewrite.source for rewrite in result.rewrites},

@@ -93,6 +93,7 @@ def verify(
         entries=tuple(entries),
         rewrites=rewrites,
         diff=version.diff.decode("utf-8", "replace"),
+        readable=version.readable,
         judged=not reason,
         reason=reason,
         advice=advice,
@@ -256,4 +257,4 @@ def _advice(run: Run) -> tuple[str, ...]:
 
 
 def _unjudged(root: Path, settings: Settings, reason: str) -> Verification:
-    return Verification(str(root), (), (), "", False, reason, (), dataclasses.asdict(settings))
+    return Verification(str(root), (), (), "", "", False, reason, (), dataclasses.asdict(settings))

@@ -20,8 +20,8 @@ _DIFF = 20_000  # characters of it that a page shows
 def render(verification: Verification, *, colour: bool = False) -> str:
     """Return the report as Markdown; ``colour`` changes nothing."""
     out = section(verification).rstrip("\n").split("\n")
-    if verification.diff and len(verification.diff) <= _DIFF:
-        out += ["", *details("The diff that was verified", fenced(verification.diff, "diff"))]
+    if verification.readable and len(verification.readable) <= _DIFF:
+        out += ["", *details("The diff that was verified", fenced(verification.readable, "diff"))]
     return "\n".join(out) + "\n"
 
 
