@@ -66,9 +66,18 @@ class Rewriter(Protocol):
 
 
 class RuleRewriter:
-    """The rewrites that ``apply`` would make in ``targets``, files of the tree at ``root``."""
+    """The rewrites that ``apply`` would make in ``targets``, files of the tree at ``root``, where ``wanted`` agrees."""
 
-    def __init__(self, targets: Sequence[SourceFile], options: Options, *, root: Path, jobs: int | None) -> None:
+    def __init__(
+        self,
+        targets: Sequence[SourceFile],
+        options: Options,
+        *,
+        root: Path,
+        jobs: int | None,
+        wanted: Wanted | None = None,
+    ) -> None:
+        self._wanted = wanted
         self._targets = list(targets)
         self._options = options
         self._jobs = jobs
@@ -76,7 +85,7 @@ class RuleRewriter:
 
     def all(self) -> Version:
         """See :class:`Rewriter`."""
-        return self._version(None)
+        return self._version(self._wanted)
 
     def some(self, keys: Iterable[Key]) -> Version:
         """See :class:`Rewriter`."""
