@@ -105,7 +105,7 @@ def sites(report: Report, findings: Sequence[Finding]) -> list[str]:
     for finding in findings:
         place = report.told(finding.path, finding.span.line)
         places[finding.message].append(code(place) + seen.get(finding, ""))
-    return [f"- {inline(message)}: {', '.join(dict.fromkeys(at))}" for message, at in places.items()]
+    return [f"- {inline(message, report.sources)}: {', '.join(dict.fromkeys(at))}" for message, at in places.items()]
 
 
 def changes_of(report: Report) -> tuple[Change, ...]:
