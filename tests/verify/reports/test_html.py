@@ -111,7 +111,7 @@ def test_of_notebooks_the_cells_are_shown() -> None:
     page = render(made, "html")
     text = Reader(page).text
     assert "Early Stopping.ipynb:cell 2 +1 −1" in text
-    assert "5- loss.backward(retain_graph=True) 5+ loss.backward()" in text
+    assert "5- loss.backward(retain_graph=True)5+ loss.backward()" in text
     assert "<mark>retain_graph=True</mark>" in page
     assert "\\n" not in text
     assert "Early Stopping.ipynb:cell 1:1 the model is made here" in text
