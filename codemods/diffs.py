@@ -12,7 +12,7 @@ import difflib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import AnyStr, NamedTuple
 
 _NO_NEWLINE = b"\\ No newline at end of file\n"
@@ -186,6 +186,15 @@ def unified(path: str, old: bytes, new: bytes, *, context: int = 3) -> bytes:
                     if not line.endswith(b"\n"):
                         out.append(b"\n" + _NO_NEWLINE)
     return b"".join(out)
+
+
+def unified_text(changes: Iterable[tuple[str, str, str]]) -> str:
+    """Return the diff of texts for people to read: of each change its name and the text before and after.
+
+    :meth:`codemods.source.files.SourceFile.shown` tells a change of a file as such entries.
+    """
+    found = (unified(name, *(text.encode("utf-8", "surrogatepass") for text in texts)) for name, *texts in changes)
+    return b"".join(found).decode("utf-8", "replace")
 
 
 def coloured(path: str, old: str, new: str, *, context: int = 3) -> str:

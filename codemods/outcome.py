@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from codemods.check import Reported
-from codemods.diffs import coloured, unified
+from codemods.diffs import coloured, unified, unified_text
 from codemods.findings import Finding, Skipped
 from codemods.source.files import SourceFile
 from codemods.touched import Touched
@@ -91,8 +91,12 @@ class ApplyResult:
             unified(source.path, source.encode(old), source.encode(new)) for source, old, new in self._stages()
         )
 
+    def readable_diff(self) -> str:
+        """Return what was changed for people to read: of notebooks the Python of each cell, not the JSON."""
+        return unified_text(shown for source, old, new in self._stages() for shown in source.shown(old, new))
+
     def coloured_diff(self) -> str:
-        """Return what was changed for a terminal: of notebooks the Python of each cell, not the JSON of the file."""
+        """Return what :meth:`readable_diff` does, for a terminal."""
         return "".join(coloured(*shown) for source, old, new in self._stages() for shown in source.shown(old, new))
 
     def _stages(self) -> Iterator[tuple[SourceFile, str, str]]:

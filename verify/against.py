@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from codemods.diffs import unified
+from codemods.diffs import unified, unified_text
 from codemods.findings import Finding, Promise, Span
 from codemods.outcome import Mended
 from codemods.source.discovery import discover
@@ -116,7 +116,8 @@ class HandRewriter:
                 old[path], new[path] = source.text, text
                 files[self._below[path]] = source.encode(text)
         diff = b"".join(unified(path, self._sources[path].encode(old[path]), files[self._below[path]]) for path in new)
-        return Version(files, tuple(groups), diff, old, new, self._sources)
+        readable = unified_text(change for path in new for change in self._sources[path].shown(old[path], new[path]))
+        return Version(files, tuple(groups), diff, readable, old, new, self._sources)
 
 
 def _lines(text: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from codemods.apply import Wanted
 from codemods.findings import Finding
 from codemods.options import Options
 from codemods.outcome import ApplyResult, Dropped
@@ -25,24 +26,35 @@ def apply_verified(
     tree: Path | None = None,
     dry_run: bool = False,
     max_hunks: int | None = None,
+    wanted: Wanted | None = None,
     everything: bool = False,
     jobs: int | None = None,
     tell: Telling = lambda _: None,
 ) -> tuple[ApplyResult, Verification]:
     """Verify the rewrites of ``targets`` by ``commands`` and make those that were kept, unless ``dry_run``.
 
+    ``wanted`` limits them, as for :func:`codemods.apply.apply`: what it leaves is neither run nor made.
     The result names the others as ``dropped``, each with its verdict. Where nothing could be judged, nothing is
     written. Of what was kept no more than ``max_hunks`` hunks are made, the rest is ``postponed``. With ``everything``
     all rewrites are made, for whoever decides by the verdicts. Raises :class:`verify.errors.VerifyError` for what the
     user has to put right.
     """
-    verified = verify(commands, options=options, settings=settings, tree=tree, targets=targets, jobs=jobs, tell=tell)
+    verified = verify(
+        commands,
+        options=options,
+        settings=settings,
+        tree=tree,
+        targets=targets,
+        wanted=wanted,
+        jobs=jobs,
+        tell=tell,
+    )
     kept = frozenset(key for group in verified.kept() for key in group)
 
-    def wanted(findings: tuple[Finding, ...]) -> bool:
+    def was_kept(findings: tuple[Finding, ...]) -> bool:
         return all(finding.key in kept for finding in findings)
 
-    choice = None if everything else wanted
+    choice = wanted if everything else was_kept
     result = apply_some(targets, max_hunks=max_hunks, options=options, dry_run=dry_run, jobs=jobs, wanted=choice)
     if everything:
         return result, verified.verification

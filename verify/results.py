@@ -146,13 +146,15 @@ class Verification:
 
     ``rewrites`` joins the entries: a rewrite is broken if any entry breaks it, kept if one entry kept it and none broke
     it. ``judged`` is false where the original itself could not be run to any purpose; ``reason`` says why and what to
-    do. ``diff`` is the unified diff of what was verified.
+    do. ``diff`` is the unified diff of what was verified, and ``readable`` the one for people: of notebooks the Python
+    of each cell that changes, where the other has the JSON of the file.
     """
 
     root: str
     entries: tuple[Entry, ...]
     rewrites: tuple[Rewrite, ...]
     diff: str
+    readable: str
     judged: bool
     reason: str = ""
     advice: tuple[str, ...] = ()

@@ -20,13 +20,15 @@ Lines = frozenset[tuple[str, int]]
 class Version:
     """The tree with some rewrites.
 
-    ``files`` are the changed ones by path below the root, ``groups`` the rewrites, ``diff`` what they change, ``old``
-    and ``new`` the texts of the changed files by the path under which they are shown.
+    ``files`` are the changed ones by path below the root, ``groups`` the rewrites, ``diff`` what they change, and
+    ``readable`` the same for people; ``old`` and ``new`` are the texts of the changed files by the path under which
+    they are shown.
     """
 
     files: Mapping[str, bytes]
     groups: tuple[Mended, ...]
     diff: bytes
+    readable: str
     old: Mapping[str, str]
     new: Mapping[str, str]
     sources: Mapping[str, SourceFile] = field(default_factory=dict)
@@ -64,9 +66,18 @@ class Rewriter(Protocol):
 
 
 class RuleRewriter:
-    """The rewrites that ``apply`` would make in ``targets``, files of the tree at ``root``."""
+    """The rewrites that ``apply`` would make in ``targets``, files of the tree at ``root``, where ``wanted`` agrees."""
 
-    def __init__(self, targets: Sequence[SourceFile], options: Options, *, root: Path, jobs: int | None) -> None:
+    def __init__(
+        self,
+        targets: Sequence[SourceFile],
+        options: Options,
+        *,
+        root: Path,
+        jobs: int | None,
+        wanted: Wanted | None = None,
+    ) -> None:
+        self._wanted = wanted
         self._targets = list(targets)
         self._options = options
         self._jobs = jobs
@@ -74,7 +85,7 @@ class RuleRewriter:
 
     def all(self) -> Version:
         """See :class:`Rewriter`."""
-        return self._version(None)
+        return self._version(self._wanted)
 
     def some(self, keys: Iterable[Key]) -> Version:
         """See :class:`Rewriter`."""
@@ -96,6 +107,7 @@ class RuleRewriter:
             files,
             result.mended,
             result.diff(),
+            result.readable_diff(),
             {rewrite.source.path: rewrite.source.text for rewrite in result.rewrites},
             {rewrite.source.path: rewrite.new for rewrite in result.rewrites},
             {rewrite.source.path: rewrite.source for rewrite in result.rewrites},

@@ -109,12 +109,17 @@ class Runner:
             self._workspace = None
 
     def trouble(self) -> str:
-        """Say in one sentence why the chosen interpreter cannot run anything with torch; empty if it can."""
+        """Say in one sentence why the chosen interpreter cannot run anything with torch; empty if it can.
+
+        Raises :class:`VerifyError` for one that is not there or cannot be executed.
+        """
         python = self.settings.python
         try:
             answer = self._ask(_QUESTION, 60)
             version, torch = answer.stdout.strip().split(";")
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except OSError as error:
+            raise VerifyError(f"{python}: {(error.strerror or str(error)).lower()}") from None
+        except subprocess.TimeoutExpired as error:
             return f"{python} cannot be run as a Python interpreter: {error}"
         except ValueError:
             return f"{python} cannot be run as a Python interpreter: {answer.stderr.strip()[-200:] or 'no answer'}"

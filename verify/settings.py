@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -53,6 +54,24 @@ class Settings:
         if self.batches is not None:
             return self.batches or None
         return max(2, self.steps // 4)
+
+
+def interpreter(name: str, folder: Path) -> str:
+    """Return the interpreter that ``name`` means to somebody in ``folder``: a path becomes absolute, a bare name stays.
+
+    Raises :class:`VerifyError` where there is no file of this name that can be executed.
+    """
+    path = os.path.expanduser(name)
+    if os.path.dirname(path):
+        # The link of a virtual environment is what makes its packages be found: it is not followed.
+        path = os.path.abspath(folder / path)
+    if shutil.which(path) is not None:
+        return path
+    if not os.path.dirname(path):
+        raise VerifyError(f"{name}: no such command; name the interpreter that has torch")
+    if os.path.isdir(path):
+        raise VerifyError(f"{name}: is a folder; name the interpreter that has torch")
+    raise VerifyError(f"{name}: {'cannot be executed' if os.path.exists(path) else 'no such file'}")
 
 
 @dataclass(frozen=True)

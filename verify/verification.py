@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codemods.apply import Wanted
 from codemods.check import Targets, read_targets
 from codemods.options import Options
 from codemods.source.errors import SourceError
@@ -52,6 +53,7 @@ def verify(
     settings: Settings,
     tree: Path | None = None,
     targets: Sequence[SourceFile] | None = None,
+    wanted: Wanted | None = None,
     rewriter: Rewriter | None = None,
     exclude: Sequence[str] = (),
     jobs: int | None = None,
@@ -61,9 +63,10 @@ def verify(
     """Run ``commands`` on the original and the rewritten tree and judge every rewrite.
 
     ``tree`` is the root of what is copied and rewritten, by default the project around the first command's script.
-    ``targets`` are the files that may be rewritten, by default those of the tree that the commands load; a
-    ``rewriter`` makes other changes than our rules would; ``place`` is where programs run. Raises :class:`VerifyError`
-    for what the user has to put right before anything can be run.
+    ``targets`` are the files that may be rewritten, by default those of the tree that the commands load; ``wanted`` is
+    asked which rewrites are made in them, as by :func:`codemods.apply.apply`. A ``rewriter`` makes other changes than
+    our rules would; ``place`` is where programs run. Raises :class:`VerifyError` for what the user has to put right
+    before anything can be run.
     """
     root = root_of(commands, tree)
     for command in commands:
@@ -80,7 +83,7 @@ def verify(
         tell("looking for rewrites")
         if rewriter is None:
             chosen = targets if targets is not None else _targets(root, commands, originals, exclude)
-            rewriter = RuleRewriter(chosen, options, root=root, jobs=jobs)
+            rewriter = RuleRewriter(chosen, options, root=root, jobs=jobs, wanted=wanted)
         version = rewriter.all()
         entries = [
             _entry(runner, rewriter, version, command, original, settings, tell)
@@ -93,6 +96,7 @@ def verify(
         entries=tuple(entries),
         rewrites=rewrites,
         diff=version.diff.decode("utf-8", "replace"),
+        readable=version.readable,
         judged=not reason,
         reason=reason,
         advice=advice,
@@ -256,4 +260,4 @@ def _advice(run: Run) -> tuple[str, ...]:
 
 
 def _unjudged(root: Path, settings: Settings, reason: str) -> Verification:
-    return Verification(str(root), (), (), "", False, reason, (), dataclasses.asdict(settings))
+    return Verification(str(root), (), (), "", "", False, reason, (), dataclasses.asdict(settings))

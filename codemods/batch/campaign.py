@@ -137,7 +137,7 @@ def read(file: Path) -> Campaign:
         require_known((*options.select, *options.ignore))
     except UnknownRule as error:
         raise CampaignError(f"{file}: {error}") from None
-    runs = Runs(**tables["verify"])
+    runs = Runs(**_interpreter(tables["verify"], base))
     name = campaign.get("name") or file.stem
     work = base / os.path.expanduser(campaign.get("work") or f"{file.stem}-work")
     if os.path.abspath(work) in (str(base), os.path.expanduser("~"), "/"):
@@ -190,12 +190,18 @@ def _repositories(
             # One that is in a list already keeps its place there, and the credentials that either has.
             known = found.get(source.key)
             source = known.source if known is not None and not source.secrets else source
-            own = replace(runs, **entry["verify"])
+            own = replace(runs, **_interpreter(entry["verify"], base))
             found[source.key] = Repository(source, own, entry.get("ref", ""), entry.get("skip", ""))
     except CampaignError as error:
         text = str(error)
         raise CampaignError(text if text.startswith(str(base)) else f"{file}: {text}") from None
     yield from found.values()
+
+
+def _interpreter(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """Return ``table`` with the path of the interpreter as one from the folder of the campaign; a bare name stays."""
+    python = os.path.expanduser(table.get("python", ""))
+    return {**table, "python": os.path.abspath(base / python)} if os.path.dirname(python) else dict(table)
 
 
 def _check_artifacts(file: Path, campaign: Campaign) -> None:

@@ -18,6 +18,7 @@ from codemods.batch.places import Places, slug_of
 from codemods.batch.progress import outcome
 from codemods.batch.running import next_stage, require_repositories
 from codemods.batch.sources import Source, of_path, redact
+from codemods.batch.verifying import require_interpreters
 from codemods.diffs import printable
 
 #: Larger sources are data in disguise, and more files than this take longer than a plan may.
@@ -28,9 +29,10 @@ def plan(campaign: Campaign) -> list[dict[str, Any]]:
     """Return what would be done with each repository, in the campaign's order; nothing is written.
 
     Entry scripts are looked for in those that are on this machine: clones of an earlier run, and local sources. Raises
-    :class:`~codemods.batch.errors.CampaignError` for a campaign that names none.
+    :class:`~codemods.batch.errors.CampaignError` for a campaign that names none, or an interpreter that is not there.
     """
     require_repositories(campaign)
+    require_interpreters(campaign)
     ledger = Ledger.read(campaign.work)
     rows = {row["key"]: row for row in ledger.each("SELECT * FROM repositories")} if ledger is not None else {}
     places = Places(campaign.work)

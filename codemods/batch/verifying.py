@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codemods.batch.artifacts import PULL_REQUEST
-from codemods.batch.campaign import Runs
-from codemods.batch.errors import Failed
+from codemods.batch.campaign import Campaign, Runs
+from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.git import Git
 from codemods.batch.jobs import Job, Tell
 from codemods.batch.rewriting import finish, rewritten, tree_of
@@ -95,6 +95,19 @@ def settings_of(runs: Runs) -> Settings:
         stand_ins=tuple(parse(text) for text in runs.stand_ins),
         isolation=runs.isolation,  # type: ignore[arg-type]  # checked when the campaign was read
     )
+
+
+def require_interpreters(campaign: Campaign) -> None:
+    """Raise :class:`CampaignError` where an interpreter that would run scripts is not on this machine."""
+    from verify.errors import VerifyError
+    from verify.settings import interpreter
+
+    runs = [one.runs for one in campaign.repositories if one.runs.run and not one.skip]
+    for python in dict.fromkeys(one.python for one in runs if one.python):
+        try:
+            interpreter(python, campaign.file.parent)
+        except VerifyError as error:
+            raise CampaignError(f"{campaign.file}: python in [verify]: {error}") from None
 
 
 def verdict_of(verification: Verification) -> str:

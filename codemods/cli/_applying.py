@@ -13,6 +13,7 @@ from codemods.cli._runs import settings_of, teller
 from codemods.cli._terminal import UserError, complain, emit
 
 if TYPE_CHECKING:
+    from codemods.apply import Wanted
     from codemods.interactive.terminal import Terminal
     from codemods.outcome import ApplyResult
     from codemods.review import Evidence, Key, Proof
@@ -118,7 +119,14 @@ def record(result: ApplyResult, file: Path, job: o.Job, proofs: Mapping[Key, Pro
 
 
 def verified(
-    job: o.Job, texts: Sequence[str], runs: dict[str, Any], plot: Path | None, *, dry_run: bool, everything: bool
+    job: o.Job,
+    texts: Sequence[str],
+    runs: dict[str, Any],
+    plot: Path | None,
+    *,
+    wanted: Wanted | None,
+    dry_run: bool,
+    everything: bool,
 ) -> tuple[ApplyResult, Evidence, int]:
     """Make the rewrites that were kept; with ``everything`` all of them, for whoever decides by the verdicts."""
     from codemods.reports import Detail
@@ -140,6 +148,7 @@ def verified(
             settings=settings,
             dry_run=dry_run,
             max_hunks=job.max_hunks,
+            wanted=wanted,
             everything=everything,
             jobs=job.jobs,
             tell=teller(quiet),

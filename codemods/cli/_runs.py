@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -101,8 +102,13 @@ def settings_of(
 ) -> Settings:
     """Return the settings that the options come to; raises :class:`UserError` for one that makes no sense."""
     from verify import settings as defaults
+    from verify.errors import VerifyError
     from verify.standins import parse
 
+    try:
+        executable = defaults.interpreter(python, Path.cwd()) if python else sys.executable
+    except VerifyError as error:
+        raise UserError(f"--python {error}") from None
     try:
         stand_ins = tuple(parse(text) for text in stand_in or ())
     except ValueError as error:
@@ -113,7 +119,7 @@ def settings_of(
         timeout=timeout or defaults.TIMEOUT,
         seed=seed,
         device=_choice("--device", device, DEVICES),
-        python=python or sys.executable,
+        python=executable,
         memory=_size("--memory", memory),
         memory_limit=_size("--memory-limit", memory_limit),
         disk=_size("--disk", disk) or defaults.DISK,

@@ -123,8 +123,6 @@ def command(
                 "--max-hunks": max_hunks is not None,
             }
         )
-    if verify and limited:
-        raise UserError("--since and --baseline cannot be combined with --verify")
     runs: dict[str, Any] = {"steps": steps, "batches": batches, "timeout": timeout, "device": device}
     runs |= {"python": python, "stand_in": stand_in or None}
     if not verify and any(value is not None for value in (*runs.values(), plot)):
@@ -161,12 +159,14 @@ def command(
     on_paper = dry_run or interactive or patch is not None or commit is not None
     if commit is not None:
         ways.require_committable_tree(job, allow_dirty=allow_dirty)
+    if verify and job.stdin is not None:
+        raise UserError("--verify runs a tree of files; it cannot be combined with -")
+    wanted = s.wanted(job, since, baseline) if limited else None
     if verify:
-        if job.stdin is not None:
-            raise UserError("--verify runs a tree of files; it cannot be combined with -")
-        result, evidence, proven = ways.verified(job, verify, runs, plot, dry_run=on_paper, everything=interactive)
+        result, evidence, proven = ways.verified(
+            job, verify, runs, plot, wanted=wanted, dry_run=on_paper, everything=interactive
+        )
     else:
-        wanted = s.wanted(job, since, baseline) if limited else None
         with job.progress as progress:
             result = apply_some(
                 job.targets.sources,

@@ -143,6 +143,10 @@ def _run(
     from codemods.batch.executors.choosing import executors_for
     from codemods.batch.progress import Progress
     from codemods.batch.running import run as run_campaign
+    from codemods.batch.verifying import require_interpreters
+
+    if scheduler is None and "verify" in stages:
+        _told(lambda: require_interpreters(campaign))
 
     def executors(places: Places, todo: int) -> tuple[Executor, Executor]:
         return executors_for(campaign, places, todo, jobs=jobs, scheduler=scheduler)

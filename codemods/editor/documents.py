@@ -7,14 +7,15 @@ import functools
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from codemods.analysis import Analysis, analyse
 from codemods.apply import apply
-from codemods.check import Group, group_findings, visible
+from codemods.check import Group, group_findings, placed, visible
 from codemods.diffs import blocks
+from codemods.editor.cells import Cell, source_of
 from codemods.findings import Finding, Promise, Skipped
 from codemods.options import Options
 from codemods.rules import UnknownRule, require_known
@@ -29,7 +30,8 @@ _LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
 class Diagnosis(NamedTuple):
-    """What is known of a text: ``findings`` in it, each with the group that it is mended in, and what is ``broken``.
+    """What is known of a text: ``findings`` in it, each with the group that it is mended in, and what is ``broken``:
+    the text, or some cells of a notebook. ``source`` is what was looked at, None for what is left alone.
 
     A group's obstacle says why no quick fix can be offered; one that only ``--unsafe`` would let pass is none here,
     because who asks for a fix has seen what it promises.
@@ -37,7 +39,8 @@ class Diagnosis(NamedTuple):
 
     findings: tuple[Finding, ...] = ()
     groups: tuple[Group, ...] = ()
-    broken: Skipped | None = None
+    broken: tuple[Skipped, ...] = ()
+    source: SourceFile | None = None
 
     def group(self, finding: Finding) -> Group:
         """The group that ``finding`` is in."""
@@ -54,9 +57,13 @@ class LineEdit(NamedTuple):
 
 @dataclass(frozen=True)
 class Documents:
-    """The texts that are open in an editor, by absolute path; they count instead of what is on disk."""
+    """The texts that are open in an editor, by absolute path; they count instead of what is on disk.
+
+    ``notebooks`` are the cells of those that are open as notebooks; one that is open as text is JSON, and left alone.
+    """
 
     texts: Mapping[str, str]
+    notebooks: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
 
     def diagnose(self, path: str) -> Diagnosis:
         """Return what is to be shown of the open file ``path``.
@@ -87,7 +94,7 @@ class Documents:
                 return any(finding.path == shown for finding in findings)
             return any(finding.key in keys for finding in findings)
 
-        if diagnosis.broken is not None:
+        if any(entry.cell is None for entry in diagnosis.broken):
             return {}
         result = apply(sources, options=options, dry_run=True, jobs=1, analyse=self._analyser(sources), wanted=wanted)
         return {str(rewrite.source.absolute): rewrite.new for rewrite in result.rewrites}
@@ -95,18 +102,29 @@ class Documents:
     def ignored(self, path: str, finding: Finding) -> str | None:
         """Return the text of ``path`` with a comment that suppresses ``finding``; None where none can stand."""
         place = Place(finding.rule, finding.span.line, finding.span.end_line)
-        new, unplaced = with_comments(self.texts[path], [place])
+        source = self._source(path)
+        new, unplaced = with_comments(source.text, [place])
+        try:
+            source.encode(new)
+        except SourceError:
+            return None
         return None if unplaced else new
 
-    def text(self, path: str) -> str:
-        """The text of ``path``, as it is open or on disk; raises :class:`~codemods.source.errors.SourceError`."""
-        return self._source(path).text
+    def changes(self, path: str, new: str) -> list[tuple[int | None, str, str]]:
+        """Return what changes once the text of ``path`` is ``new``: the text before and after, and in a notebook of
+        which cell; raises :class:`~codemods.source.errors.SourceError`."""
+        source = self._source(path)
+        if path in self.notebooks and source.notebook is not None:
+            return [*source.notebook.changes(source.text, new)]
+        return [(None, source.text, new)]
 
     def _diagnose(self, path: str, options: Options) -> tuple[Diagnosis, list[SourceFile]]:
         sources = [self._source(path)]
         shown = sources[0].path
         analysis = self._analyser(sources)(sources, options=options)
-        broken = next((entry for entry in analysis.skipped if entry.path == shown), None)
+        broken = [entry for entry in analysis.skipped if entry.path == shown]
+        if sources[0].notebook is not None:
+            broken += sources[0].notebook.skipped
         found = visible(analysis.findings, {shown: sources[0].text}, options)
         others = {other for one in found for other, _ in one.edits} | {p for one in found for _, p, _ in one.partners}
         if others - {shown}:
@@ -120,9 +138,12 @@ class Documents:
                     sources.append(source)
             analysis = self._analyser(sources)(sources, options=options)
             found = visible(analysis.findings, {source.path: source.text for source in sources}, options)
-        groups = group_findings(found, replace(options, unsafe=True), {source.path for source in sources})
+        files = {source.path: source for source in sources}
+        found = [placed(finding, files) for finding in found]
+        groups = group_findings(found, replace(options, unsafe=True), files)
         here = tuple(group for group in groups if any(finding.path == shown for finding in group.findings))
-        return Diagnosis(tuple(f for f in found if f.path == shown), here, broken), sources
+        own = tuple(finding for finding in found if finding.path == shown)
+        return Diagnosis(own, here, tuple(broken), sources[0]), sources
 
     def _analyser(self, sources: Sequence[SourceFile]) -> _Analyse:
         targets = {source.path for source in sources}
@@ -130,16 +151,17 @@ class Documents:
         return _Analyse({path: text for path, text in overlay.items() if path not in targets})
 
     def _source(self, path: str) -> SourceFile:
+        if path in self.notebooks:
+            return source_of(path, self.notebooks[path])
         if path not in self.texts or _is_notebook(path):
             return read_source(path)
         text = self.texts[path]
         data = text.encode("utf-8", "surrogatepass")
         return SourceFile(display_path(path), Path(path), text, "utf-8", False, digest_of(data))
 
-    @staticmethod
-    def _options(path: str) -> Options | None:
-        """The options for ``path``; None if its project excludes it, and for a notebook, whose text is JSON here."""
-        if _is_notebook(path):
+    def _options(self, path: str) -> Options | None:
+        """The options for ``path``; None if its project excludes it, and for a notebook that is open as JSON."""
+        if _is_notebook(path) and path not in self.notebooks:
             return None
         settings = load_config(path)
         file = find_config(path)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from lsprotocol import types as lsp
 
 from codemods.check import Group
 from codemods.editor.documents import Diagnosis, hover, title
-from codemods.editor.server import FIX_ALL, PAUSE, Server, path_of
+from codemods.editor.opened import Unit, adopt_cells, units
+from codemods.editor.server import FIX_ALL, PAUSE, Server
 from codemods.findings import Finding, Promise
 
 
@@ -19,6 +21,10 @@ def register(server: Server) -> None:
     server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)(changed)
     server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)(saved)
     server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)(closed)
+    server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)(notebook_opened)
+    server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)(notebook_changed)
+    server.feature(lsp.NOTEBOOK_DOCUMENT_DID_SAVE)(notebook_saved)
+    server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)(notebook_closed)
     server.feature(lsp.TEXT_DOCUMENT_HOVER)(hovered)
     kinds: list[lsp.CodeActionKind | str] = [lsp.CodeActionKind.QuickFix, FIX_ALL]
     server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(kinds, resolve_provider=True))(code_actions)
@@ -37,20 +43,44 @@ def changed(server: Server, params: lsp.DidChangeTextDocumentParams) -> None:
 
 
 def saved(server: Server, params: lsp.DidSaveTextDocumentParams) -> None:
-    """Analyse a text as it is saved, and all other open ones, which may call what is in it."""
-    uri = params.text_document.uri
-    server.schedule(uri, 0)
-    for other in server.workspace.text_documents.values():
-        if other.uri != uri:
-            server.schedule(other.uri, 0)
+    """Analyse a text as it is saved, and all else that is open, which may call what is in it."""
+    _all_again(server, params.text_document.uri)
 
 
 def closed(server: Server, params: lsp.DidCloseTextDocumentParams) -> None:
     """Show nothing of a text that is closed."""
-    uri = params.text_document.uri
-    server.cancel(uri)
-    server.known.pop(uri, None)
-    server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+    server.forget(params.text_document.uri)
+
+
+def notebook_opened(server: Server, params: lsp.DidOpenNotebookDocumentParams) -> None:
+    """Analyse a notebook as it is opened."""
+    adopt_cells(server.workspace, params.notebook_document)
+    server.schedule(params.notebook_document.uri, 0)
+
+
+def notebook_changed(server: Server, params: lsp.DidChangeNotebookDocumentParams) -> None:
+    """Analyse a notebook once nothing was typed, and no cell came or went, for a while."""
+    notebook = server.workspace.get_notebook_document(notebook_uri=params.notebook_document.uri)
+    if notebook is not None:
+        adopt_cells(server.workspace, notebook)
+        server.schedule(notebook.uri, PAUSE)
+
+
+def notebook_saved(server: Server, params: lsp.DidSaveNotebookDocumentParams) -> None:
+    """Analyse a notebook as it is saved, and all else that is open."""
+    _all_again(server, params.notebook_document.uri)
+
+
+def notebook_closed(server: Server, params: lsp.DidCloseNotebookDocumentParams) -> None:
+    """Show nothing of a notebook that is closed."""
+    server.forget(params.notebook_document.uri)
+
+
+def _all_again(server: Server, first: str) -> None:
+    server.schedule(first, 0)
+    for unit in units(server.workspace):
+        if unit.uri != first:
+            server.schedule(unit.uri, 0)
 
 
 def shut_down(server: Server, *_: Any) -> None:
@@ -63,32 +93,32 @@ def shut_down(server: Server, *_: Any) -> None:
 async def hovered(server: Server, params: lsp.HoverParams) -> lsp.Hover | None:
     """Tell what was found at a place, and all about the rule."""
     uri, line = params.text_document.uri, params.position.line
-    diagnosis = await server.diagnosis(uri)
-    here = [finding for finding in diagnosis.findings if _on(server, uri, finding, line, line)] if diagnosis else []
-    if not here:
+    seen = await _seen(server, uri)
+    here = seen.on(uri, line, line) if seen is not None else []
+    if seen is None or not here:
         return None
     text = "\n\n---\n\n".join(hover(finding) for finding in here)
-    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), server.range_of(uri, here[0]))
+    _, place = server.spot(seen.unit, seen.diagnosis, here[0])
+    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), place)
 
 
 async def code_actions(server: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
     """Offer the rewrites of what was found in a range, a comment that suppresses it, and all rewrites of the file."""
     uri = params.text_document.uri
-    path = path_of(uri)
-    diagnosis = await server.diagnosis(uri)
-    if diagnosis is None or path is None:
+    seen = await _seen(server, uri)
+    if seen is None:
         return []
     only = params.context.only
-    first, last = params.range.start.line, params.range.end.line
-    here = [finding for finding in diagnosis.findings if _on(server, uri, finding, first, last)]
+    here = seen.on(uri, params.range.start.line, params.range.end.line)
     actions = []
     if _asked(lsp.CodeActionKind.QuickFix.value, only):
-        actions += [_fix(server, uri, group) for group in _fixable(diagnosis, here)]
-        actions += _ignores(server, uri, path, here)
-    every = [group for group in _fixable(diagnosis, diagnosis.findings) if not _unsafe(group)]
+        actions += [_fix(seen, group) for group in _fixable(seen.diagnosis, here)]
+        actions += _ignores(seen, here)
+    every = [group for group in _fixable(seen.diagnosis, seen.diagnosis.findings) if not _unsafe(group)]
     if every:
-        text = f"codemod: fix all that is safe in this file ({len(every)})"
-        data = {"uri": uri, "version": server.known[uri][0], "keys": None}
+        kind = "file" if seen.unit.cells is None else "notebook"
+        text = f"codemod: fix all that is safe in this {kind} ({len(every)})"
+        data = {"uri": seen.unit.uri, "version": seen.unit.version, "keys": None}
         if _asked(FIX_ALL, only):
             actions.append(lsp.CodeAction(text, kind=FIX_ALL, data=data))
         if here and len(every) > 1 and _asked(lsp.CodeActionKind.QuickFix.value, only):
@@ -104,41 +134,77 @@ async def resolve(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
     data: Any = action.data
     if not isinstance(data, dict) or action.edit is not None:
         return action
-    uri, keys = data["uri"], data["keys"]
-    document = server.document(uri)
-    path = path_of(uri)
-    if document is None or path is None or document.version != data["version"]:
+    uri, keys, version = data["uri"], data["keys"], data["version"]
+    unit = server.unit(uri)
+    if unit is None or unit.version != version:
         return action
     documents = server.documents()
     wanted = None if keys is None else {(rule, file, int(line)) for rule, file, line in keys}
-    new = await server.in_worker(documents.mended, path, wanted)
-    now = server.document(uri)
-    if new and now is not None and now.version == data["version"]:
+    new = await server.in_worker(documents.mended, unit.path, wanted)
+    now = server.unit(uri)
+    if new and now is not None and now.version == version:
         action.edit = server.workspace_edit(new, documents)
     return action
 
 
-def _fix(server: Server, uri: str, group: Group) -> lsp.CodeAction:
+class _Seen(NamedTuple):
+    """What is open at a place, and what was found in it."""
+
+    server: Server
+    unit: Unit
+    diagnosis: Diagnosis
+
+    def on(self, uri: str, first: int, last: int) -> list[Finding]:
+        """The findings that are shown on one of the lines of the text ``uri``, which count from 0."""
+        found = []
+        for finding in self.diagnosis.findings:
+            place, shown = self.server.spot(self.unit, self.diagnosis, finding)
+            if unquote(place) == unquote(uri) and shown.start.line <= last and first <= shown.end.line:
+                found.append(finding)
+        return found
+
+    def told(self, findings: Collection[Finding]) -> list[lsp.Diagnostic]:
+        """Those of ``findings`` that stand here, as the client shows them."""
+        source = self.diagnosis.source
+        return [
+            self.server.diagnostic(self.unit, self.diagnosis, finding)
+            for finding in findings
+            if source is not None and finding.path == source.path
+        ]
+
+
+async def _seen(server: Server, uri: str) -> _Seen | None:
+    unit = server.unit(uri)
+    diagnosis = await server.diagnosis(unit) if unit is not None else None
+    now = server.unit(uri)
+    if now is None or diagnosis is None or diagnosis.source is None:
+        return None
+    if server.known.get(now.uri, (None, None))[0] != now.version:
+        return None
+    return _Seen(server, now, diagnosis)
+
+
+def _fix(seen: _Seen, group: Group) -> lsp.CodeAction:
     keys = [list(finding.key) for finding in group.findings]
     return lsp.CodeAction(
         title(group),
         kind=lsp.CodeActionKind.QuickFix,
-        diagnostics=[server.diagnostic(uri, finding) for finding in group.findings if _of(uri, finding)],
+        diagnostics=seen.told(group.findings),
         is_preferred=not _unsafe(group),
-        data={"uri": uri, "version": server.known[uri][0], "keys": keys},
+        data={"uri": seen.unit.uri, "version": seen.unit.version, "keys": keys},
     )
 
 
-def _ignores(server: Server, uri: str, path: str, here: Collection[Finding]) -> Iterator[lsp.CodeAction]:
-    documents = server.documents()
+def _ignores(seen: _Seen, here: Collection[Finding]) -> Iterator[lsp.CodeAction]:
+    documents = seen.server.documents()
     for finding in here:
-        new = documents.ignored(path, finding)
+        new = documents.ignored(seen.unit.path, finding)
         if new is not None:
             yield lsp.CodeAction(
                 f"codemod: ignore {finding.rule} here",
                 kind=lsp.CodeActionKind.QuickFix,
-                diagnostics=[server.diagnostic(uri, finding)],
-                edit=server.workspace_edit({path: new}, documents),
+                diagnostics=seen.told([finding]),
+                edit=seen.server.workspace_edit({seen.unit.path: new}, documents),
             )
 
 
@@ -149,18 +215,6 @@ def _fixable(diagnosis: Diagnosis, findings: Collection[Finding]) -> list[Group]
 
 def _unsafe(group: Group) -> bool:
     return any(finding.promise is Promise.BEHAVIOUR for finding in group.findings)
-
-
-def _of(uri: str, finding: Finding) -> bool:
-    from codemods.source.files import display_path
-
-    return finding.path == display_path(path_of(uri) or "")
-
-
-def _on(server: Server, uri: str, finding: Finding, first: int, last: int) -> bool:
-    """Whether ``finding`` is shown on one of the lines, which count from 0."""
-    shown = server.range_of(uri, finding)
-    return shown.start.line <= last and first <= shown.end.line
 
 
 def _asked(kind: str, only: Collection[lsp.CodeActionKind | str] | None) -> bool:

@@ -13,16 +13,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from lsprotocol import types as lsp
 from pygls import uris
 from pygls.lsp.server import LanguageServer
-from pygls.workspace import TextDocument
 
 from codemods import __version__
+from codemods.editor import opened
 from codemods.editor.documents import Diagnosis, Documents, line_edits, lines_of
-from codemods.findings import Finding, Promise
+from codemods.editor.opened import Unit
+from codemods.findings import Finding, Promise, Skipped
 from codemods.source.config import ConfigError
 from codemods.source.errors import SourceError
 
@@ -43,11 +43,22 @@ SEVERITIES = {
 
 
 class Server(LanguageServer):
-    """The server and what it knows: by URI, the last diagnosis with the version it is of, and what is under way."""
+    """The server and what it knows, by the URI of a text or a notebook: the last diagnosis with the version it is of,
+    which texts diagnostics are shown in, and what is under way."""
 
     def __init__(self) -> None:
-        super().__init__("codemod", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
-        self.known: dict[str, tuple[int | None, Diagnosis]] = {}
+        # All cells, also those of text: messages count them.
+        notebooks = lsp.NotebookDocumentSyncOptions(
+            [lsp.NotebookDocumentFilterWithNotebook("jupyter-notebook")], save=True
+        )
+        super().__init__(
+            "codemod",
+            __version__,
+            text_document_sync_kind=lsp.TextDocumentSyncKind.Full,
+            notebook_document_sync=notebooks,
+        )
+        self.known: dict[str, tuple[list[int | None], Diagnosis]] = {}
+        self.shown: dict[str, set[str]] = {}
         self.pending: dict[str, asyncio.Task[None]] = {}
         self.was_shut_down = False
         self._complaint = ""
@@ -56,15 +67,11 @@ class Server(LanguageServer):
 
     def documents(self) -> Documents:
         """All that is open, as it is now."""
-        opened = self.workspace.text_documents.values()
-        return Documents({path: doc.source for doc in opened if (path := path_of(doc.uri)) is not None})
+        return opened.documents(self.workspace)
 
-    def document(self, uri: str) -> TextDocument | None:
-        """The text that is open as ``uri``."""
-        # pygls keeps them by their URIs, since 2.1 with no character quoted.
-        opened = self.workspace.text_documents
-        found: TextDocument | None = opened.get(unquote(uri)) or opened.get(uri)
-        return found
+    def unit(self, uri: str) -> Unit | None:
+        """What is analysed where ``uri`` is a text, a notebook or a cell, as it is now."""
+        return opened.unit_of(self.workspace, uri)
 
     async def in_worker(self, call: Any, *arguments: Any) -> Any:
         """Return what ``call`` returns, in the analysing thread; None where it fails, which the client is told."""
@@ -107,41 +114,52 @@ class Server(LanguageServer):
 
     async def refresh(self, uri: str) -> Diagnosis | None:
         """Analyse ``uri`` as it is now, show what was found, and return it; None if it is not open or changed since."""
-        document = self.document(uri)
-        path = path_of(uri)
-        if document is None or path is None:
+        unit = self.unit(uri)
+        if unit is None:
             return None
-        version = document.version
-        diagnosis: Diagnosis | None = await self.in_worker(self.documents().diagnose, path)
-        now = self.document(uri)
-        if diagnosis is None or now is None or now.version != version:
+        diagnosis: Diagnosis | None = await self.in_worker(self.documents().diagnose, unit.path)
+        now = self.unit(uri)
+        if diagnosis is None or now is None or now.version != unit.version:
             return None
-        self.known[uri] = (version, diagnosis)
-        shown = [self.diagnostic(uri, finding) for finding in diagnosis.findings]
-        if diagnosis.broken is not None:
-            shown = [self._unreadable(uri, diagnosis)]
-        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, shown, version))
+        self.known[unit.uri] = (unit.version, diagnosis)
+        shown: dict[str, list[lsp.Diagnostic]] = {text.uri: [] for text in unit.texts}
+        whole = any(entry.cell is None for entry in diagnosis.broken)
+        for finding in () if whole else diagnosis.findings:
+            shown[self.spot(unit, diagnosis, finding)[0]].append(self.diagnostic(unit, diagnosis, finding))
+        for entry in diagnosis.broken:
+            shown[unit.text(entry.cell).uri].append(_unreadable(entry))
+        versions = {text.uri: text.version for text in unit.texts}
+        gone = self.shown.get(unit.uri, set()) - shown.keys()
+        self.shown[unit.uri] = set(shown)
+        for place, found in [*shown.items(), *((place, []) for place in gone)]:
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(place, found, versions.get(place)))
         return diagnosis
 
-    async def diagnosis(self, uri: str) -> Diagnosis | None:
-        """What is known of ``uri`` as it is now."""
-        document = self.document(uri)
-        version, diagnosis = self.known.get(uri, (None, None))
-        if document is None or (diagnosis is not None and version == document.version):
-            return diagnosis
-        return await self.refresh(uri)
+    def forget(self, uri: str) -> None:
+        """Show nothing any more of a text or a notebook that is closed."""
+        self.cancel(uri)
+        self.known.pop(uri, None)
+        for place in self.shown.pop(uri, {uri}):
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(place, []))
 
-    def diagnostic(self, uri: str, finding: Finding) -> lsp.Diagnostic:
+    async def diagnosis(self, unit: Unit) -> Diagnosis | None:
+        """What is known of ``unit`` as it is now."""
+        version, diagnosis = self.known.get(unit.uri, (None, None))
+        if diagnosis is not None and version == unit.version:
+            return diagnosis
+        return await self.refresh(unit.uri)
+
+    def diagnostic(self, unit: Unit, diagnosis: Diagnosis, finding: Finding) -> lsp.Diagnostic:
         """A finding as the client shows it; of a block the first line only."""
-        related = [
-            lsp.DiagnosticRelatedInformation(
-                lsp.Location(uris.from_fs_path(str(Path(step.path).absolute())) or uri, _line_range(step.line)),
-                step.note,
-            )
-            for step in finding.trail
-        ]
+        related = []
+        for step in finding.trail:
+            uri, line = uris.from_fs_path(str(Path(step.path).absolute())) or unit.uri, step.line
+            if diagnosis.source is not None and step.path == diagnosis.source.path:
+                place = diagnosis.source.place(step.line)
+                uri, line = unit.text(place.cell).uri, place.line
+            related.append(lsp.DiagnosticRelatedInformation(lsp.Location(uri, _line_range(line)), step.note))
         return lsp.Diagnostic(
-            self.range_of(uri, finding),
+            self.spot(unit, diagnosis, finding)[1],
             finding.message,
             severity=SEVERITIES[finding.promise],
             code=finding.rule,
@@ -149,36 +167,30 @@ class Server(LanguageServer):
             related_information=related,
         )
 
-    def range_of(self, uri: str, finding: Finding) -> lsp.Range:
-        """Where ``finding`` is shown, in the units of the client."""
-        document = self.document(uri)
-        lines = lines_of(document.source if document is not None else "")
-        line, column, end_line, end_column = finding.span
+    def spot(self, unit: Unit, diagnosis: Diagnosis, finding: Finding) -> tuple[str, lsp.Range]:
+        """In which text ``finding`` is shown, and where, in the units of the client."""
+        assert diagnosis.source is not None
+        cell, line = diagnosis.source.place(finding.span.line)
+        shown = unit.text(cell)
+        lines = lines_of(shown.source)
         text = lines[line - 1].rstrip("\r\n") if line <= len(lines) else ""
-        end = end_column if end_line == line else len(text)
+        column = finding.span.column
+        end = finding.span.end_column if finding.span.end_line == finding.span.line else len(text)
         units = self.workspace.position_codec.client_num_units
-        return lsp.Range(
-            lsp.Position(line - 1, units(text[:column])), lsp.Position(line - 1, units(text[: max(end, column)]))
-        )
-
-    def _unreadable(self, uri: str, diagnosis: Diagnosis) -> lsp.Diagnostic:
-        assert diagnosis.broken is not None
-        return lsp.Diagnostic(
-            _line_range(max(1, diagnosis.broken.line)),
-            f"codemod cannot read this file: {diagnosis.broken.reason}",
-            severity=lsp.DiagnosticSeverity.Information,
-            source="codemod",
-        )
+        start = lsp.Position(line - 1, units(text[:column]))
+        return shown.uri, lsp.Range(start, lsp.Position(line - 1, units(text[: max(end, column)])))
 
     def workspace_edit(self, new: dict[str, str], documents: Documents) -> lsp.WorkspaceEdit:
         """The edit that makes the texts ``new``, by path, of those in ``documents``."""
-        opened = {path_of(doc.uri): (doc.uri, doc.version) for doc in self.workspace.text_documents.values()}
+        units = {unit.path: unit for unit in opened.units(self.workspace)}
         changes: dict[str, list[lsp.TextEdit]] = {}
         versions: dict[str, int | None] = {}
         for path, text in new.items():
-            uri, version = opened.get(path) or (uris.from_fs_path(path) or "", None)
-            changes[uri] = self._text_edits(documents.text(path), text)
-            versions[uri] = version
+            for cell, before, after in documents.changes(path, text):
+                unit = units.get(path)
+                uri = unit.text(cell).uri if unit is not None else uris.from_fs_path(path) or ""
+                changes[uri] = self._text_edits(before, after)
+                versions[uri] = unit.text(cell).version if unit is not None else None
         wanted = self.client_capabilities.workspace
         if wanted is not None and wanted.workspace_edit is not None and wanted.workspace_edit.document_changes:
             # With its version, so that the client does not make it in a text that has changed meanwhile.
@@ -206,9 +218,13 @@ class Server(LanguageServer):
         ]
 
 
-def path_of(uri: str) -> str | None:
-    """The path of a file; None for a text that is in no file."""
-    return uris.to_fs_path(uri) if uri.startswith("file:") else None
+def _unreadable(entry: Skipped) -> lsp.Diagnostic:
+    return lsp.Diagnostic(
+        _line_range(max(1, entry.line)),
+        f"codemod cannot read this {'file' if entry.cell is None else 'cell'}: {entry.reason}",
+        severity=lsp.DiagnosticSeverity.Information,
+        source="codemod",
+    )
 
 
 def _line_range(line: int) -> lsp.Range:

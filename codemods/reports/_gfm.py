@@ -27,19 +27,34 @@ def code(text: str) -> str:
     return f"{ticks} {shown} {ticks}" if padded else f"{ticks}{shown}{ticks}"
 
 
-def inline(text: str) -> str:
+def inline(text: str, paths: Iterable[str] = ()) -> str:
     """Return a sentence of ours, in which names of a user's may stand, as inline text.
 
     What stands between backticks stays code, and a word that Markdown or GitHub could take for something becomes code.
+    Of ``paths`` those with blanks in them, which are several words, become code as a whole, with cell and line.
     """
     parts = re.sub(r"\s+", " ", text).strip().split("`")
     if len(parts) % 2 == 0:
         # A backtick without its partner is the user's.
         return " ".join(map(_word, text.split()))
+    places = _places(paths)
     told = []
-    for place, part in enumerate(parts):
-        told.append(code(part) if place % 2 and part else "".join(map(_word, re.split(r"(\s+)", part))))
+    for index, part in enumerate(parts):
+        if index % 2 and part:
+            told.append(code(part))
+            continue
+        for other, words in enumerate(places.split(part) if places else [part]):
+            told.append(code(words) if other % 2 else "".join(map(_word, re.split(r"(\s+)", words))))
     return "".join(told)
+
+
+def _places(paths: Iterable[str]) -> re.Pattern[str] | None:
+    """What finds those of ``paths`` that are several words, the longest first, with the place in them."""
+    spelled = {" ".join(path.split()) for path in paths if len(path.split()) > 1}
+    if not spelled:
+        return None
+    names = "|".join(map(re.escape, sorted(spelled, key=len, reverse=True)))
+    return re.compile(rf"(?<![\w/])((?:{names})(?::cell \d+)?(?::\d+)*)(?!\w)")
 
 
 def _word(word: str) -> str:

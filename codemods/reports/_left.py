@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from functools import partial
 
 from codemods.check import Reported
 from codemods.findings import Promise
@@ -52,13 +53,12 @@ def _kind(reported: Reported, report: Report) -> str:
 def left_alone(report: Report) -> list[str]:
     """Return the lines on what stays, reason by reason; none if nothing does."""
     lists: list[tuple[str, list[str]]] = []
+    say = partial(inline, paths=report.sources)
     if report.postponed:
         counts = Counter(finding.rule for finding in report.postponed)
         told = ", ".join(f"{number:,} × {code(rule)}" for rule, number in sorted(counts.items()))
         lists.append(("For the next run", [f"{told}: this one was limited to so many hunks"]))
-    dropped = [
-        f"{code(report.told(d.path, d.line))} {code(d.rule)}: {d.verdict}: {inline(d.why)}" for d in report.dropped
-    ]
+    dropped = [f"{code(report.told(d.path, d.line))} {code(d.rule)}: {d.verdict}: {say(d.why)}" for d in report.dropped]
     lists.append(("Not made, because running did not show the promise kept", dropped))
     by_kind: dict[str, list[str]] = defaultdict(list)
     for reported in _else_left(report):
@@ -71,13 +71,13 @@ def left_alone(report: Report) -> list[str]:
             "advice": "Advice: nothing safe can be written there",
             "that change what is learned": "Changes what is learned: made with `--unsafe` only",
         }.get(kind, "Left as it is")
-        why = f" ({inline(reported.obstacle)})" if reported.obstacle and heading == "Left as it is" else ""
-        by_kind[heading].append(f"{code(place)} {code(finding.rule)}: {inline(finding.message)}{why}")
+        why = f" ({say(reported.obstacle)})" if reported.obstacle and heading == "Left as it is" else ""
+        by_kind[heading].append(f"{code(place)} {code(finding.rule)}: {say(finding.message)}{why}")
     lists += by_kind.items()
-    failures = [f"{code(report.told(f.path, f.line))} {code(f.rule)}: {inline(f.reason)}" for f in report.failures]
+    failures = [f"{code(report.told(f.path, f.line))} {code(f.rule)}: {say(f.reason)}" for f in report.failures]
     lists.append(("Our edit was taken back", failures))
     for heading, entries in (("Could not be read", report.skipped), ("Not saved", report.unwritten)):
-        told_ = [f"{code(e.place)}: {inline(e.reason)}" for e in entries]
+        told_ = [f"{code(e.place)}: {say(e.reason)}" for e in entries]
         lists.append((heading, told_))
     lists = [(heading, items) for heading, items in lists if items]
     if not lists:

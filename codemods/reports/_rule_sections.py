@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from codemods.diffs import unified
+from codemods.diffs import unified_text
 from codemods.explain import PROMISES, Explanation, explain, reason, source_of_fact
 from codemods.findings import Finding
 from codemods.reports import Report
@@ -92,11 +92,7 @@ def _translation(report: Report, findings: Sequence[Finding], hunks: Sequence[Hu
 def _unified(report: Report, path: str, old: str, new: str) -> str:
     """Return the diff of a file for people: of a notebook that of each cell."""
     source = report.sources.get(path)
-    out = ""
-    for name, *texts in source.shown(old, new) if source is not None else [(path, old, new)]:
-        before, after = (text.encode("utf-8", "surrogatepass") for text in texts)
-        out += unified(name, before, after).decode("utf-8", "replace")
-    return out
+    return unified_text(source.shown(old, new) if source is not None else [(path, old, new)])
 
 
 def sites(report: Report, findings: Sequence[Finding]) -> list[str]:
@@ -109,7 +105,7 @@ def sites(report: Report, findings: Sequence[Finding]) -> list[str]:
     for finding in findings:
         place = report.told(finding.path, finding.span.line)
         places[finding.message].append(code(place) + seen.get(finding, ""))
-    return [f"- {inline(message)}: {', '.join(dict.fromkeys(at))}" for message, at in places.items()]
+    return [f"- {inline(message, report.sources)}: {', '.join(dict.fromkeys(at))}" for message, at in places.items()]
 
 
 def changes_of(report: Report) -> tuple[Change, ...]:

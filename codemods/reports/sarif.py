@@ -21,9 +21,11 @@ from codemods.explain import PROMISES, Explanation, explain, source_of_fact
 from codemods.findings import Finding, Promise, Skipped, TrailStep
 from codemods.fixes import Fix, fixes
 from codemods.reports import Detail, Report
+from codemods.reports._regions import Text, replaced, spliced
 from codemods.reports._repository import from_root, root
-from codemods.review import Hunk
+from codemods.review import Hunk, patched
 from codemods.rules import UnknownRule
+from codemods.source.errors import SourceError
 
 #: ``check`` has to find out what ``apply`` would do, for the fixes.
 EDITS = True
@@ -41,7 +43,6 @@ _LEVELS = {
     Promise.BEHAVIOUR: "warning",
     Promise.ADVICE: "note",
 }
-_LINE_END = re.compile(r"\r\n?|\n")
 _MESSAGE = 1_000  # characters; GitHub takes 1,024 for the texts of a rule
 
 
@@ -59,7 +60,7 @@ class _Log:
     def __init__(self, report: Report) -> None:
         self._report = report
         self._root = root()
-        self._texts: dict[str, _Text] = {}
+        self._texts: dict[str, Text] = {}
         self._seen: Counter[tuple[str, str]] = Counter()
         dry = report.dry_run or not report.applied
         self._fixes = _fixes_by_finding(report) if dry else {}
@@ -176,7 +177,7 @@ class _Log:
     # fixes
 
     def _fix(self, finding: Finding, fix: Fix) -> dict[str, Any] | None:
-        if any(self._is_notebook(hunk.path) or hunk.path in self._report.translated for hunk in fix.hunks):
+        if any(hunk.path in self._report.translated for hunk in fix.hunks):
             return None
         by_path: dict[str, list[Hunk]] = {}
         for hunk in fix.hunks:
@@ -185,14 +186,22 @@ class _Log:
         text = finding.remedy or f"apply {finding.rule}"
         if others:
             text += f" (together with {others} other finding{'s' if others > 1 else ''})"
-        changes = [
-            {
-                "artifactLocation": self._artifact_location(path),
-                "replacements": [_replacement(hunk, self._text(path)) for hunk in own],
-            }
-            for path, own in by_path.items()
-        ]
+        try:
+            changes = [
+                {"artifactLocation": self._artifact_location(path), "replacements": self._replacements(path, own)}
+                for path, own in by_path.items()
+            ]
+        except SourceError:
+            # The file is another one by now, or cannot hold this.
+            return None
         return {"description": {"text": text}, "artifactChanges": changes}
+
+    def _replacements(self, path: str, hunks: Sequence[Hunk]) -> list[dict[str, Any]]:
+        if not self._is_notebook(path):
+            return [replaced(hunk, self._text(path)) for hunk in hunks]
+        source = self._report.sources[path]
+        content, splices = source.splices(patched(self._report.base(path), hunks))
+        return [spliced(content, splice) for splice in splices]
 
     # ------------------------------------------------------------------------------------------------------------------
     # files
@@ -212,10 +221,10 @@ class _Log:
     def _is_notebook(self, path: str) -> bool:
         return path.endswith(".ipynb") or self._report.place(path, 1, now=True).cell is not None
 
-    def _text(self, path: str) -> _Text:
+    def _text(self, path: str) -> Text:
         if path not in self._texts:
             source = self._report.rewritten.get(path) or self._report.sources.get(path)
-            self._texts[path] = _Text(source.text if source is not None else "")
+            self._texts[path] = Text(source.text if source is not None else "")
         return self._texts[path]
 
     def _notifications(self) -> Iterable[dict[str, Any]]:
@@ -238,47 +247,6 @@ class _Log:
 
     def _notification(self, level: str, text: str, entry: Skipped) -> dict[str, Any]:
         return {"level": level, "message": {"text": text}, "locations": [self._place(entry.path, entry.line)]}
-
-
-class _Text:
-    """A text as SARIF counts in it: lines end at CR LF or LF, columns are UTF-16 code units, both from 1.
-
-    Python ends lines at a lone CR too, and counts columns in characters.
-    """
-
-    def __init__(self, text: str) -> None:
-        self.python_lines = _LINE_END.split(text)
-        self.lines = text.split("\n")
-        self._plain = len(self.python_lines) == len(self.lines)
-        self._starts: list[int] = []
-        if not self._plain:
-            self._text = text
-            self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
-
-    def place(self, line: int, column: int) -> tuple[int, int]:
-        """Return line and column for SARIF of a line and column of ours."""
-        if not self._plain and 0 < line <= len(self._starts):
-            before = self._text[: self._starts[line - 1] + column]
-            return before.count("\n") + 1, _units(before.rpartition("\n")[2]) + 1
-        shown = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        return line, _units(shown[:column]) + 1
-
-
-def _units(text: str) -> int:
-    return len(text) + sum(character > "\uffff" for character in text)
-
-
-def _replacement(hunk: Hunk, text: _Text) -> dict[str, Any]:
-    """Return the hunk as a region of whole lines and what comes in its place."""
-    start, end = hunk.old_start, hunk.old_start + len(hunk.removed)
-    region = {"startLine": start, "startColumn": 1, "endLine": end, "endColumn": 1}
-    last = len(text.lines)
-    if end > last:
-        # There is no line to begin behind a last one without a line end: the region stops at its end.
-        region |= {"endLine": last, "endColumn": _units(text.lines[-1]) + 1}
-    if start > last:
-        region |= {"startLine": region["endLine"], "startColumn": region["endColumn"]}
-    return {"deletedRegion": region, "insertedContent": {"text": "".join(hunk.added)}}
 
 
 def _fixes_by_finding(report: Report) -> dict[object, Fix]:

@@ -14,7 +14,7 @@ from codemods.findings import Place
 from codemods.source.errors import ChangedSinceRead, Unencodable, Unreadable, os_reason
 
 if TYPE_CHECKING:
-    from codemods.source.notebooks import Notebook
+    from codemods.source.notebooks import Notebook, Splice
 
 _LINE_END = re.compile(rb"\r\n?|\n")
 _TWO_LINES = re.compile(rb"(?:[^\r\n]*(?:\r\n?|\n)?){2}")
@@ -98,6 +98,13 @@ class SourceFile:
             reason = f"{character!a} cannot be written in the file's encoding, {self.encoding}"
             raise Unencodable(self.path, line, reason) from None
         return codecs.BOM_UTF8 + data if self.bom else data
+
+    def splices(self, text: str) -> tuple[str, list[Splice]]:
+        """Of a notebook whose program becomes ``text``: the text of its file, and what changes in it.
+
+        Of any other file nothing. Raises as :meth:`encode` does.
+        """
+        return self.notebook.splices(text, self._bytes()) if self.notebook is not None else ("", [])
 
     def _bytes(self) -> bytes:
         assert self.data is not None

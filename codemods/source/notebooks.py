@@ -46,6 +46,14 @@ class Cell:
     program: magics.Program | None
 
 
+class Splice(NamedTuple):
+    """From ``start`` to ``end`` the text of a file becomes ``new``."""
+
+    start: int
+    end: int
+    new: str
+
+
 @dataclass(frozen=True)
 class Notebook:
     """A notebook as it was read: its code ``cells`` in order, the ``text`` of the program that they are, and the cells
@@ -123,24 +131,31 @@ class Notebook:
 
         Raises `Unencodable` as `sources` does.
         """
-        changed = {number: source for number, _, source in self.changes(self.text, text)}
-        if not changed:
-            return data
         mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
-        content = data[len(mark) :].decode("utf-8")
-        style = SourceStyle(content, [cell.start for cell in self.cells])
+        content, splices = self.splices(text, data)
         parts: list[str] = []
         at = 0
-        for cell in self.cells:
-            if cell.number in changed:
-                spelled = style.spell(cell.start, cell.end, cell.text, changed[cell.number])
-                written = json.loads(spelled, strict=False)
-                if (written if isinstance(written, str) else "".join(written)) != changed[cell.number]:
-                    raise Unencodable(self.path, 0, f"cell {cell.number} cannot be written as the file spells it")
-                parts += (content[at : cell.start], spelled)
-                at = cell.end
-        parts.append(content[at:])
-        return mark + "".join(parts).encode("utf-8")
+        for start, end, spelled in splices:
+            parts += (content[at:start], spelled)
+            at = end
+        return mark + "".join([*parts, content[at:]]).encode("utf-8") if splices else data
+
+    def splices(self, text: str, data: bytes) -> tuple[str, list[Splice]]:
+        """What is written anew in the file once its program is ``text``, and the file's own text without its mark, in
+        which that counts. Raises as `encode` does."""
+        changed = {number: source for number, _, source in self.changes(self.text, text)}
+        if not changed:
+            return "", []
+        content = data.decode("utf-8-sig")
+        style = SourceStyle(content, [cell.start for cell in self.cells])
+        splices: list[Splice] = []
+        for cell in (cell for cell in self.cells if cell.number in changed):
+            spelled = style.spell(cell.start, cell.end, cell.text, changed[cell.number])
+            written = json.loads(spelled, strict=False)
+            if (written if isinstance(written, str) else "".join(written)) != changed[cell.number]:
+                raise Unencodable(self.path, 0, f"cell {cell.number} cannot be written as the file spells it")
+            splices.append(Splice(cell.start, cell.end, spelled))
+        return content, splices
 
 
 def place(text: str, line: int) -> Place:

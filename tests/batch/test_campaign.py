@@ -44,6 +44,17 @@ def test_what_a_file_says(tmp_path: Path) -> None:
     assert made.work == tmp_path / "c-work"
 
 
+def test_the_interpreter_is_looked_for_from_the_campaign(tmp_path: Path) -> None:
+    def pythons(text: str, own: str) -> list[str]:
+        single = f'[[repository]]\nsource = "https://host/a/b"\nverify.python = "{own}"\n'
+        urls = '[repositories]\nurls = ["https://host/c/d"]\n'
+        made = read(campaign(tmp_path, f'[verify]\npython = "{text}"\n{urls}{single}'))
+        return [one.runs.python for one in made.repositories]
+
+    assert pythons("env/bin/python", "../python") == [str(tmp_path / "env/bin/python"), str(tmp_path.parent / "python")]
+    assert pythons("python3.9", "/opt/python") == ["python3.9", "/opt/python"]
+
+
 WRONG = {
     "[repositry]\n": "unknown table [repositry]; did you mean 'repository'?",
     "[repositories]\nurl = []\n": "unknown key 'url' in [repositories]; did you mean 'urls'?",

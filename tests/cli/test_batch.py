@@ -47,6 +47,19 @@ def test_from_init_to_publish(file: str, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["campaign.toml", "mine.toml", "repos", "source", "work"]
 
 
+def test_an_interpreter_that_is_not_there(file: str, tmp_path: Path) -> None:
+    text = Path(file).read_text().replace("run = false", 'python = "no/such/python"')
+    Path(file).write_text(text)
+    for words in ("plan", "run", "retry --all"):
+        ran = codemod("batch", *words.split(), file)
+        said = f"codemod: {tmp_path / file}: python in [verify]: {tmp_path / 'no/such/python'}: no such file\n"
+        assert (ran.status, ran.stdout, ran.stderr) == (2, "", said)
+    assert not (tmp_path / "work").exists()
+    assert codemod("batch", "run", file, "--clone-only").status == 0
+    Path(file).write_text(text.replace("[verify]", "[verify]\nrun = false"))
+    assert codemod("batch", "plan", file).status == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

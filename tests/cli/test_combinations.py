@@ -38,8 +38,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "--commit one --patch p",
         "--commit one -i",
         "--commit many",
-        "--since HEAD --verify old.py",
-        "--baseline b --verify old.py",
+        "--since nowhere --verify old.py",
+        "--baseline nothing.json --verify old.py",
         "--since nowhere",
         "--baseline nothing.json",
         "--reason why",
@@ -95,3 +95,31 @@ def test_a_limit_and_commits(folder: Path) -> None:
 def test_comments_in_the_lines_that_changed_alone(folder: Path) -> None:
     assert codemod("check", ".", "--since", "HEAD~1", "--add-ignores").status == 0
     assert git(folder, "diff", "--name-only") == "new.py\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", ["--since HEAD", "--baseline b"])
+def test_only_what_is_within_the_limit_is_run_and_made(folder: Path, limit: str) -> None:
+    before = "import old\n" + SETUP + STEP + "print('half')\n"
+    (folder / "new.py").write_text(before)
+    git(folder, "commit", "-qam", "half")
+    assert codemod("check", ".", "--baseline", "b", "--update-baseline").status == 0
+    more = before + STEP.replace("x, y", "u, v").replace("model(x) - y", "model(u) - v")
+    (folder / "new.py").write_text(more)
+    ran = codemod("apply", ".", *limit.split(), "--verify", "new.py", "--steps", "25", "--format", "json")
+    assert ran.status == 0, ran.stderr
+    told = json.loads(ran.stdout)
+    assert [(one["path"], one["line"]) for one in told["fixed"]] == [("new.py", 17)]
+    assert not told["dropped"]
+    head, last = more.rsplit("retain_graph=True", 1)
+    assert (folder / "new.py").read_text() == head + last
+    assert (folder / "old.py").read_text() == SETUP + STEP
+
+
+@pytest.mark.slow
+def test_nothing_within_the_limit_is_nothing_to_verify(folder: Path) -> None:
+    assert codemod("check", ".", "--baseline", "b", "--update-baseline").status == 0
+    ran = codemod("apply", ".", "--baseline", "b", "--verify", "new.py", "--steps", "5")
+    assert ran.status == 0
+    assert "nothing was rewritten, so there is no promise to hold" in ran.stderr
+    assert git(folder, "status", "--porcelain") == "?? b\n"

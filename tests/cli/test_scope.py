@@ -175,7 +175,7 @@ def test_a_read_only_file_is_named(codemod: Codemod, folder: Path) -> None:
         (("check", "a.py", "--update-baseline"), "--update-baseline needs --baseline FILE"),
         (("check", "a.py", "--update-baseline", "--baseline", "b", "--since", "x"), "cannot be combined with --since"),
         (("apply", "a.py", "--add-ignores", "--dry-run"), "cannot be combined with --dry-run"),
-        (("apply", "a.py", "--since", "x", "--verify", "a.py"), "cannot be combined with --verify"),
+        (("apply", "-", "--since", "x", "--verify", "a.py"), "cannot be combined with -"),
         (("apply", "-", "--since", "x"), "cannot be combined with -"),
     ],
 )

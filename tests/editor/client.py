@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
 
 CAPABILITIES: dict[str, Any] = {
+    "notebookDocument": {"synchronization": {"dynamicRegistration": False}},
     "workspace": {"workspaceEdit": {"documentChanges": True}},
     "textDocument": {"codeAction": {"resolveSupport": {"properties": ["edit"]}, "dataSupport": True}},
 }
@@ -95,6 +96,37 @@ class Client:
         document = {"uri": path.as_uri(), "version": self._versions[path.as_uri()]}
         self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]})
 
+    def open_notebook(self, path: Path, *cells: tuple[str, str]) -> list[str]:
+        """Open a notebook of cells, each a language and a text; return the URIs of the cells."""
+        places = [f"vscode-notebook-cell:{path.as_uri().removeprefix('file://')}#W{at}" for at in range(len(cells))]
+        self._versions |= dict.fromkeys(places, 1) | {path.as_uri(): 1}
+        items = [notebook_cell(place, *cell) for place, cell in zip(places, cells, strict=True)]
+        whole = {"uri": path.as_uri(), "notebookType": "jupyter-notebook", "version": 1}
+        params = {
+            "notebookDocument": whole | {"cells": [cell for cell, _ in items]},
+            "cellTextDocuments": [text for _, text in items],
+        }
+        self.notify("notebookDocument/didOpen", params)
+        return places
+
+    def change_notebook(self, path: Path, cells: dict[str, Any]) -> None:
+        """Tell of a change of cells, as the protocol has it."""
+        self._versions[path.as_uri()] += 1
+        document = {"uri": path.as_uri(), "version": self._versions[path.as_uri()]}
+        self.notify("notebookDocument/didChange", {"notebookDocument": document, "change": {"cells": cells}})
+
+    def type_in_cell(self, path: Path, place: str, *changes: dict[str, Any]) -> None:
+        """Change the text of a cell."""
+        self._versions[place] += 1
+        document = {"uri": place, "version": self._versions[place]}
+        self.change_notebook(path, {"textContent": [{"document": document, "changes": list(changes)}]})
+
+    def shown(self, uri: str) -> list[dict[str, Any]]:
+        """The next diagnostics that are shown in a text."""
+        method = "textDocument/publishDiagnostics"
+        told = self._next(lambda message: message.get("method") == method and message["params"]["uri"] == uri)
+        return told["params"]["diagnostics"]  # type: ignore[no-any-return]
+
     def diagnostics(self, path: Path) -> list[dict[str, Any]]:
         """Those of the present version, waited for."""
         uri = path.as_uri()
@@ -113,16 +145,17 @@ class Client:
         """The next thing that the server shows to the user."""
         return str(self._next(lambda message: message.get("method") == "window/showMessage")["params"]["message"])
 
-    def actions(self, path: Path, line: int, only: list[str] | None = None) -> list[dict[str, Any]]:
+    def actions(self, path: Path | str, line: int, only: list[str] | None = None) -> list[dict[str, Any]]:
         place = {"line": line, "character": 0}
         context: dict[str, Any] = {"diagnostics": []} | ({"only": only} if only else {})
-        document = {"uri": path.as_uri()}
+        document = {"uri": path if isinstance(path, str) else path.as_uri()}
         params = {"textDocument": document, "range": {"start": place, "end": place}, "context": context}
         return self.request("textDocument/codeAction", params)  # type: ignore[no-any-return]
 
-    def hover(self, path: Path, line: int) -> Any:
+    def hover(self, path: Path | str, line: int) -> Any:
         place = {"line": line, "character": 3}
-        return self.request("textDocument/hover", {"textDocument": {"uri": path.as_uri()}, "position": place})
+        document = {"uri": path if isinstance(path, str) else path.as_uri()}
+        return self.request("textDocument/hover", {"textDocument": document, "position": place})
 
     def close(self) -> int:
         """Shut the server down as the protocol asks for, and return its exit status."""
@@ -133,6 +166,12 @@ class Client:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+def notebook_cell(place: str, language: str, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A cell of a notebook and the text in it, as they are sent."""
+    kind = 1 if language == "markdown" else 2
+    return {"kind": kind, "document": place}, {"uri": place, "languageId": language, "version": 1, "text": text}
 
 
 def edited(text: str, edits: list[dict[str, Any]]) -> str:

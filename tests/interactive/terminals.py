@@ -76,6 +76,11 @@ class Person:
             assert self._read(), f"it ended after: {self.seen[-500:]!r}"
         return self._since()
 
+    def wait_for(self, words: bytes) -> None:
+        """Wait until ``words`` were shown."""
+        while words not in self.seen:
+            assert self._read(), f"it ended after: {self.seen[-500:]!r}"
+
     def press(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
 

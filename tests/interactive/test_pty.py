@@ -247,3 +247,53 @@ def test_nothing_to_ask(tmp_path: Path) -> None:
         status, rest = someone.end()
     assert status == 0
     assert "There is nothing to ask about." in rest
+
+
+@pytest.mark.slow
+def test_verdicts_stand_beside_the_changes_and_the_person_decides(script: Path) -> None:
+    never = SCRIPT.replace("    print(validate(data))\n", "")
+    script.write_text(never)
+    with person(script, "--verify", "train.py", "--steps", "5") as someone:
+        first = someone.answer("y")
+        assert "codemod: rewritten (3 of 3 rewrites): train.py\n" in first
+        assert first.index("every promise that was put to the test held") < first.index("1/3 grad-in-evaluation")
+        assert "Verdict: not reached: train.py:11 never ran within these steps" in first
+        assert "Verdict: kept: bit for bit the same over 6 steps and 6 backwards" in someone.answer("n")
+        assert script.read_text() == never
+        assert "Verdict: kept: " in someone.answer("y")
+        status, rest = someone.end()
+    assert status == 0
+    assert "3 changes: 2 accepted, 1 declined." in rest
+    assert "surplus-retain-graph  1 left" in rest
+    expected = never.replace("def validate", "@torch.no_grad()\ndef validate").replace("+= loss", "+= float(loss)")
+    assert script.read_text() == expected
+
+
+@pytest.mark.slow
+def test_what_could_not_be_judged_is_asked_about_too(script: Path) -> None:
+    broken = SCRIPT.replace("model = ", "import os\nif os.getpid():\n    raise SystemExit(1)\nmodel = ")
+    script.write_text(broken)
+    with person(script, "--verify", "train.py") as someone:
+        assert "could not be judged" in someone.answer("n")
+        assert "Verdict: not " in someone.answer("y")
+        someone.answer("q")
+        someone.answer("y")
+        status, rest = someone.end()
+    assert status == 3
+    assert "1 accepted" in rest
+    assert script.read_text() == broken.replace("retain_graph=True", "")
+
+
+@pytest.mark.slow
+def test_interrupted_while_the_script_runs(script: Path) -> None:
+    sleepy = SCRIPT + "import time\ntime.sleep(600)\n"
+    script.write_text(sleepy)
+    with person(script, "--verify", "train.py", "--timeout", "300") as someone:
+        someone.wait_for(b"original: train.py")
+        before = {path.name for path in script.parent.iterdir()}
+        someone.press("\x03")
+        status, rest = someone.end()
+    assert status == 130
+    assert "Traceback" not in rest
+    assert script.read_text() == sleepy
+    assert {path.name for path in script.parent.iterdir()} == before

@@ -314,3 +314,29 @@ def test_real_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     comment = render(Report.of_check(check(sources, options=Options())), Detail.NORMAL)
     assert "`codemod apply` would change 8 of them" in comment
     require_harmless(comment)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        ("Early Stopping.ipynb:cell 1:36 never ran", "`Early Stopping.ipynb:cell 1:36` never ran"),
+        (
+            "together with a-rule my code/Early Stopping.ipynb:3",
+            "together with a-rule `my code/Early Stopping.ipynb:3`",
+        ),
+        ("not run of Early Stopping.ipynb: cell 2 (!ls)", "not run of `Early Stopping.ipynb`: cell 2 (!ls)"),
+        ("at Early  Stopping.ipynb.", "at `Early Stopping.ipynb`."),
+        ("the state `Early Stopping.ipynb` is code already", "the state `Early Stopping.ipynb` is code already"),
+        # These are no such paths.
+        ("a/Early Stopping.ipynb2 ran", "a/Early `Stopping.ipynb2` ran"),
+        ("early stopping is fine", "early stopping is fine"),
+        ("train.py:3 ran", "`train.py:3` ran"),
+    ],
+)
+def test_paths_of_several_words_stay_whole(sentence: str, shown: str) -> None:
+    paths = ["train.py", "Early Stopping.ipynb", "my code/Early Stopping.ipynb", "a  b.py"]
+    assert _gfm.inline(sentence, paths) == shown
+
+
+def test_without_such_paths_sentences_are_as_they_were() -> None:
+    assert _gfm.inline("a b.py ran", ["train.py"]) == _gfm.inline("a b.py ran") == "a `b.py` ran"

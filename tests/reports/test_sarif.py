@@ -21,6 +21,8 @@ from codemods.reports import Detail, Report, sarif, shows_edits
 from codemods.reports.sarif import render
 from codemods.rules import rule_names
 from codemods.source.files import source_from_bytes
+from tests.notebooks import code, notebook
+from tests.notebooks import text as words
 from tests.test_fixes import PROGRAM
 
 # The schema of the standard as OASIS publishes it; a package brings it along for tests.
@@ -80,7 +82,11 @@ def mended(root: Path, fix: dict[str, Any], encoding: str = "utf-8") -> dict[str
         path = root / unquote(change["artifactLocation"]["uri"])
         text = path.read_bytes().decode(encoding).removeprefix("\ufeff")
         lines = re.split(r"(?<=\n)", text)
-        for replacement in sorted(change["replacements"], key=lambda r: -r["deletedRegion"]["startLine"]):
+        replacements = change["replacements"]
+        replacements.sort(
+            key=lambda r: (r["deletedRegion"]["startLine"], r["deletedRegion"]["startColumn"]), reverse=True
+        )
+        for replacement in replacements:
             region = replacement["deletedRegion"]
             start, end = (
                 sum(map(len, lines[: region[f"{side}Line"] - 1])) + _characters(lines, region, side)
@@ -301,6 +307,46 @@ def test_each_fix_is_what_apply_writes(folder: Path, program: str, name: str) ->
         line = result["locations"][0]["physicalLocation"]["region"]["startLine"]
         (new,) = mended(folder, fix).values()
         assert new == written(name, line, result["ruleId"])
+
+
+@pytest.mark.parametrize(
+    "style",
+    [{}, {"indent": None}, {"indent": 4, "ensure_ascii": True}, {"indent": None, "separators": (",", ":")}],
+    ids=["usual", "one-line", "escapes", "tight"],
+)
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "bom"])
+def test_each_fix_of_a_notebook_is_what_apply_writes(folder: Path, style: dict[str, Any], mark: bytes) -> None:
+    head, loop = PROGRAM.split("total = 0", 1)
+    cells = (head, words("\U0001f600"), code("%%time\n# \U0001f600 \u00e9\ntotal = 0" + loop))
+    data = mark + notebook(*cells, **style)
+    (folder / "a.ipynb").write_bytes(data)
+    results = checked()["results"]
+    assert len(results) >= 3
+    for result in results:
+        (fix,) = result["fixes"]
+        (new,) = mended(folder, fix).values()
+        place = re.match(r"Cell (\d+), line (\d+): ", result["message"]["text"])
+        assert place is not None
+        (source,) = read_targets(["."]).sources
+        *_, line = (n for n in range(1, 99) if source.place(n) == (int(place[1]), int(place[2])))
+        expected = source.encode(written("a.ipynb", line, result["ruleId"]))
+        assert mark + new.encode() == expected != data
+        # The region is the statement, not the cell.
+        (replacement,) = fix["artifactChanges"][0]["replacements"]
+        assert len(replacement["insertedContent"]["text"]) < 60
+
+
+def test_a_notebook_that_changed_since_has_no_fix(folder: Path) -> None:
+    (folder / "a.ipynb").write_bytes(notebook(PROGRAM))
+    targets = read_targets(["."])
+    result = check(targets.sources, options=Options())
+    report = Report.of_check(result, apply(targets.sources, options=Options(), dry_run=True))
+    assert all("fixes" in one for one in logged(report)["results"])
+    for source in targets.sources:
+        assert source.data is not None
+        source.data.content = None
+    (folder / "a.ipynb").write_bytes(notebook(PROGRAM, "print()"))
+    assert not any("fixes" in one for one in logged(report)["results"])
 
 
 def test_fixes_of_a_latin_1_file(folder: Path) -> None:

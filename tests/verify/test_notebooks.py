@@ -132,6 +132,7 @@ def test_changes_by_hand_are_judged_cell_by_cell(tmp_path: Path, monkeypatch: py
     rewriter = HandRewriter(theirs, _promise(), root=tmp_path, script=mine)
     version = rewriter.all()
     assert version.files == {"a.ipynb": theirs.read_bytes()}
+    assert version.readable.startswith("--- a/a.ipynb:cell 2\t\n+++ b/a.ipynb:cell 2\t\n@@ -2,5 +2,5 @@\n     x, y = ")
     (finding,) = version.groups[0].findings
     assert version.place("a.ipynb", finding.span.line) == "a.ipynb:cell 2:5"
     theirs.write_bytes(notebook(SETUP, STEP, "x = 1"))
@@ -170,7 +171,10 @@ def test_a_notebook_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert report["entries"][0]["rewritten"]["records"][0]["backwards"][0]["site"] == {
         "path": "a.ipynb", "line": 5, "function": "<module>", "cell": 3
     }  # fmt: skip
-    assert "a.ipynb:cell 3:5" in render(found, "html", colour=False)
+    page = render(found, "html", colour=False)
+    assert "a.ipynb:cell 3:5" in page
+    assert "<code>a.ipynb:cell 3</code>" in page
+    assert "&#34;source&#34;" not in page
 
 
 @pytest.mark.slow

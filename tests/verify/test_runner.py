@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from verify.errors import VerifyError
 from verify.runner import Runner
 from verify.settings import Settings
 
@@ -45,8 +46,16 @@ def test_what_will_not_do(tmp_path: Path, answer: str, sentence: str) -> None:
 
 
 def test_no_interpreter_at_all(tmp_path: Path) -> None:
-    said = Runner(tmp_path, Settings(python=str(tmp_path / "nothing"))).trouble()
-    assert "cannot be run as a Python interpreter" in said
+    with pytest.raises(VerifyError, match=r"nothing: no such file or directory$"):
+        Runner(tmp_path, Settings(python=str(tmp_path / "nothing"))).trouble()
+
+
+def test_a_file_that_is_no_program(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("\x7fnot an interpreter\n")
+    text.chmod(0o755)
+    with pytest.raises(VerifyError, match=r"text: exec format error$"):
+        Runner(tmp_path, Settings(python=str(text))).trouble()
 
 
 @pytest.mark.parametrize("path", [None, ".", ""])

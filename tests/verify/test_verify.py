@@ -203,7 +203,40 @@ def test_an_interpreter_without_torch(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN)
     ran = codemod("verify", "train.py", "--python", "bare/bin/python")
     assert ran.status == 3
-    assert "no torch in bare/bin/python" in ran.stdout
+    assert f"no torch in {folder / 'bare' / 'bin' / 'python'}:".replace(" ", "") in "".join(ran.stdout.split())
+
+
+def test_an_interpreter_is_looked_for_from_where_the_user_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "pyproject.toml").touch()
+    (folder / "bin").mkdir()
+    (folder / "bin" / "own").symlink_to(sys.executable)
+    (folder / "code").mkdir()
+    (folder / "code" / "train.py").write_text(TRAIN)
+    monkeypatch.chdir(folder / "code")
+    ran = codemod("verify", "train.py", "--python", "../bin/own", "--tree", "..", "--format", "json")
+    assert f'"python": "{folder / "bin" / "own"}"' in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("python", "sentence"),
+    [
+        ("/nowhere/python", "--python /nowhere/python: no such file"),
+        ("gone/python", "--python gone/python: no such file"),
+        ("plain", "--python plain: no such command; name the interpreter that has torch"),
+        ("./plain", "--python ./plain: cannot be executed"),
+        (".", "--python .: no such command; name the interpreter that has torch"),
+        ("./", "--python ./: is a folder; name the interpreter that has torch"),
+    ],
+)
+def test_an_interpreter_that_is_not_there(folder: Path, python: str, sentence: str) -> None:
+    (folder / "train.py").write_text("open('ran', 'w')\n" + TRAIN)
+    (folder / "plain").write_text("text\n")
+    before = sorted(folder.iterdir())
+    for words in (["verify", "train.py"], ["apply", ".", "--verify", "train.py"]):
+        ran = codemod(*words, "--python", python)
+        assert (ran.status, ran.stdout) == (2, "")
+        assert ran.stderr == f"codemod: {sentence}\n"
+    assert sorted(folder.iterdir()) == before
 
 
 def test_a_device_that_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

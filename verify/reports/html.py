@@ -64,7 +64,7 @@ def fragment(verification: Verification) -> str:
 def _rendered(template: str, verification: Verification, *, level: int) -> str:
     parts, trouble = _parts(verification)
     tone, mark = _STATUS[verification.status]
-    files = patch.parse(verification.diff)
+    files = patch.parse(verification.readable)
     text = (
         environment("verify.reports")
         .get_template(template)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -10,8 +11,13 @@ from html.parser import HTMLParser
 
 import pytest
 
+from codemods.diffs import unified, unified_text
+from codemods.findings import TrailStep
+from codemods.source.files import source_from_bytes
+from tests.notebooks import SETUP, STEP, notebook
 from tests.verify.reports import tools
 from verify.reports import render
+from verify.reports.fragment import fragment
 from verify.results import Rewrite, Verdict, Verification
 from verify.settings import Settings
 
@@ -88,6 +94,31 @@ def test_verdict_rewrites_and_diff() -> None:
     assert "lines 88 to 97 did not run" in text
     assert page.count("<svg") == 3
     assert "codemod verify train.py -- --epochs 1" in text
+
+
+def test_of_notebooks_the_cells_are_shown() -> None:
+    source = source_from_bytes(notebook(SETUP, STEP, "print('z')"), "Early Stopping.ipynb")
+    new = source.text.replace("retain_graph=True", "")
+    trail = (TrailStep(source.path, 3, "the model is made here"), TrailStep(source.path, 13, "the graph is kept here"))
+    found = tools.finding("surplus-retain-graph", 13, path=source.path, trail=trail)
+    run = tools.run("original", tools.record())
+    made = tools.verification(
+        tools.entry(run, run, (Rewrite((found,), Verdict.KEPT, "why"),)),
+        diff=unified(source.path, source.encode(source.text), source.encode(new)).decode(),
+        readable=unified_text(source.shown(source.text, new)),
+        notebooks={source.path: source},
+    )
+    page = render(made, "html")
+    text = Reader(page).text
+    assert "Early Stopping.ipynb:cell 2 +1 −1" in text
+    assert "5- loss.backward(retain_graph=True)5+ loss.backward()" in text
+    assert "<mark>retain_graph=True</mark>" in page
+    assert "\\n" not in text
+    assert "Early Stopping.ipynb:cell 1:1 the model is made here" in text
+    assert "Early Stopping.ipynb:cell 2:5 the graph is kept here" in text
+    assert "Early Stopping.ipynb:cell 2:5" in Reader(fragment(made)).text
+    assert "-    loss.backward(retain_graph=True)\n" in render(made, "markdown")
+    assert made.diff == json.loads(render(made, "json"))["diff"]
 
 
 def test_expected_error_is_folded_and_others_are_open() -> None:

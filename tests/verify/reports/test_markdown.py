@@ -9,7 +9,7 @@ from tests.verify.reports import tools
 from verify.reports import render
 from verify.reports.evidence import evidence_of
 from verify.reports.markdown import section
-from verify.results import Verification
+from verify.results import Rewrite, Verdict, Verification
 
 ALL = {
     make.__name__: make
@@ -83,3 +83,11 @@ def test_evidence() -> None:
 
 def test_evidence_without_anything_to_draw() -> None:
     assert evidence_of(tools.no_torch()).plot == b""
+
+
+def test_a_path_with_blanks_is_one_place() -> None:
+    found = tools.finding("surplus-retain-graph", 13, path="my runs/train it.py", trail=())
+    run = tools.run("original", tools.record())
+    why = "my runs/train it.py:13 never ran within these steps"
+    made = tools.verification(tools.entry(run, run, (Rewrite((found,), Verdict.NOT_REACHED, why),)))
+    assert "`my runs/train it.py:13` never ran within these steps" in render(made, "markdown")

@@ -177,7 +177,8 @@ def verification(*entries: Entry, **fields: Any) -> Verification:
         "judged": True,
         "settings": dataclasses.asdict(Settings()),
     }
-    return Verification(entries=entries, **{**values, **fields})
+    values |= fields
+    return Verification(entries=entries, **{"readable": values["diff"], **values})
 
 
 def repaired() -> Verification:
