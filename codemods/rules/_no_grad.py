@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from codemods.edits.model import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.findings import Finding, Promise, Span, TrailStep
@@ -38,6 +38,9 @@ class Placement:
             if _is_test(forward.facts["chain"][0][0]):
                 continue
             self._own(forward, decorated, blocks, advice)
+        for key in [key for key, forwards in decorated.items() if self._covered(key, forwards, decorated)]:
+            # what calls the method evaluates as a whole: one decorator is enough
+            del decorated[key]
         for (path, span), forwards in sorted(decorated.items()):
             finding = self._decorate(path, span, forwards)
             if finding is not None:
@@ -85,6 +88,20 @@ class Placement:
             if here is not None and (path, function) not in self.partial:
                 blocks[(path, statement)].append(forward)
             return
+
+    @staticmethod
+    def _covered(
+        key: tuple[str, Span], forwards: list[Observation], decorated: Mapping[tuple[str, Span], list[Observation]]
+    ) -> bool:
+        """Whether all forwards of a method that gives no graph out run in other functions that are decorated."""
+        return all(
+            forward.facts["closed"] == key
+            and any(
+                function is not None and (path, function) != key and (path, function) in decorated
+                for path, function, _ in forward.facts["chain"]
+            )
+            for forward in forwards
+        )
 
     def _advise_call(
         self,

@@ -108,7 +108,7 @@ class GradInEvaluation(Rule):
                 yield self.seen(ran.frame.file, ran.statement, "statement", verdict, **facts)
 
     def _forwards(self, trace: Trace, ledger: Recordings, *, training: bool) -> Iterator[Observation]:
-        chains: dict[tuple[int, ...], Observation] = {}
+        chains: dict[tuple[int | None, ...], Observation] = {}
         stretches = [(f.first, f.last) for f in trace.forwards if f.grad is not False]
         for forward in trace.forwards:
             if forward.grad is False:
@@ -123,7 +123,9 @@ class GradInEvaluation(Rule):
                 # a method that looks at its parameters, not a forward
                 continue
             places = forward.place.chain()
-            key = tuple(id(p.statement) for p in places)
+            # two calls of one statement may be mended in different places
+            method = None if forward.closed is None else id(forward.closed.definition)
+            key = (method, *(id(p.statement) for p in places))
             made = ledger.made_in(forward.first, forward.last)
             # of a method that returns no graph, what it reads itself is all that is ever read
             reads = what_reads(made, forward.last if forward.closed is None else forward.first)

@@ -742,6 +742,33 @@ def test_a_method_of_a_module_that_gives_no_graph_out_is_decorated(tmp_path: Pat
     assert after[after.index("    def play(self, x, chance):") - 1] == "    @torch.no_grad()"
 
 
+def test_where_the_caller_only_evaluates_its_decorator_is_enough(tmp_path: Path) -> None:
+    watch = """
+    def watch():
+        player.eval()
+        for x, y in batches:
+            print(player.play(x, 0.1), F.mse_loss(player(x), y).item())
+
+    watch()
+    """
+    train = """
+    def train():
+        for x, y in batches:
+            player.play(x, 0.1)
+            opt.zero_grad()
+            F.mse_loss(player(x), y).backward()
+            opt.step()
+
+    train()
+    """
+    after = mended(tmp_path, found(tmp_path, RULE, START, ACTORS, watch))
+    assert after.count("no_grad") == 1
+    assert "@torch.no_grad()\ndef watch():" in after
+    after = mended(tmp_path, found(tmp_path, RULE, START, ACTORS, watch, train))
+    assert after.count("no_grad") == 2
+    assert "@torch.no_grad()\n    def play(" in after
+
+
 def test_a_method_that_leaves_a_graph_behind_is_not_decorated(tmp_path: Path) -> None:
     code = """
     for x, _ in batches:
