@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+# Not to be imported and thrown away again by the runs inside: torch can be loaded once, and its first optimizer loads
+# the rest of it.
 torch = pytest.importorskip("torch")
+torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1).step()
 
 import verify.watching  # noqa: E402, F401
 
