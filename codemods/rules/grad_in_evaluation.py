@@ -147,6 +147,8 @@ class GradInEvaluation(Rule):
         for frame in trace.cut_short:
             if isinstance(frame.definition, DEFINITIONS):
                 yield self.seen(frame.file, frame.definition, "partial", "needed")
+            elif frame.definition is None:
+                yield self.seen(frame.file, frame.file.tree.body[0], "partial-script", "needed")
         yield from self._own_methods(trace, ledger)
 
     def _own_methods(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:

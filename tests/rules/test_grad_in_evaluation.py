@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 
@@ -1106,7 +1106,8 @@ def test_parts_of_a_model_that_is_switched_to_evaluation(tmp_path: Path) -> None
     assert added(before, mended(tmp_path, findings)) == ["@torch.no_grad()"]
 
 
-def test_half_of_an_evaluation_that_took_too_long_to_follow() -> None:
+@pytest.mark.parametrize("script", [False, True])
+def test_half_of_an_evaluation_that_took_too_long_to_follow(script: bool) -> None:
     code = """
     class Deep(nn.Module):
         def __init__(self):
@@ -1119,26 +1120,28 @@ def test_half_of_an_evaluation_that_took_too_long_to_follow() -> None:
     deep = Deep()
     def rate(out):
         return out.max(1)[1]
-    def learn():
-        for x, y in batches:
-            opt.zero_grad()
-            F.mse_loss(net(x), y).backward()
-            opt.step()
-        for x, y in batches:
-            first = deep(x)
-            print(first.max(1)[1])
-            second = deep(x + 1)
-            print(rate(second))
-    learn()
     """
-    texts = {"main.py": START + dedent(code)}
+    learn = """
+    for x, y in batches:
+        opt.zero_grad()
+        F.mse_loss(net(x), y).backward()
+        opt.step()
+    for x, y in batches:
+        first = deep(x)
+        print(first.max(1)[1])
+        second = deep(x + 1)
+        print(rate(second))
+    """
+    learn = dedent(learn) if script else "def learn():" + indent(dedent(learn), "    ") + "learn()\n"
+    text = START + dedent(code) + learn
+    line = text[: text.index("first = ")].count("\n")
     seen = []
     for budget in range(100, 500, 4):
-        followed = run_tree(texts, budget=budget)
+        followed = run_tree({"main.py": text}, budget=budget)
         if followed.trace.complete:
             decision = Decision({"main.py": followed.file}.get, Options())
             observations = list(rule(RULE).observe(followed.trace))
             seen.append([f.span.line for f in rule(RULE).decide(observations, decision)])
-    assert seen[-1] == [28]
-    assert all(lines in ([], [28]) for lines in seen)
+    assert seen[-1] == [line]
+    assert all(lines in ([], [line]) for lines in seen)
     assert [] in seen
