@@ -30,6 +30,12 @@ class OldForms(Calls):
         elif method in facts.OLD_METHODS and not isinstance(target, (Instance, Class, TreeModule)):
             self.trace.old.append(OldForm(f"method:{method}", self.place(e), e.func, target))
 
+    def note_old_base(self, base: ast.expr, value: Value) -> None:
+        """Record a class that is derived from one which has another name today."""
+        path = canonical(value.path) if isinstance(value, Library) else ""
+        if path in facts.GONE_CALLS:
+            self.trace.old.append(OldForm("base", self.place(base), base, Library(path)))
+
     def note_first_element(self, e: ast.Subscript) -> None:
         """Record ``loss.data[0]`` and its like."""
         subject = first_element(e)

@@ -15,6 +15,8 @@ _ALIASES = {
 def canonical(path: str) -> str:
     """The public name of something that ``path`` names, e.g. ``torch.nn.modules.loss.MSELoss`` ->
     ``torch.nn.MSELoss``."""
+    if path.startswith("torchvision.transforms.transforms."):
+        return "torchvision.transforms." + path.rpartition(".")[2]
     if not path.startswith("torch."):
         return path
     if path.startswith("torch.nn.modules."):

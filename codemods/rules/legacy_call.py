@@ -49,7 +49,7 @@ def _word(path: str) -> bytes | Form:
     module, _, name = path.rpartition(".")
     if path.startswith("torchvision."):
         # Its transforms go by many names.
-        return f".{name}(".encode()
+        return form(rf"\.{name}\s*[(),]", word=f".{name}")
     if name in _COMMON:
         return f"{module.rpartition('.')[2]}.{name}(".encode()
     # torch.linalg.lstsq and numpy.fft.rfft are something else
@@ -70,7 +70,8 @@ class LegacyCall(Rule):
     * ``iter(loader).next()``, refused since the iterator of a ``DataLoader`` has ``__next__`` only -> ``next(...)``.
     * ``x.masked_fill(mask.byte(), v)`` and its relatives, which take boolean masks only -> ``mask.bool()``.
     * ``verbose=`` of learning-rate schedulers, which is gone, is dropped.
-    * ``transforms.Scale`` and ``RandomSizedCrop`` of torchvision -> ``Resize``, ``RandomResizedCrop``.
+    * ``transforms.Scale`` and ``RandomSizedCrop`` of torchvision, called or derived from -> ``Resize``,
+      ``RandomResizedCrop``.
     * ``torch.matrix_rank`` -> ``torch.linalg.matrix_rank``; ``from torch._six import inf`` and the like -> where these
       are today.
     * ``clip_grad_norm`` -> ``clip_grad_norm_``, ``init.xavier_uniform`` -> ``init.xavier_uniform_`` and the like, and
@@ -110,7 +111,7 @@ class LegacyCall(Rule):
     def observe(self, trace: Trace) -> Iterable[Observation]:
         for old in trace.old:
             kind = old.kind.partition(":")[0]
-            if kind in ("call", "loss", "verbose") and isinstance(old.value, Library):
+            if kind in ("call", "base", "loss", "verbose") and isinstance(old.value, Library):
                 yield self._note(old, kind, path=old.value.path)
             elif kind == "method":
                 yield from self._method(old)
@@ -155,8 +156,8 @@ class LegacyCall(Rule):
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         lines: dict[tuple[str, Span, str, Promise], list[_Change]] = defaultdict(list)
-        kinds = {"call": _call, "loss": _loss, "verbose": _verbose, "keyword": _keyword, "next": _next, "mask": _mask}
-        for kind, make in {**kinds, "six": _six}.items():
+        kinds = {"call": _call, "base": _base, "loss": _loss, "verbose": _verbose, "keyword": _keyword}
+        for kind, make in {**kinds, "next": _next, "mask": _mask, "six": _six}.items():
             for site in sites(observations, kind):
                 file = decision.files(site.path) if site.faulty else None
                 change = make(site, file) if file is not None else None
@@ -235,8 +236,15 @@ def _is_byte(node: ast.expr) -> bool:
 
 def _call(site: Site, file: ParsedFile) -> _Change | None:
     call = file.find(site.span, ast.Call)
-    if not isinstance(call, ast.Call):
-        return None
+    return _renamed(site, file, call.func) if isinstance(call, ast.Call) else None
+
+
+def _base(site: Site, file: ParsedFile) -> _Change | None:
+    base = file.find(site.span, ast.Attribute, ast.Name)
+    return _renamed(site, file, base) if isinstance(base, ast.expr) else None
+
+
+def _renamed(site: Site, file: ParsedFile, named: ast.expr) -> _Change:
     path = site.facts["path"]
     today = facts.RENAMED_CALLS.get(path)
     if today is None:
@@ -246,15 +254,15 @@ def _call(site: Site, file: ParsedFile) -> _Change | None:
     refused = path in facts.GONE_CALLS
     (module, _, name), (home, _, successor) = path.rpartition("."), today.rpartition(".")
     message = f"{name} is {'gone' if refused else 'deprecated'} in favour of {today}"
-    if isinstance(call.func, ast.Attribute) and home == module:
-        owner = ast.unparse(call.func.value)
-        edit: Edit = KeepPart(file.span(call.func), file.span(call.func.value), f".{successor}")
+    if isinstance(named, ast.Attribute) and home == module:
+        owner = ast.unparse(named.value)
+        edit: Edit = KeepPart(file.span(named), file.span(named.value), f".{successor}")
         return _Change(site.span, message, f"write `{owner}.{successor}`", (edit,), "0.4")
     if not today.startswith("torch."):
         return _Change(site.span, message, f"import {successor} from {home}", ())
     code = f"{{torch}}{today.removeprefix('torch')}"
     since = "1.8" if refused else "0.4"
-    return _Change(site.span, message, f"write `{today}`", (ReplaceExpression(file.span(call.func), code),), since)
+    return _Change(site.span, message, f"write `{today}`", (ReplaceExpression(file.span(named), code),), since)
 
 
 def _loss(site: Site, file: ParsedFile) -> _Change | None:

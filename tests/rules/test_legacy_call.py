@@ -65,6 +65,14 @@ mask = x > 0
             "from torchvision import transforms as T\nt = T.Compose([T.Scale(64), T.RandomSizedCrop(32)])",
             "from torchvision import transforms as T\nt = T.Compose([T.Resize(64), T.RandomResizedCrop(32)])",
         ),
+        (
+            "from torchvision.transforms import transforms\nclass Small(transforms.Scale):\n    pass",
+            "from torchvision.transforms import transforms\nclass Small(transforms.Resize):\n    pass",
+        ),
+        (
+            "import torchvision.transforms as T\nclass Crop(object, T.RandomSizedCrop):\n    size = 4",
+            "import torchvision.transforms as T\nclass Crop(object, T.RandomResizedCrop):\n    size = 4",
+        ),
     ],
 )
 def test_becomes(tmp_path: Path, before: str, after: str) -> None:
@@ -101,6 +109,9 @@ def test_imported_names(tmp_path: Path) -> None:
         "nn.utils.clip_grad_norm_(net.parameters(), 1)",
         "class transforms:\n    def Scale(self, size):\n        return size\ntransforms().Scale(64)",
         "from torchvision import transforms\nt = transforms.Resize(64)",
+        "from torchvision import transforms\nclass Scale(transforms.Resize):\n    pass",
+        "class own:\n    class Scale:\n        pass\nclass Small(own.Scale):\n    pass",
+        "import drawing\nclass Small(drawing.Scale):\n    pass",
     ],
 )
 def test_stays(tmp_path: Path, code: str) -> None:
@@ -113,6 +124,15 @@ def test_names_imported_from_torchvision_are_told(tmp_path: Path) -> None:
     )
     (finding,) = (f for f in found(tmp_path, RULE, HEAD, code) if f.promise is Promise.ADVICE)
     assert finding.remedy == "import Resize from torchvision.transforms"
+
+
+def test_a_base_that_was_imported_by_name_is_told(tmp_path: Path) -> None:
+    code = (
+        "from torchvision.transforms import Scale\nimport torchvision.transforms as T\nclass A(Scale, T.Scale): pass\n"
+    )
+    advice, fix = found(tmp_path, RULE, HEAD, code)
+    assert (advice.promise, advice.remedy) == (Promise.ADVICE, "import Resize from torchvision.transforms")
+    assert (fix.promise, fix.remedy) == (Promise.EXACT, "write `T.Resize`")
 
 
 def test_a_name_of_torch_that_is_not_torch(tmp_path: Path) -> None:
