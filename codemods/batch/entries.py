@@ -15,6 +15,8 @@ _COMMAND = re.compile(
 _CHANGE = re.compile(r"^[\s>$`*-]*cd\s+([\w./-]+)\s*(?:&&|;|`|$)")
 #: What a shell would act on, and what stands for something that the reader has to fill in.
 _NOT_LITERAL = re.compile(r"[|;&<>$`(){}\[\]*?~\\]|\.\.\.|path[/_]to|your[_-]|XXX")
+#: A path that only leads anywhere from the script's own folder.
+_FROM_HERE = re.compile(r"""^\s*sys\.path\.(?:append|insert)\(\s*(?:-?\d+\s*,\s*)?['"]\.\.(?:/|['"])""", re.MULTILINE)
 _MAIN = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*(?:from\s+([.\w]+)\s+import\s+([\w ,*()]+)|import\s+([\w., ]+))", re.MULTILINE)
 _TOP_LEVEL = re.compile(r"^\s*(?:from\s+(\w+)[\w.]*\s+import\b|import\s+(\w+))", re.MULTILINE)
@@ -68,7 +70,7 @@ def find_entries(
         stem = PurePosixPath(path).stem.lower()
         named = 2 if stem.startswith("train") else 1 if stem.startswith(("main", "run")) else 0
         own = path in concerned
-        command, folder = told.get(path, (_command(path, files), "."))
+        command, folder = told.get(path) or _start(path, files)
         score = (path in told, own, named, acts, -path.count("/"))
         why = [word for word, true in (("named in the README", path in told), (f"called {stem}", named)) if true]
         why.append("trains" if _TRAINS.search(text) else "imports what trains")
@@ -81,12 +83,15 @@ def find_entries(
     return [entry for _, _, entry in ranked[:most]]
 
 
-def _command(path: str, files: Mapping[str, str]) -> str:
-    """How ``path`` is started from the root: as a module where it imports what is found from there only.
+def _start(path: str, files: Mapping[str, str]) -> tuple[str, str]:
+    """How ``path`` is started, and in which folder: in its own where it looks for modules relative to that.
 
-    A script finds its neighbours, a module what lies at the root; see sys.path in Python's documentation.
+    From the root it is a module where it imports what is found from there only: a script finds its neighbours, a module
+    what lies at the root; see sys.path in Python's documentation.
     """
     place = PurePosixPath(path)
+    if _FROM_HERE.search(files[path]):
+        return shlex.quote(place.name), str(place.parent)
     at_root = {name.partition("/")[0].removesuffix(".py") for name in files}
     beside = {
         name.removeprefix(f"{place.parent}/").partition("/")[0].removesuffix(".py")
@@ -96,8 +101,8 @@ def _command(path: str, files: Mapping[str, str]) -> str:
     wanted = {name for names in _TOP_LEVEL.findall(files[path]) for name in names if name}
     dotted = re.search(r"^\s*from\s+\.", files[path], re.MULTILINE)
     if place.parent.parts and (dotted or (wanted & (at_root - beside) and not wanted & (beside - at_root))):
-        return f"-m {'.'.join(place.with_suffix('').parts)}"
-    return shlex.quote(path)
+        return f"-m {'.'.join(place.with_suffix('').parts)}", "."
+    return shlex.quote(path), "."
 
 
 def _commands(readme: str, files: Mapping[str, str]) -> dict[str, tuple[str, str]]:

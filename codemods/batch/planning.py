@@ -67,11 +67,13 @@ def _plan(campaign: Campaign, repository: Repository, row: Row | None, slug: str
         return told
     if repository.runs.commands:
         told["verify"] = "configured"
-        told["entries"] = [{"command": command, "why": "configured"} for command in repository.runs.commands]
+        told["entries"] = [
+            _entry(command, repository.runs.folder, "configured") for command in repository.runs.commands
+        ]
         return told
     if row is not None and row["entries"] not in ("", "[]"):
         told["verify"] = "found"
-        told["entries"] = [{"command": c, "why": why} for c, _, why in json.loads(row["entries"])]
+        told["entries"] = [_entry(*entry) for entry in json.loads(row["entries"])]
         return told
     place = places.clone(slug) if places.clone(slug).is_dir() else source.local
     if place is None:
@@ -84,8 +86,17 @@ def _plan(campaign: Campaign, repository: Repository, row: Row | None, slug: str
         return told
     found = find_entries(files, readme, most=max(1, repository.runs.entries))
     told["verify"] = "found" if found else "no script that trains was found"
-    told["entries"] = [{"command": entry.command, "why": entry.why} for entry in found]
+    told["entries"] = [_entry(entry.command, entry.folder, entry.why) for entry in found]
     return told
+
+
+def _entry(command: str, folder: str, why: str) -> dict[str, str]:
+    return {"command": command, "folder": folder, "why": why}
+
+
+def _entry_text(entry: dict[str, str]) -> str:
+    place = f" in {printable(entry['folder'])}" if entry["folder"] != "." else ""
+    return f"{printable(entry['command'])}{place} ({entry['why']})"
 
 
 def read_tree(place: Path, commit: str) -> tuple[dict[str, str], str]:
@@ -133,7 +144,7 @@ def plan_text(campaign: Campaign, plans: list[dict[str, Any]]) -> str:
             continue
         lines.append(f"    {one['state']}; " + (f"next: {one['next']}" if one["next"] else "nothing more to do"))
         if one["entries"]:
-            shown = "; ".join(f"{printable(e['command'])} ({e['why']})" for e in one["entries"])
+            shown = "; ".join(map(_entry_text, one["entries"]))
             lines.append(f"    to be run: {shown}")
         else:
             lines.append(f"    to be run: nothing: {one['verify']}")

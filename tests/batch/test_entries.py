@@ -105,6 +105,23 @@ def test_nothing_to_run(files: dict[str, str]) -> None:
     assert found(files) == []
 
 
+@pytest.mark.parametrize(
+    ("path", "line", "command"),
+    [
+        ("tasks/adding/train.py", 'sys.path.append("../..")', "tasks/adding: train.py"),
+        ("tasks/adding/train.py", "sys.path.insert(0, '..')", "tasks/adding: train.py"),
+        ("train.py", "sys.path.append('..')", "train.py"),
+        # these mean the root, and a folder that the script finds wherever it is started
+        ("tasks/train.py", "sys.path.append('.')", "tasks/train.py"),
+        ("tasks/train.py", "sys.path.append(os.path.dirname(__file__) + '/..')", "tasks/train.py"),
+        ("tasks/train.py", "# sys.path.append('..')", "tasks/train.py"),
+    ],
+)
+def test_a_script_that_looks_for_modules_from_its_own_folder(path: str, line: str, command: str) -> None:
+    files = {path: f"import sys\n{line}\nimport model\n" + TRAINS + MAIN, "lib/model.py": ""}
+    assert found(files) == [command]
+
+
 LIBRARY = {
     "lib/__init__.py": "",
     "lib/fitting.py": "def fit():\n    loss.backward()\n",

@@ -264,7 +264,7 @@ def test_a_plan_writes_nothing(campaign: Campaign) -> None:
         repositories=tuple(replace(one, runs=replace(one.runs, run=True)) for one in campaign.repositories),
     )
     plans = {one["slug"]: one for one in plan(ready)}
-    assert plans["wrong"]["entries"] == [{"command": "train.py", "why": "called train, trains"}]
+    assert plans["wrong"]["entries"] == [{"command": "train.py", "folder": ".", "why": "called train, trains"}]
     assert plans["fine"]["verify"] == "no script that trains was found"
     assert "no such folder" in plans["nothing"]["trouble"]
     assert not campaign.work.exists()
