@@ -105,6 +105,7 @@ def finish(
         bundle(git, tree.root, job.commits.branch, job.base, result / BUNDLE)
     artifacts.write(result, job.artifacts, applied, evidence)
     fixed = {finding.key for finding in applied.fixed}
+    unproven = unproven_of(proofs or {})
     return {
         "head": head,
         "commits": len(commits),
@@ -114,7 +115,7 @@ def finish(
         "findings": [
             *(_finding(applied, finding, "fixed", "") for finding in applied.fixed),
             *(
-                _finding(applied, one.finding, "left", one.obstacle or _unproven(one.finding, proofs))
+                _finding(applied, one.finding, "left", one.obstacle or unproven.get(one.finding.key, ""))
                 for one in applied.remaining
                 if one.finding.key not in fixed
             ),
@@ -134,12 +135,17 @@ def _evidence(verification: Verification | None) -> Evidence | None:
     return evidence_of(verification)
 
 
-def _unproven(finding: Finding, proofs: Mapping[Key, Proof] | None) -> str:
-    """Why a finding that could be fixed was left all the same: what its run said. See docs/batch-schema.md."""
-    for key, proof in (proofs or {}).items():
-        if finding.key in key and proof.verdict != "kept":
-            return f"verify: {proof.verdict}"
-    return ""
+def unproven_of(proofs: Mapping[Key, Proof]) -> dict[tuple[str, str, int], str]:
+    """Return what the run said of findings that are left for want of a proof only, by rule, path and line.
+
+    It is the ``obstacle`` of docs/batch-schema.md.
+    """
+    return {
+        finding: f"verify: {proof.verdict}"
+        for key, proof in proofs.items()
+        if proof.verdict != "kept"
+        for finding in key
+    }
 
 
 def _reason(entry: Skipped) -> str:

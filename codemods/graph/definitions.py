@@ -100,10 +100,10 @@ class Definitions(Assignments):
         self.store_name(s.name, self._define_class(s), s)
 
     def _define_class(self, s: ast.ClassDef) -> Class:
-        bases = tuple(self.evaluate(b) for b in s.bases if not isinstance(b, ast.Starred))
-        for expression in s.bases:
-            if (value := self.values.get(expression)) is not None:
-                self.note_old_base(expression, value)
+        named = [b for b in s.bases if not isinstance(b, ast.Starred)]
+        bases = tuple(map(self.evaluate, named))
+        for expression, value in zip(named, bases, strict=True):
+            self.note_old_base(expression, value)
         info = ClassInfo(s.name, s, self.frame.file, bases, oid=self.new_oid())
         info.family = _family(s, bases)
         for expression in s.decorator_list:

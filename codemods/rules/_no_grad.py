@@ -24,10 +24,12 @@ class Placement:
         self.decision = decision
         self.functions = {(s.path, s.span): s for s in sites(observations, "function")}
         self.statements = {(s.path, s.span): s for s in sites(observations, "statement")}
-        self.partial: set[tuple[str, Span | None]] = {(s.path, s.span) for s in sites(observations, "partial")}
+        self.partial: set[tuple[str, Span | None]] = {
+            *((s.path, s.span) for s in sites(observations, "partial")),
+            *((s.path, None) for s in sites(observations, "partial-script")),
+        }
         """Functions, and scripts (None), that were followed in part: a block in them would cover a part of what they
         evaluate."""
-        self.partial |= {(s.path, None) for s in sites(observations, "partial-script")}
         self.forwards = [o for o in observations if o.kind == "forward"]
         self.style = decision.options.no_grad_style
 

@@ -133,14 +133,16 @@ def test_the_same_as_on_one_machine_though_a_worker_is_killed_at_work(cluster: C
 
 
 def test_verified_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    repository(tmp_path / "repos" / "r", {"train.py": TRAIN})
-    file = campaign_file(tmp_path, verify=True)
+    repository(tmp_path / "repos" / "r", {"train.py": TRAIN, "idle.py": TRAIN})
+    file = campaign_file(tmp_path, '[[repository]]\nsource = "repos/r"\nverify.commands = ["train.py"]\n', verify=True)
     status, _, err = finished(file, "--scheduler", cluster.address)
     assert status == 0, err
     with Ledger.open(tmp_path / "work") as ledger:
         (row,) = ledger.repositories()
         assert (row["state"], row["verification"]) == ("verified", "kept")
         assert len(ledger.query("SELECT * FROM runs")) == 2
+        left = ledger.query("SELECT path, obstacle FROM findings WHERE fate = 'left'")
+        assert {(one["path"], one["obstacle"]) for one in left} == {("idle.py", "verify: not reached")}
     assert (Places(tmp_path / "work").of("r", "verify") / "verification.html").is_file()
 
 

@@ -17,7 +17,8 @@ from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owned
 from codemods.batch.places import Places
 from codemods.batch.planning import plan, plan_text, status, status_text
-from codemods.batch.rewriting import BUNDLE
+from codemods.batch.rewriting import BUNDLE, unproven_of
+from codemods.review import Proof
 from tests.batch.inline import run_inline
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, commit, git, repository, tree_of
 
@@ -360,3 +361,10 @@ def test_configured_commands_are_kept_where_their_script_exists(tmp_path: Path) 
     run_inline(campaign, lambda job: failed(job) if job.stage == "verify" else None)
     kept = [command for command, folder, why in json.loads(rows(campaign)["a"]["entries"])]
     assert kept == ["train.py --epochs 1", "'Early Stop.ipynb'", "-m pytest -q", "an 'open quote"]
+
+
+def test_what_is_left_for_want_of_a_proof_says_so() -> None:
+    kept, idle, tied = ("a", "t.py", 3), ("b", "t.py", 4), ("c", "u.py", 5)
+    proofs = {frozenset({kept}): Proof("kept", ""), frozenset({idle, tied}): Proof("not reached", "never ran")}
+    assert unproven_of(proofs) == {idle: "verify: not reached", tied: "verify: not reached"}
+    assert unproven_of({}) == {}

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from codemods.batch.fleet import charts
 from codemods.batch.fleet.data import Fleet, Saving
 from codemods.batch.fleet.markdown import sentence
-from codemods.batch.fleet.numbers import grouped, several, share, size, span
+from codemods.batch.fleet.numbers import change, grouped, several, share, size, span
 from codemods.batch.places import Places
 from codemods.diffs import printable
 
@@ -85,7 +85,7 @@ def _tiles(fleet: Fleet) -> list[tuple[str, str, str]]:
         tiles.append((f"{factor:.3g}×", "fewer graph nodes alive", "median of the runs where it fell"))
     pace = fleet.median_pace
     if pace is not None:
-        tiles.append((f"{100 * (pace - 1):+.0f} %".replace("-", "−"), "time a step", "median of the short runs"))
+        tiles.append((change(pace), "time a step", "median of the short runs"))
     return tiles
 
 

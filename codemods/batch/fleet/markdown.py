@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from codemods.batch.fleet.data import Fleet
-from codemods.batch.fleet.numbers import several, share, size, span
+from codemods.batch.fleet.numbers import change, several, share, size, span
 from codemods.diffs import printable
 
 #: Of more repositories the tables are for programs.
@@ -45,8 +45,10 @@ def text(fleet: Fleet) -> str:
             ],
         )
         if fleet.median_pace is not None:
-            told = f"{100 * (fleet.median_pace - 1):+.0f} %".replace("-", "−")
-            lines += [f"Time a step: {told} (median of those timed before and after, in short runs).", ""]
+            lines += [
+                f"Time a step: {change(fleet.median_pace)} (median of those timed before and after, in short runs).",
+                "",
+            ]
     if fleet.reasons:
         lines += ["## What came no further, and why", ""]
         lines += _table(

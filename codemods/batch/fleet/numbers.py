@@ -38,6 +38,11 @@ def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "–"
 
 
+def change(factor: float) -> str:
+    """By how much something changed to ``factor`` of what it was, in percent: 0.88 is 12 less."""
+    return f"{100 * (factor - 1):+.0f} %".replace("-", "−")
+
+
 def several(count: int, word: str, words: str = "") -> str:
     """``1 repository``, ``2 repositories``."""
     return f"{grouped(count)} {word if count == 1 else words or word + 's'}"
