@@ -2,6 +2,9 @@
 
 First every file that may matter runs as a script, then every function that none of those runs entered, with arguments
 that cannot be seen; then, where that makes a finding, those functions that may switch gradients off around it.
+
+What runs does not depend on the rules that are selected, and what runs for the findings of one rule says nothing of
+another: a rule finds the same alone and among all others.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import NamedTuple
 from codemods.findings import Finding
 from codemods.roots import Definition, imports, may_act, may_switch
 from codemods.rules.base import Observation, Rule
-from codemods.simulation import Job, Noted, Record, gate_of
+from codemods.simulation import Job, Noted, Record, every_gate
 from codemods.trees import Project
 from codemods.workers import Workers
 
@@ -45,7 +48,7 @@ def observe(
 
     ``decide`` makes findings of observations; where there are some, callers are looked for that switch gradients off.
     """
-    direct, importers = _concerned(project, rules)
+    direct, importers = _concerned(project)
     programs = sorted(direct + [r for r in importers if may_act(project.raw(r))])
     with Workers(project, rules, jobs, len(direct) + len(importers)) as workers:
         total = len(programs) + len(direct)
@@ -56,32 +59,42 @@ def observe(
         alone = workers.run(
             [Job(r, frozenset(found), budget) for r, found in wanted.items() if found], progress, len(programs), total
         )
-        noted = _settled(workers, scripts, alone, budget)
+        noted = dict.fromkeys((rule.name for rule in rules), _settled(workers, scripts, alone, budget))
         findings = _decided(project, decide, noted)
-        doubtful = {(f.rule, f.path) for f in findings}
-        names = frozenset(name for one in noted if _shows(one, doubtful) for name in one.leading)
-        if names:
-            entered |= {d for record in alone for d in record.entered}
-            without = _by_file(entered)
-            switching = sorted(r for r in (*direct, *importers) if may_switch(project.raw(r)))
+        asking: dict[frozenset[bytes], list[str]] = {}
+        for name, known in noted.items():
+            doubtful = {f.path for f in findings if f.rule == name}
+            leading = frozenset(way for one in known if _shows(one, name, doubtful) for way in one.leading)
+            if leading:
+                asking.setdefault(leading, []).append(name)
+        entered |= {d for record in alone for d in record.entered}
+        without = _by_file(entered)
+        switching = sorted(r for r in (*direct, *importers) if may_switch(project.raw(r))) if asking else []
+        for leading, names in asking.items():
+            asked = frozenset(names)
             more = workers.run(
-                [Job(r, None, budget, names, without.get(r, frozenset())) for r in switching], None, total, total
+                [Job(r, None, budget, leading, without.get(r, frozenset()), asked) for r in switching],
+                None,
+                total,
+                total,
             )
             if any(record.noted for record in more):
-                noted = _settled(workers, scripts, alone + more, budget)
-                findings = _decided(project, decide, noted)
+                noted |= dict.fromkeys(names, _settled(workers, scripts, alone + more, budget))
+        if asking:
+            findings = _decided(project, decide, noted)
     if progress is not None:
         progress(total, total)
-    return Seen(findings, [n for one in noted for n in one.notes])
+    return Seen(findings, list(dict.fromkeys(n for known in noted.values() for one in known for n in one.notes)))
 
 
 def _decided(
-    project: Project, decide: Callable[[list[Observation]], list[Finding]], noted: list[Noted]
+    project: Project, decide: Callable[[list[Observation]], list[Finding]], noted: dict[str, list[Noted]]
 ) -> list[Finding]:
+    """The findings of what counts of the runs for each rule."""
     # the files with findings are needed all at once
     if project.files.trim(project.files.room // 8):
         gc.unfreeze()
-    return decide([o for one in noted for o in one.observations])
+    return decide([o for name, known in noted.items() for one in known for o in one.observations if o.rule == name])
 
 
 def _settled(workers: Workers, scripts: list[Record], alone: list[Record], budget: int) -> list[Noted]:
@@ -94,9 +107,9 @@ def _settled(workers: Workers, scripts: list[Record], alone: list[Record], budge
     return [one for record in (*scripts, *again) for one in record.noted] + kept
 
 
-def _shows(noted: Noted, doubtful: Collection[tuple[str, str]]) -> bool:
-    """Whether a run shows a mistake that counts among the findings: a rule and a path."""
-    return any(o.verdict == "fault" and (o.rule, o.path) in doubtful for o in noted.observations)
+def _shows(noted: Noted, rule: str, doubtful: Collection[str]) -> bool:
+    """Whether a run shows a mistake that counts among the findings of a rule, which stand in ``doubtful``."""
+    return any(o.verdict == "fault" and o.rule == rule and o.path in doubtful for o in noted.observations)
 
 
 def _by_file(definitions: Iterable[Definition]) -> dict[str, frozenset[Definition]]:
@@ -109,10 +122,10 @@ def _by_file(definitions: Iterable[Definition]) -> dict[str, frozenset[Definitio
 # which files
 
 
-def _concerned(project: Project, rules: list[Rule]) -> tuple[list[str], list[str]]:
-    """The files in which a rule's words stand; those that import one of them and may act, or switch gradients off; and
-    programs that import one through others."""
-    gate = gate_of(rules)
+def _concerned(project: Project) -> tuple[list[str], list[str]]:
+    """The files in which the words of some rule stand; those that import one of them and may act, or switch gradients
+    off; and programs that import one through others."""
+    gate = every_gate()
     tree = project.files.tree
     direct: set[str] = set()
     others: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import sys
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from codemods.graph.machine import Machine
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Trace
 from codemods.roots import FUNCTIONS, Definition, Outline, called_as, mentions
+from codemods.rules import all_rules
 from codemods.rules.base import Observation, Rule
 from codemods.trees import Project
 
@@ -51,13 +53,15 @@ class Record:
 
 class Job(NamedTuple):
     """A file to be run as a script if it is one, or the functions of it to be run for themselves: these ``functions``,
-    or those that switch gradients off and name one of ``names`` and are not among ``without``."""
+    or those that switch gradients off and name one of ``names`` and are not among ``without``; ``rules`` are those that
+    note what they see of it, all that are selected where it is empty."""
 
     relative: str
     functions: frozenset[Definition] | None = None
     budget: int = SCRIPT_BUDGET
     names: frozenset[bytes] = frozenset()
     without: frozenset[Definition] = frozenset()
+    rules: frozenset[str] = frozenset()
 
 
 def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
@@ -70,7 +74,9 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
     file = project.files.glance(job.relative)
     if file is None:
         return record
-    gate = gate_of(rules)
+    if job.rules:
+        rules = [rule for rule in rules if rule.name in job.rules]
+    gate = every_gate()
     outline = Outline(file, raw, gate.within(raw) or _NOTHING)
     if job.functions is not None:
         _simulate(project, rules, job, file, outline.nodes(job.functions), record)
@@ -85,9 +91,10 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
     return record
 
 
-def gate_of(rules: list[Rule]) -> Gate:
-    """The words by which a file concerns one of the rules."""
-    return Gate(entry for rule in rules for entry in rule.gate)
+@functools.cache
+def every_gate() -> Gate:
+    """The words by which a file concerns some rule, selected or not: what runs must not depend on that."""
+    return Gate(entry for rule in all_rules().values() for entry in rule.gate)
 
 
 def _outline(project: Project, relative: str, gate: Gate) -> Outline | None:

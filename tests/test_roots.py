@@ -124,7 +124,7 @@ def choose_all(patch: pytest.MonkeyPatch) -> None:
     def all_functions(outline: Outline) -> set[roots.Definition]:
         return {d for s, _, _ in outline._segments for d in outline._roots(s, lambda _: True)}
 
-    patch.setattr(runs, "_concerned", lambda project, rules: (sorted(project.paths), []))
+    patch.setattr(runs, "_concerned", lambda project: (sorted(project.paths), []))
     patch.setattr(Outline, "script", lambda outline, *_: any(map(roots._acts, outline.file.tree.body)))
     patch.setattr(Outline, "candidates", all_functions)
 
