@@ -12,17 +12,19 @@ from codemods.options import Options
 from codemods.rules import all_rules
 from codemods.rules.base import Decision, Observation, Rule
 from codemods.runs import observe
+from codemods.soundness import Conduct
 from codemods.source.files import SourceFile
 from codemods.trees import Project, projects_of
 
 
 class Analysis(NamedTuple):
-    """What was found: ``findings`` in order of path and line, ``skipped`` files, and ``notes`` on where a budget
-    ended."""
+    """What was found: ``findings`` in order of path and line, ``skipped`` files, ``notes`` on where a budget ended, and
+    the ``conduct`` of the programs."""
 
     findings: list[Finding]
     skipped: list[Skipped]
     notes: list[str]
+    conduct: Conduct
 
 
 def analyse(
@@ -42,14 +44,16 @@ def analyse(
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     notes: list[str] = []
+    conduct = Conduct()
     for project in projects_of(targets, overlay or {}):
         decide = functools.partial(_decide, project, rules, options)
         seen = observe(project, rules, decide, jobs=jobs, progress=progress)
         notes += seen.notes
+        conduct.add(seen.conduct)
         findings += seen.findings
         skipped += _unparsable(project)
     findings.sort(key=lambda f: (f.path, f.span, f.rule))
-    return Analysis(findings, sorted(skipped), list(dict.fromkeys(notes)))
+    return Analysis(findings, sorted(skipped), list(dict.fromkeys(notes)), conduct)
 
 
 def _decide(project: Project, rules: list[Rule], options: Options, observations: list[Observation]) -> list[Finding]:

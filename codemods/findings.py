@@ -91,6 +91,13 @@ class Finding:
     yields: bool = field(default=False)
     """Whether its edits wait where other findings change the same code: these may need what it takes away."""
 
+    mends: tuple[tuple[tuple[str, int], tuple[str, int]], ...] = ()
+    """The backwards, by path and line, that come too late now and must not any more, each with the line of the backward
+    that freed what it needs, or of what changed it."""
+    cuts: tuple[tuple[tuple[str, int] | None, tuple[str, int]], ...] = ()
+    """The parameters, by path and line of where they were made, that a backward shall no longer come to, each with the
+    path and line of that backward; None for all of them."""
+
     @property
     def key(self) -> tuple[str, str, int]:
         """What partners name: rule, path, line."""

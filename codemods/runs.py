@@ -17,6 +17,7 @@ from codemods.findings import Finding
 from codemods.roots import Definition, imports, may_act, may_switch
 from codemods.rules.base import Observation, Rule
 from codemods.simulation import Job, Noted, Record, every_gate
+from codemods.soundness import Conduct
 from codemods.trees import Project
 from codemods.workers import Workers
 
@@ -30,10 +31,11 @@ LEAST_BUDGET = 6_000
 
 
 class Seen(NamedTuple):
-    """What all runs have shown: the findings, and where a budget ended."""
+    """What all runs have shown: the findings, where a budget ended, and how the program behaves."""
 
     findings: list[Finding]
     notes: list[str]
+    conduct: Conduct
 
 
 def observe(
@@ -84,7 +86,11 @@ def observe(
             findings = _decided(project, decide, noted)
     if progress is not None:
         progress(total, total)
-    return Seen(findings, list(dict.fromkeys(n for known in noted.values() for one in known for n in one.notes)))
+    conduct = Conduct()
+    for one in {id(one): one for known in noted.values() for one in known}.values():
+        conduct.add(one.conduct)
+    notes = list(dict.fromkeys(n for known in noted.values() for one in known for n in one.notes))
+    return Seen(findings, notes, conduct)
 
 
 def _decided(

@@ -16,6 +16,7 @@ from codemods.graph.trace import Trace
 from codemods.roots import FUNCTIONS, Definition, Outline, called_as, mentions
 from codemods.rules import all_rules
 from codemods.rules.base import Observation, Rule
+from codemods.soundness import Conduct, conduct_of
 from codemods.trees import Project
 
 SCRIPT_BUDGET = 400_000
@@ -37,6 +38,7 @@ class Noted(NamedTuple):
     observations: list[Observation]
     notes: list[str]
     leading: frozenset[bytes]
+    conduct: Conduct
 
 
 @dataclass
@@ -127,7 +129,7 @@ def _simulate(
 def _note(trace: Trace, rules: list[Rule], file: ParsedFile) -> Noted:
     observations = [observation for rule in rules for observation in rule.observe(trace)]
     roots = frozenset(_definition(d, file) for d in trace.roots)
-    return Noted(roots, observations, trace.notes, _leading(trace, observations))
+    return Noted(roots, observations, trace.notes, _leading(trace, observations), conduct_of(trace))
 
 
 def _leading(trace: Trace, observations: list[Observation]) -> frozenset[bytes]:

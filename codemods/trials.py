@@ -12,6 +12,7 @@ from codemods.edits.model import Edit, EditError
 from codemods.exports import Exports
 from codemods.findings import Finding, Promise
 from codemods.options import Options
+from codemods.soundness import breaches
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, digest_of
 from codemods.source.syntax import parse
@@ -175,13 +176,21 @@ class Trial:
                 continue
             if before is None and finding.promise is not Promise.ADVICE:
                 culprits = self._touching(finding.path, indices)
-                reason = f"it makes a new finding, {finding.rule} in {self._line(finding, texts)}"
+                where = self._place(finding.path, finding.span.line, texts)
+                reason = f"it makes a new finding, {finding.rule} in {where}"
             elif before in owner:
                 culprits = (owner[before],)
                 reason = "the finding is still there after the edit"
             else:
                 continue
             blame.update(dict.fromkeys(culprits, reason))
+            proven.update(culprits if len(culprits) == 1 else ())
+        made = [work.findings[place] for place in owner]
+        after = {**work.texts, **texts}
+        for path, line, what in breaches(work.analysis.conduct, analysis.conduct, made, before=work.texts, after=after):
+            culprits = self._touching(path, indices)
+            where = self._place(path, line, texts)
+            blame.update(dict.fromkeys(culprits, f"it would break {where}: {what}"))
             proven.update(culprits if len(culprits) == 1 else ())
         unread = {entry.path for entry in work.analysis.skipped}
         for entry in analysis.skipped:
@@ -190,10 +199,11 @@ class Trial:
                 blame.update(dict.fromkeys(self._touching(entry.path, indices), reason))
         return blame, frozenset(proven)
 
-    def _line(self, finding: Finding, texts: Mapping[str, str]) -> str:
-        path = finding.path
+    def _place(self, path: str, line: int, texts: Mapping[str, str]) -> str:
+        if path not in self._work.sources:
+            return f"line {line} of {path}"
         source = self._work.sources[path].rewritten({**self._work.texts, **texts}[path])
-        place = source.place(finding.span.line)
+        place = source.place(line)
         return f"line {place.line} of {path if place.cell is None else f'cell {place.cell}'}"
 
     def _uncovered(self, path: str, indices: tuple[int, ...]) -> set[str]:

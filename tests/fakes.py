@@ -15,6 +15,7 @@ from codemods.analysis import Analysis
 from codemods.edits.model import Edit, EditError, InsertStatements, ReplaceExpression
 from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
 from codemods.options import Options
+from codemods.soundness import Conduct
 from codemods.source.errors import Unparsable
 from codemods.source.files import SourceFile, source_from_bytes
 from codemods.source.syntax import parse
@@ -75,7 +76,7 @@ class Analyser:
             for number, line in enumerate(re.split(r"\r\n?|\n", text), 1):
                 code = line.split("#")[0]
                 found.extend(_finding(path, number, match, texts) for match in _WORD.finditer(code))
-        return Analysis(_without_moot(found, texts), skipped, ["a note"] if "note" in texts else [])
+        return Analysis(_without_moot(found, texts), skipped, ["a note"] if "note" in texts else [], Conduct())
 
 
 def _finding(path: str, line: int, match: re.Match[str], texts: Mapping[str, str]) -> Finding:

@@ -19,6 +19,7 @@ from codemods.edits.model import Edit, InsertStatements, MoveStatement, WrapBloc
 from codemods.findings import Finding, Place, Promise, Span
 from codemods.options import Options
 from codemods.reports import Report
+from codemods.soundness import Conduct
 from codemods.source.files import SourceFile, source_from_bytes
 from tests.commands import codemod
 from tests.notebooks import SETUP, STEP, code, notebook, text
@@ -144,7 +145,7 @@ def always(*findings: Finding) -> Analyser:
     """An analyser that finds the same whatever it looks at."""
 
     def analyse(*_: Any, **__: Any) -> Analysis:
-        return Analysis(list(findings), [], [])
+        return Analysis(list(findings), [], [], Conduct())
 
     return analyse
 

@@ -29,6 +29,8 @@ from codemods.graph.values import (
     Value,
 )
 
+_MAYBE_PLAIN = frozenset((Const, Plain, Join))
+
 
 class Expressions(Definitions):
     """The part of the engine that evaluates."""
@@ -58,7 +60,10 @@ class Expressions(Definitions):
         return value
 
     def _eval_Attribute(self, e: ast.Attribute) -> Value:
-        value = self.get_attribute(self.evaluate(e.value), e.attr, e)
+        receiver = self.evaluate(e.value)
+        if receiver.__class__ in _MAYBE_PLAIN and isinstance(e.ctx, ast.Load):
+            self.wants_tensor(receiver, e.attr, e)
+        value = self.get_attribute(receiver, e.attr, e)
         self._note_plain(e, value)
         return value
 
@@ -164,6 +169,8 @@ class Expressions(Definitions):
 
     def _eval_Subscript(self, e: ast.Subscript) -> Value:
         container = self.evaluate(e.value)
+        if container.__class__ in _MAYBE_PLAIN:
+            self.wants_tensor(container, "[]", e)
         key = self.evaluate(e.slice)
         if isinstance(e.slice, ast.Constant) and type(e.slice.value) is int and e.slice.value == 0:
             self.note_first_element(e)
@@ -197,6 +204,8 @@ class Expressions(Definitions):
         function = e.func
         if isinstance(function, ast.Attribute):
             receiver = self.evaluate(function.value)
+            if receiver.__class__ in _MAYBE_PLAIN:
+                self.wants_tensor(receiver, function.attr, function)
             args = self._arguments(e)
             self.note_old_call(e, receiver, function.attr)
             result = self.call_method(receiver, function.attr, args, e)

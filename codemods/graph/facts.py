@@ -124,6 +124,11 @@ HANDING_ON = _words("Tensor FloatTensor DoubleTensor HalfTensor new")
 """Constructors that make an alias of a tensor that is their only argument, with its history; of lists and sizes they
 make fresh tensors, as ``torch.tensor`` and ``new_tensor`` do of anything (ran)."""
 
+TAKES_NUMBERS = FACTORIES | _words(
+    "as_tensor asarray is_tensor save pow float_power xlogy result_type can_cast scalar_tensor set_grad_enabled"
+)
+"""Functions that a number may be given where most others want a tensor."""
+
 DRAWN_OF = _words("normal poisson cartesian_prod combinations")
 """Functions among the factories whose result is part of the graph of the tensors that they are given (ran)."""
 

@@ -24,6 +24,19 @@ from codemods.graph.values import (
     Value,
 )
 
+_OF_TENSORS = frozenset(
+    (
+        "torch",
+        "torch.linalg",
+        "torch.special",
+        "torch.fft",
+        "torch.autograd",
+        "torch.nn.functional",
+        "torch.distributed",
+    )
+)
+"""Where the functions stand whose first argument is a tensor, or a list of such."""
+
 
 class Libraries(Layers):
     """The part of the engine that knows what libraries do."""
@@ -33,6 +46,9 @@ class Libraries(Layers):
         path = canonical(path)
         head, _, last = path.rpartition(".")
         self._fill(head, last, args, at)
+        if head in _OF_TENSORS and last not in facts.TAKES_NUMBERS and args.positional:
+            for value in self.flat(args.positional[0]):
+                self.wants_tensor(value, path, at)
         if path in facts.GRAD_OFF:
             if args.positional and isinstance(args.positional[0], (Function, Method)):
                 return self._decorated(args.positional[0], False)

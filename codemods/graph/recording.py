@@ -10,10 +10,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from codemods.graph.contents import Contents
+from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Alias, Alteration, Place
-from codemods.graph.values import Join, Mapping, Node, Sequence, Shadow, Tensor, Tuple, Unknown, Unseen, Value
+from codemods.graph.values import (
+    Const,
+    Join,
+    Mapping,
+    Node,
+    Plain,
+    Sequence,
+    Shadow,
+    Tensor,
+    Tuple,
+    Unknown,
+    Unseen,
+    Value,
+)
 
 MAX_UNSEEN = 16
+
+_OF_NUMBERS = frozenset(name for kind in (int, float, bool) for name in dir(kind))
+_ASKING = frozenset(("isinstance", "hasattr", "type", "is_tensor", "callable", "issubclass"))
+"""Calls by which a program asks what a value is before it uses it."""
 
 
 class Recording(Contents):
@@ -143,6 +161,19 @@ class Recording(Contents):
             if isinstance(value, Tensor) and value.aliases:
                 self.trace.drawn.append((value.aliases, node))
 
+    # what only a tensor has
+
+    def wants_tensor(self, value: Value, name: str, at: ast.AST) -> None:
+        """Record that ``name`` is asked of a value, if that is or may be a number or None, which have no such thing."""
+        options = self.options(value)
+        plain = [o for o in options if _plain(o)]
+        if not plain or name in _OF_NUMBERS or name.startswith("__"):
+            return
+        key = (self.frame.file.path, getattr(at, "lineno", 0), name)
+        sure = len(plain) == len(options)
+        if self.trace.misuses.get(key) is not True and not _asked_before(self.frame.file, at):
+            self.trace.misuses[key] = sure
+
     # aliases and changes in place
 
     def alias(self, form: str, given: Value, made: Tensor, at: ast.AST) -> Tensor:
@@ -197,3 +228,37 @@ class Recording(Contents):
         """The same data without history."""
         shadow = (*self.nodes_of(value), *(o for o in self.shadow_of([value]) if not isinstance(o, Unseen)))
         return Tensor(None, scalar, index, shadow)
+
+
+def _plain(value: Value) -> bool:
+    if isinstance(value, Const):
+        return value.value is None or isinstance(value.value, (int, float))
+    return isinstance(value, Plain) and value.kind == "number"
+
+
+def _asked_before(file: ParsedFile, node: ast.AST) -> bool:
+    """Whether the program asks what a value is, or is ready for its not being that, before it comes to ``node``."""
+    inner, outer = node, file.parent(node)
+    while outer is not None and not isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        if isinstance(outer, ast.Try) and outer.handlers and inner in outer.body:
+            return True
+        tests: list[ast.AST] = []
+        if isinstance(outer, (ast.If, ast.IfExp, ast.While)):
+            tests = [outer.test]
+        elif isinstance(outer, ast.BoolOp):
+            tests = list(outer.values)
+        elif isinstance(outer, ast.comprehension):
+            tests = list(outer.ifs)
+        elif isinstance(outer, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            tests = [test for generator in outer.generators for test in generator.ifs]
+        if any(_asks(part) for test in tests for part in ast.walk(test)):
+            return True
+        inner, outer = outer, file.parent(outer)
+    return False
+
+
+def _asks(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in _ASKING

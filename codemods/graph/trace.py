@@ -324,6 +324,9 @@ class Trace:
         self.drawn: list[tuple[tuple[Alias, ...], Node]] = []
         """Aliases that became part of a graph, with the node that may save them."""
         self.old: list[OldForm] = []
+        self.misuses: dict[tuple[str, int, str], bool] = {}
+        """Where something was asked of a number or None that only a tensor has, by path, line and name: True if it was
+        nothing else there, False if that is one possibility of several."""
         self.unpacked: set[Node] = set()
         """What recurrent modules made of tensors: of anything else they might make packed sequences."""
         self.cut_short: set[Frame] = set()

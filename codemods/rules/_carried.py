@@ -16,6 +16,7 @@ from codemods.graph.trace import Place, Reading, Trace, Walk
 from codemods.graph.values import Carrier, Node
 from codemods.rules._blocks import crossed
 from codemods.rules._graphs import opaque, origins, reach, saves_parameter, weighted
+from codemods.rules._pairs import Late
 
 
 @dataclass(eq=False)
@@ -305,3 +306,9 @@ def trail(carry: Carry) -> list[tuple[str, int, str]]:
 
 def _freed(walk: Walk) -> str:
     return "retained here" if walk.retains else "freed here"
+
+
+def late(carries: Iterable[Carry]) -> list[Late]:
+    """The backwards that raise because of what is carried, each with the one that freed it, as plain data."""
+    pairs = ((c.walk.place, c.freed_by.place) for c in carries if c.walk is not None and c.freed_by.retains is False)
+    return list(dict.fromkeys(((walk.path, walk.line), (freed.path, freed.line)) for walk, freed in pairs))

@@ -263,6 +263,12 @@ class Attempt:
             id(leaf) in reached for leaf in self.fate.used
         )
 
+    def lost(self) -> list[tuple[tuple[str, int], tuple[str, int]]]:
+        """The leaves that the backward no longer comes to, each with the place of that backward."""
+        at = (self.walk.place.path, self.walk.place.line)
+        gone = [n.place for n in self.walk.seen if n.leaf and id(n) in self.gone]
+        return [(at, (place.path, place.line)) for place in gone]
+
     def trail(self, call: Place, later: Walk | None = None) -> list[tuple[str, int, str]]:
         """Where the generator's graph was produced, enters this loss, is walked and its gradients are cleared."""
         made = self.cuts[0].nodes[0].place if self.cuts else None

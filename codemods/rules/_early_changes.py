@@ -41,7 +41,7 @@ class Group:
 
 def early_changes(trace: Trace) -> dict[Any, Group]:
     """The changes that come before a walk which needs the old values, by frame, suite and turns."""
-    changes = _changes(trace)
+    changes = changes_of(trace)
     groups: dict[Any, Group] = {}
     for walk in trace.walks if changes else ():
         late: dict[int, list[tuple[Node, Step | Mark]]] = defaultdict(list)
@@ -65,8 +65,8 @@ def early_changes(trace: Trace) -> dict[Any, Group]:
     return groups
 
 
-def _changes(trace: Trace) -> dict[int, list[Step | Mark]]:
-    """The steps and writes that surely change each leaf."""
+def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:
+    """The steps and writes that surely change each leaf, by its ``id``, in order."""
     clearings = [m for m in trace.marks if m.kind == "zero_grad"]
     changes: dict[int, list[Step | Mark]] = defaultdict(list)
     for step in trace.steps:

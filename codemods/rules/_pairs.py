@@ -15,6 +15,10 @@ Flag = tuple[str, Span, Span, str | int]
 """A ``retain_graph`` argument as plain data: its path, the spans of the statement and of the call, its name or
 position."""
 
+Late = tuple[tuple[str, int], tuple[str, int]]
+Lost = tuple[tuple[str, int] | None, tuple[str, int]]
+"""What findings say of backwards that come too late, and of parameters that one no longer comes to."""
+
 
 def flags(walks: list[Walk]) -> list[Flag]:
     """The ``retain_graph`` arguments of walks."""
@@ -41,6 +45,8 @@ def paired(
     kept: str = "what is carried over from earlier steps",
     together: str = "the cut",
     uncovers: tuple[str, ...] = (),
+    mends: tuple[Late, ...] = (),
+    cuts: tuple[Lost, ...] = (),
 ) -> Iterator[Finding]:
     """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not asked for.
 
@@ -49,8 +55,10 @@ def paired(
     path, span = site
     drops: list[tuple[str, Edit]] = [(p, DropArgument(call, argument)) for p, _, call, argument in dropped]
     partners = () if alone else tuple((SURPLUS, p, statement.line) for p, statement, _, _ in dropped)
-    found = Finding(rule, path, span, promise, message, remedy, steps, (*edits, *drops), partners, uncovers=uncovers)
-    yield found
+    yield Finding(
+        rule, path, span, promise, message, remedy, steps, (*edits, *drops), partners,
+        uncovers=uncovers, mends=mends, cuts=cuts,
+    )  # fmt: skip
     if alone:
         return
     for (p, statement, _, _), drop in zip(dropped, drops, strict=True):

@@ -99,7 +99,7 @@ class InputRequiresGrad(Rule):
                 self.name, site.path, _statement(file, site),
                 Promise.ADVICE if lasting else Promise.EXACT,
                 message, "" if lasting else "do not ask for gradients", steps,
-                () if lasting else ((site.path, edit),),
+                () if lasting else ((site.path, edit),), cuts=((None, (site.path, site.span.line)),),
             )  # fmt: skip
 
 

@@ -71,6 +71,8 @@ class StepBetweenBackwards(Rule):
                 writes=isinstance(change, Mark),
                 built=(node.place.path, node.place.line),
                 late=(walk.place.path, walk.place.line),
+                walks=sorted({(w.place.path, w.place.line) for w, _ in group.late.values()}),
+                changed=(change.place.path, change.place.line),
                 others=sorted({s.lineno for _, s in group.changes()} - {statement.lineno}),
             )
 
@@ -105,7 +107,10 @@ class StepBetweenBackwards(Rule):
             return Finding(self.name, site.path, site.span, Promise.ADVICE, message, remedy, trail)
         edits = tuple((site.path, MoveStatement(Span(*t), Span(*a), w, n)) for t, a, w, n in fix["moves"])
         partners = tuple((self.name, site.path, line) for line in first["others"])
-        return Finding(self.name, site.path, site.span, Promise.REPAIR, message, fix["remedy"], trail, edits, partners)
+        mends = tuple((late, o.facts["changed"]) for o in site.observations for late in o.facts["walks"])
+        return Finding(
+            self.name, site.path, site.span, Promise.REPAIR, message, fix["remedy"], trail, edits, partners, mends=mends
+        )
 
 
 RULE = StepBetweenBackwards

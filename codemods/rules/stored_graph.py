@@ -10,7 +10,7 @@ from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.trace import Frame, Place, Reading, Storing, Trace, Walk
 from codemods.graph.values import Carrier, Node, Sequence, Tensor
 from codemods.rules._blocks import crossed
-from codemods.rules._carried import Carry, Ledger, by_statement, trail
+from codemods.rules._carried import Carry, Ledger, by_statement, late, trail
 from codemods.rules._detaching import detaching
 from codemods.rules._graphs import opaque, reach
 from codemods.rules._pairs import SURPLUS, flags, paired
@@ -148,6 +148,7 @@ class StoredGraph(Rule):
             retained=carry.freed_by.retains is True,
             flags=flags(ledger.surplus(carries)),
             trail=trail(carry),
+            late=late(carries),
         )
 
     # graphs that only pile up
@@ -301,8 +302,9 @@ class StoredGraph(Rule):
         alone = SURPLUS in decision.options.ignore
         remedy = f"detach {facts['where']}" if facts["how"] == "running" else f"detach it {facts['where']}"
         yield from paired(
-            self.name, (site.path, site.span), promise, message, remedy, steps, edits, dropped, alone=alone
-        )
+            self.name, (site.path, site.span), promise, message, remedy, steps, edits, dropped, alone=alone,
+            mends=tuple(dict.fromkeys(pair for f in found for pair in f.get("late", ()))),
+        )  # fmt: skip
 
 
 def _spoken(carrier: Carrier, statement: ast.stmt) -> str:

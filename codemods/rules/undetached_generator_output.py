@@ -86,7 +86,7 @@ class UndetachedGeneratorOutput(Rule):
                 edits=[edit for cut in attempt.cuts for edit in cut.edits()],
                 sites=[(cut.call.path, cut.call.frame.file.span(cut.expression)) for cut in attempt.cuts],
                 name=ast.unparse(first.expression), raises=_raises(trace, attempt, gone),
-                flags=flags, trail=attempt.trail(first.call, later),
+                flags=flags, trail=attempt.trail(first.call, later), cuts=attempt.lost(),
             )  # fmt: skip
 
     def _needed(self, trace: Trace, lives: Lives) -> Iterator[Observation]:
@@ -158,6 +158,7 @@ class UndetachedGeneratorOutput(Rule):
             flags,
             alone=alone,
             kept=f"the graph that `{name}` was made by",
+            cuts=tuple(dict.fromkeys(cut for facts in found for cut in facts["cuts"])),
         )
 
 
