@@ -27,17 +27,18 @@ from codemods.check import (
 from codemods.claims import compatible
 from codemods.edits.model import Edit
 from codemods.exports import Exports
-from codemods.findings import Finding, Skipped, Span
+from codemods.findings import Finding, Promise, Skipped, Span
 from codemods.options import Options
 from codemods.outcome import ApplyResult, Failure, Mended, Rewrite
 from codemods.saving import write_linked
 from codemods.source.files import SourceFile
 from codemods.touched import Touched, touched_by
-from codemods.tracking import LineMap
+from codemods.tracking import LineMap, continuations
 from codemods.trials import Attempt, Editor, Trial
 
 MAX_ROUNDS = 10
 
+Key = frozenset[tuple[str, str, int]]
 Wanted = Callable[[tuple[Finding, ...]], bool]
 
 
@@ -59,8 +60,12 @@ def apply(
     mended together, at their lines in the files as they were read; those for which it says False stay as they are.
     Raises nothing for a file of the user: what cannot be parsed, edited or written is in the result.
     """
-    work = _Work(targets, options, jobs, progress, analyse, editor or _apply_edits, wanted)
+    given = (targets, options, jobs, progress, analyse, editor or _apply_edits, wanted)
+    work = _Work(*given)
     work.run()
+    if work.owing:
+        work = _Work(*given, patient=False)
+        work.run()
     return work.finish(tuple(skipped), dry_run)
 
 
@@ -114,7 +119,10 @@ class _Work:
         analyser: Analyser,
         editor: Editor,
         wanted: Wanted | None,
+        *,
+        patient: bool = True,
     ) -> None:
+        self.patient = patient
         self.targets = list(targets)
         self.sources = {source.path: source for source in targets}
         self.options = options
@@ -133,6 +141,8 @@ class _Work:
         self._linked: list[frozenset[str]] = []
         self._notes: list[str] = []
         self._maps: dict[str, tuple[str, LineMap]] = {}
+        self._fresh: set[int] = set()
+        self._needs: dict[int, frozenset[Key]] = {}
         self.analysis = self.analyse({})
         self.findings: Sequence[Finding] = visible(self.analysis.findings, self.texts, options)
 
@@ -147,6 +157,11 @@ class _Work:
     def present(self) -> dict[str, SourceFile]:
         """The files by path, with the texts that they have by now."""
         return {path: source.rewritten(self.texts[path]) for path, source in self.sources.items()}
+
+    @property
+    def owing(self) -> bool:
+        """Whether something that came to light by the edits is left, and no advice."""
+        return any(self.findings[index].promise is not Promise.ADVICE for index in self._fresh)
 
     def run(self) -> None:
         """Make edits, round by round, until none is left that holds."""
@@ -176,7 +191,7 @@ class _Work:
             accepted = trial.solve(tuple(range(len(chosen))), ())
             refused.update({chosen[index]: reason for index, reason in trial.refused.items()})
             if accepted:
-                self._accept([chosen[index] for index in accepted], trial.attempt(accepted))
+                self._accept([chosen[index] for index in accepted], trial.attempt(accepted), refused)
                 return True
 
     def _groups(self) -> list[Group]:
@@ -185,17 +200,42 @@ class _Work:
             return groups
         return [group for group in groups if self._wanted(tuple(map(self._originally, group.findings)))]
 
-    def _accept(self, groups: Sequence[Group], attempt: Attempt) -> None:
+    def _accept(self, groups: Sequence[Group], attempt: Attempt, refused: Collection[Group]) -> None:
         assert attempt.analysis is not None
+        made: list[Mended] = []
         for group in groups:
             findings = tuple(map(self._originally, group.findings))
+            needs = frozenset(key for index in group.indices for key in self._needs.get(index, ()))
             self._fixed.extend(findings)
-            self._mended.append(Mended(findings, self._touched(group)))
+            made.append(Mended(findings, self._touched(group), needs))
             if len(group.edits) > 1:
                 self._linked.append(frozenset(group.edits))
+        self._mended += made
+        self._follow(groups, made, attempt, refused)
         self.texts.update(attempt.texts)
         self.analysis = attempt.analysis
         self.findings = attempt.findings
+
+    def _follow(
+        self, groups: Sequence[Group], made: Sequence[Mended], attempt: Attempt, refused: Collection[Group]
+    ) -> None:
+        """Note which findings came to light by edits, and which of these others cannot do without."""
+        new = {**self.texts, **attempt.texts}
+        mended = {index for group in groups for index in group.indices}
+        known = continuations(self.findings, attempt.findings, old=self.texts, new=new, mended=mended)
+        failed = {index for group in refused for index in group.indices}
+        keys = {path: {m.key for g, m in zip(groups, made, strict=True) if path in g.edits} for path in attempt.texts}
+        everything = {one.key for one in made}
+        needs: dict[int, frozenset[Key]] = {}
+        fresh: set[int] = set()
+        for index, (finding, before) in enumerate(zip(attempt.findings, known, strict=True)):
+            if before is None or before in self._fresh:
+                fresh.add(index)
+            needed = self._needs.get(before, frozenset()) if before is not None else frozenset()
+            if before is None or before in failed:
+                needed |= keys.get(finding.path) or everything
+            needs[index] = needed
+        self._fresh, self._needs = fresh, needs
 
     def finish(self, skipped: tuple[Skipped, ...], dry_run: bool) -> ApplyResult:
         """Write the files, unless ``dry_run``, and sum up."""

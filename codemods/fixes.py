@@ -2,7 +2,8 @@
 
 ``apply`` makes all changes at once, and then an import that three of them made needless goes with the third. Whoever
 takes one of them alone must keep it. So a fix is the hunks of its change, without what only goes because the others are
-made too; and where two changes share lines, one fix makes both.
+made too; and where two changes share lines, or one was proven
+only with the other made, one fix makes both.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from codemods.review import Change, Hunk, Review
+from codemods.review import Change, Hunk, Review, needed
 from codemods.uniting import united
 
 
@@ -26,7 +27,7 @@ class Fix(NamedTuple):
 def fixes(found: Review) -> list[Fix]:
     """Return the fixes of ``found``, each change in one of them, in the order of their first changes."""
     shared = [hunk.changes for hunk in found.hunks if not is_import(hunk)]
-    groups = united(len(found.changes), shared)
+    groups = united(len(found.changes), [*shared, *needed(found.changes)])
     made = []
     for group in groups:
         members = set(group)

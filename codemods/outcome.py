@@ -49,6 +49,9 @@ class Mended(NamedTuple):
 
     findings: tuple[Finding, ...]
     touched: Touched
+    needs: frozenset[frozenset[tuple[str, str, int]]] = frozenset()
+    """The keys of those without which it was not proven: they were made before, and it came to light, or held, only
+    then."""
 
     @property
     def key(self) -> frozenset[tuple[str, str, int]]:

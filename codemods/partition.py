@@ -16,7 +16,8 @@ from codemods.check import Analyser, translations, visible
 from codemods.findings import Finding, Promise
 from codemods.options import Options
 from codemods.outcome import ApplyResult
-from codemods.review import Change, Hunk, Key, Proof, Review, patched, review
+from codemods.review import Change, Hunk, Key, Proof, Review, needed, patched, review
+from codemods.soundness import Conduct, breaches
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile
 from codemods.source.syntax import parse
@@ -82,9 +83,10 @@ class _Work:
         self._translated = {rewrite.source.path: rewrite.new for rewrite in result.translations}
         self._paths = [path for path in self._translated if path in self._final]
         self._ties: list[Sequence[int]] = [hunk.changes for hunk in found.hunks]
+        self._ties += needed(found.changes)
         self._ties += [(*one.changes[:1], *other.changes[:1]) for one, other in self._neighbours()]
         self._proven: set[tuple[int, ...]] = set()
-        self._before: list[Finding] | None = None
+        self._before: tuple[list[Finding], Conduct] | None = None
         self._of_path: dict[str, list[Hunk]] = defaultdict(list)
         self._paths_by_number: dict[int, list[str]] = defaultdict(list)
         for hunk in found.hunks:
@@ -251,12 +253,15 @@ class _Work:
             # A file that is still Python 2 is translated before it is looked at.
             new = {path: old[path] if path in self._translated else text for path, text in new.items()}
         assert self._before is not None
+        known, conduct = self._before
         changes = self._found.changes
         gone = {f.key for number in made if number < len(changes) for f in changes[number].findings}
         fixed = {(finding.rule, finding.path) for finding in self._result.fixed}
-        mended = [place for place, finding in enumerate(self._before) if finding.key in gone]
-        findings = self._seen(looking, new)
-        origins = continuations(self._before, findings, old=old, new=new, mended=mended)
+        mended = [place for place, finding in enumerate(known) if finding.key in gone]
+        findings, then = self._seen(looking, new)
+        if breaches(conduct, then, self._result.fixed, before=old, after=new):
+            return False
+        origins = continuations(known, findings, old=old, new=new, mended=mended)
         uncovered = {(rule, one.path) for change in changes for one in change.findings for rule in one.uncovers}
         for finding, origin in zip(findings, origins, strict=True):
             if origin in mended:
@@ -267,10 +272,10 @@ class _Work:
         return True
 
     @staticmethod
-    def _seen(looking: Looking, texts: Mapping[str, str]) -> list[Finding]:
+    def _seen(looking: Looking, texts: Mapping[str, str]) -> tuple[list[Finding], Conduct]:
         overlay = {source.path: texts[source.path] for source in looking.targets}
         changed: dict[str, Any] = {
             source.path: overlay[source.path] for source in looking.targets if overlay[source.path] != source.text
         }
         analysis = looking.analyse(looking.targets, options=looking.options, jobs=looking.jobs, overlay=changed or None)
-        return visible(analysis.findings, texts, looking.options)
+        return visible(analysis.findings, texts, looking.options), analysis.conduct

@@ -65,6 +65,8 @@ class Change:
 
     findings: tuple[Finding, ...]
     proof: Proof | None = None
+    needs: frozenset[Key] = frozenset()
+    """The keys of changes without which it was not proven; see :class:`codemods.outcome.Mended`."""
 
     @property
     def finding(self) -> Finding:
@@ -98,6 +100,16 @@ class Review:
         return tuple(hunk for hunk in self.hunks if index in hunk.changes)
 
 
+def needed(changes: Sequence[Change]) -> list[tuple[int, ...]]:
+    """Return, for each of ``changes`` that needs others, its number and theirs."""
+    numbers = {change.key: number for number, change in enumerate(changes)}
+    return [
+        (number, *(numbers[key] for key in change.needs if key in numbers))
+        for number, change in enumerate(changes)
+        if change.needs
+    ]
+
+
 def patched(text: str, hunks: Iterable[Hunk]) -> str:
     """Return ``text``, in whose lines ``hunks`` of one file count, with these made; their order does not matter."""
     lines = _lines(text)
@@ -111,7 +123,7 @@ def review(result: ApplyResult, proofs: Mapping[Key, Proof] | None = None) -> Re
     """Take ``result`` apart into changes and hunks; ``proofs`` are what ``verify`` says, by the keys of changes."""
     made = sorted(result.mended, key=lambda mended: min((f.path, f.span, f.rule) for f in mended.findings))
     known = proofs or {}
-    changes = tuple(Change(mended.findings, known.get(mended.key)) for mended in made)
+    changes = tuple(Change(mended.findings, known.get(mended.key), mended.needs) for mended in made)
     translated = {source.path: new for source, new in result.translations}
     hunks: list[Hunk] = []
     for source, new in result.rewrites:

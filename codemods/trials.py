@@ -24,6 +24,8 @@ MAX_ATTEMPTS = 40
 # Of more than these, each with its finding still there, nobody need ask whether they only failed together.
 FEW = 8
 
+_WASTEFUL = (Promise.EXACT, Promise.EQUIVALENT)
+
 
 class Editor(Protocol):
     """The call of :func:`codemods.edits.apply_edits`, for which tests put a fake."""
@@ -48,6 +50,10 @@ class Work(Protocol):
     def analysis(self) -> Analysis: ...
     @property
     def findings(self) -> Sequence[Finding]: ...
+    @property
+    def patient(self) -> bool:
+        """Whether what is merely wasteful may come to light by an edit, to be mended in a later round."""
+        ...
 
     def analyse(self, changed: Mapping[str, str]) -> Analysis:
         """Analyse all, with the texts of ``changed`` in place of the present ones."""
@@ -173,6 +179,8 @@ class Trial:
         proven: set[int] = set()
         for finding, before in zip(findings, known, strict=True):
             if before is None and finding.rule in self._uncovered(finding.path, indices):
+                continue
+            if before is None and work.patient and finding.edits and finding.promise in _WASTEFUL:
                 continue
             if before is None and finding.promise is not Promise.ADVICE:
                 culprits = self._touching(finding.path, indices)
