@@ -61,11 +61,14 @@ def apply(
     Raises nothing for a file of the user: what cannot be parsed, edited or written is in the result.
     """
     given = (targets, options, jobs, progress, analyse, editor or _apply_edits, wanted)
-    work = _Work(*given)
-    work.run()
-    if work.owing:
-        work = _Work(*given, patient=False)
+    distrusted: frozenset[Key] = frozenset()
+    while True:
+        work = _Work(*given, distrusted=distrusted)
         work.run()
+        owing = work.owing - distrusted
+        if not owing:
+            break
+        distrusted |= owing
     return work.finish(tuple(skipped), dry_run)
 
 
@@ -120,9 +123,8 @@ class _Work:
         editor: Editor,
         wanted: Wanted | None,
         *,
-        patient: bool = True,
+        distrusted: frozenset[Key] = frozenset(),
     ) -> None:
-        self.patient = patient
         self.targets = list(targets)
         self.sources = {source.path: source for source in targets}
         self.options = options
@@ -141,6 +143,7 @@ class _Work:
         self._linked: list[frozenset[str]] = []
         self._notes: list[str] = []
         self._maps: dict[str, tuple[str, LineMap]] = {}
+        self._distrusted = distrusted
         self._fresh: set[int] = set()
         self._needs: dict[int, frozenset[Key]] = {}
         self.analysis = self.analyse({})
@@ -159,9 +162,14 @@ class _Work:
         return {path: source.rewritten(self.texts[path]) for path, source in self.sources.items()}
 
     @property
-    def owing(self) -> bool:
-        """Whether something that came to light by the edits is left, and no advice."""
-        return any(self.findings[index].promise is not Promise.ADVICE for index in self._fresh)
+    def owing(self) -> frozenset[Key]:
+        """What was made and brought something to light that is left, and no advice."""
+        left = (index for index in self._fresh if self.findings[index].promise is not Promise.ADVICE)
+        return frozenset(key for index in left for key in self._needs[index])
+
+    def trusts(self, group: Group) -> bool:
+        """Whether what comes to light by the edits of ``group`` may wait for a later round to be mended."""
+        return frozenset(finding.key for finding in map(self._originally, group.findings)) not in self._distrusted
 
     def run(self) -> None:
         """Make edits, round by round, until none is left that holds."""

@@ -50,9 +50,8 @@ class Work(Protocol):
     def analysis(self) -> Analysis: ...
     @property
     def findings(self) -> Sequence[Finding]: ...
-    @property
-    def patient(self) -> bool:
-        """Whether what is merely wasteful may come to light by an edit, to be mended in a later round."""
+    def trusts(self, group: Group) -> bool:
+        """Whether what comes to light by the edits of ``group`` may wait for a later round to be mended."""
         ...
 
     def analyse(self, changed: Mapping[str, str]) -> Analysis:
@@ -180,10 +179,12 @@ class Trial:
         for finding, before in zip(findings, known, strict=True):
             if before is None and finding.rule in self._uncovered(finding.path, indices):
                 continue
-            if before is None and work.patient and finding.edits and finding.promise in _WASTEFUL:
-                continue
             if before is None and finding.promise is not Promise.ADVICE:
                 culprits = self._touching(finding.path, indices)
+                if finding.edits and finding.promise in _WASTEFUL:
+                    culprits = tuple(index for index in culprits if not work.trusts(self._groups[index]))
+                    if not culprits:
+                        continue
                 where = self._place(finding.path, finding.span.line, texts)
                 reason = f"it makes a new finding, {finding.rule} in {where}"
             elif before in owner:

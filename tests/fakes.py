@@ -24,7 +24,9 @@ REMEDIES = {
     "WRONG": "right",
     "STUBBORN": "STUBBORN",
     "WORSE": "NEW",
-    "NEW": "old",
+    "NEW": "NEW",
+    "COVER": "open",
+    "COVERED": "right",
     "ADVISED": "ADVICE",
     "BROKEN": "1 +* 2",
     "REFUSED": "",
@@ -111,8 +113,10 @@ def _lines_with(word: str, texts: Mapping[str, str]) -> list[tuple[str, int]]:
 
 
 def _without_moot(found: list[Finding], texts: Mapping[str, str]) -> list[Finding]:
-    # LINK is only wrong where CHAIN is gone, which is how one edit makes room for the next mistake.
-    return [finding for finding in found if finding.rule != "link" or "CHAIN" not in texts[finding.path]]
+    # LINK is only wrong where CHAIN is gone, which is how one edit makes room for the next mistake; so is COVERED
+    # where COVER is gone, and that one can be mended.
+    hidden = {"link": "CHAIN", "covered": "COVER "}
+    return [f for f in found if f.rule not in hidden or hidden[f.rule] not in texts[f.path]]
 
 
 def edit(text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str:

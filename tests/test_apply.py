@@ -100,6 +100,21 @@ def test_a_new_finding_far_from_the_edit_counts() -> None:
     ]
 
 
+def test_what_an_edit_brings_to_light_is_mended_in_the_next_round_and_needs_that_edit() -> None:
+    text = "x = COVER \ny = 1\nz = COVERED\n"
+    result = run(source("a.py", text))
+    assert rewritten(result) == {"a.py": "x = open \ny = 1\nz = right\n"}
+    first, second = result.mended
+    assert (first.needs, second.needs) == (frozenset(), {first.key})
+    assert not result.failures
+
+
+def test_what_is_brought_to_light_and_cannot_be_mended_takes_the_edit_back() -> None:
+    result = run(source("a.py", "x = COVER \nz = COVERED\n"), source("b.py", "x = WRONG\ny = WORSE\n"))
+    assert rewritten(result) == {"a.py": "x = open \nz = right\n", "b.py": "x = right\ny = WORSE\n"}
+    assert [f.reason for f in result.failures] == ["it makes a new finding, new in line 2 of b.py"]
+
+
 def test_advice_and_unsafe_stay_unless_asked_for() -> None:
     text = "x = RISKY\ny = ADVICE\n"
     result = run(source("a.py", text))
