@@ -168,7 +168,9 @@ class Attributes(Names):
             if held:
                 # what wrote it may have computed it of what was put there
                 return self.unknown(name, self.node(at, "call", held, certain=False, label=name))
-            member = receiver.members[name] = self.unknown(f"{receiver.origin}.{name}", data=receiver.data)
+            member = receiver.members[name] = self.unknown(
+                f"{receiver.origin}.{name}", data=receiver.data, public=receiver.public
+            )
             member.owner = receiver
             # an element of an argument is as attached as the argument; its attributes are settings most often
             inherited = name != "data" and (name.startswith("[") or None)

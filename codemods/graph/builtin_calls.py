@@ -120,7 +120,7 @@ class BuiltinCalls(Containers):
             self.use(first, "truth", at)
             return NUMBER
         if name == "type":
-            return self.unknown("type")
+            return self.unknown("builtins.type", public=True)
         if name == "slice":
             return NUMBER
         if name in ("eval", "exec", "__import__", "compile"):
@@ -174,7 +174,7 @@ class BuiltinCalls(Containers):
             return value
         if isinstance(value, (Tensor, Unknown)) and value.node is not None:
             return self.new_sequence([], rest=self.unknown("item", self.part(at, value, "item")))
-        made = self.unknown(kind, data=isinstance(value, Unknown) and value.data)
+        made = self.unknown(f"builtins.{kind}", data=isinstance(value, Unknown) and value.data, public=True)
         made.shadow = self.shadow_of([value])
         return made
 

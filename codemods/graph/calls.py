@@ -74,7 +74,7 @@ class Calls(Unknowns):
                 return self.call_module(function.module, args, at, owner=function)
             self.poison(args, at)
             self.run_callbacks(args, at)
-            made = self.opaque(at, function.origin, [*args.all(), function])
+            made = self.opaque(at, function.origin, [*args.all(), function], public=function.public)
             return made if function.data else self.unseen_call(made, function.origin)
         self.run_callbacks(args, at)
         return self.opaque(at, "call", args.all())
@@ -103,7 +103,7 @@ class Calls(Unknowns):
                 result = self.call_function(member, args, at, receiver=instance)
             else:
                 nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(instance)
-                result = self.unknown(instance.cls.name, self.node(at, "module", nodes, label=instance.cls.name))
+                result = self.unknown(instance.cls.name, self.node(at, "module", nodes, label="module"))
             self.forwarded(at, instance, first, grad, "forward", args)
             return result
         if isinstance(member, Function):
@@ -115,6 +115,10 @@ class Calls(Unknowns):
 
     def call_method(self, receiver: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """Call a method of any value."""
+        if name in facts.BAR_METHODS and self._is_bar(receiver):
+            for value in args.all():
+                self.use(value, f"call:tqdm.tqdm.{name}", at)
+            return NONE
         if isinstance(receiver, Join):
             return self._method_of_each(receiver, name, args, at)
         if isinstance(receiver, Tensor):
@@ -173,6 +177,13 @@ class Calls(Unknowns):
             return self.opaque(at, name, args.all())
         self.run_callbacks(args, at)
         return self.opaque(at, name, args.all())
+
+    def _is_bar(self, receiver: Value) -> bool:
+        """Whether a progress bar was put around what the receiver is, or nothing else can have such a method."""
+        plain = isinstance(receiver, (Plain, Tuple, Sequence, Mapping)) or (
+            isinstance(receiver, Unknown) and receiver.data and receiver.public
+        )
+        return plain or getattr(receiver, "oid", 0) in self.bars
 
     def _method_of_each(self, receiver: Join, name: str, args: Arguments, at: ast.AST) -> Value:
         options = [o for o in receiver.options if not (isinstance(o, Const) and o.value is None)]

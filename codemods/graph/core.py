@@ -56,6 +56,8 @@ class Core:
         self.frame: Frame = None  # type: ignore[assignment]
         self.attributes: dict[int, dict[Any, None]] = {}
         """The names (for dicts: cells) under which an object holds anything, in the order in which they came."""
+        self.bars: set[int] = set()
+        """What progress bars were put around, by identity."""
         self.looked_at: set[str] = set()
         """The files that imports were resolved to, by path below the root."""
         self.entered: dict[ast.AST, ParsedFile] = {}
@@ -122,9 +124,11 @@ class Core:
         self.tick()
         self.trace.marks.append(Mark(kind, self.place(node), None if of is None else tuple(of), exact, by))
 
-    def unknown(self, origin: str = "", node: Node | None = None, *, data: bool = False) -> Unknown:
+    def unknown(
+        self, origin: str = "", node: Node | None = None, *, data: bool = False, public: bool = False
+    ) -> Unknown:
         """A fresh thing that cannot be seen."""
-        made = Unknown(self.new_oid(), origin, node, data=data)
+        made = Unknown(self.new_oid(), origin, node, data=data, public=public)
         if self.unknowns is not None:
             self.unknowns.append(made)
         return made

@@ -291,9 +291,11 @@ FUNCTIONAL_GRADIENTS = (
     "torch.autograd.gradcheck",
 )
 
-BACKWARD_METHODS = _words("backward manual_backward backward_step optimize_step backward_and_step")
-"""Methods of wrappers (GradScaler, accelerate, DeepSpeed, Lightning, Fabric) that back-propagate their argument
-(docs)."""
+BACKWARD_METHODS = _words("backward manual_backward")
+"""Methods of wrappers (accelerate, DeepSpeed, Lightning, Fabric) that back-propagate their argument (docs)."""
+
+PREPARING = {"accelerate.Accelerator": "prepare", "lightning.Fabric": "setup", "lightning.fabric.Fabric": "setup"}
+"""Methods of wrappers that hand back what they were given (docs)."""
 
 NUMERIC_LIBRARIES = _words(
     """
@@ -360,13 +362,32 @@ FRAMEWORK_EVALUATION = _words(
 
 IN_PLACE_SUFFIX = "_"
 
-LOGGING_METHODS = _words(
-    """
-    add_scalar add_scalars add_histogram add_image add_images add_text log info debug warning error write set_postfix
-    set_description update_scalar scalar_summary log_metrics log_metric line plot print writerow
-    """
+LOGGING_LIBRARIES = (
+    *("logging", "tensorboard", "tensorboardX", "torch.utils.tensorboard", "wandb", "visdom", "mlflow", "comet_ml"),
+    *("neptune", "sacred", "csv", "matplotlib", "seaborn", "tqdm", "loguru", "rich"),
 )
-"""Methods of writers, loggers and bars that only look at what they get."""
+"""Libraries whose objects only look at what their methods are given (their docs)."""
+
+LOOKING_LIBRARIES = ("torchvision", "torchaudio", "torch", "torchmetrics", "ignite", "pytorch_lightning", "lightning")
+"""Libraries whose functions never back-propagate what they are given, but for those of ``torch.autograd`` (docs)."""
+
+BAR_LIBRARIES = _words("tqdm rich alive_progress progressbar fastprogress")
+"""Libraries whose functions put a progress bar around what is gone through (their docs)."""
+
+BAR_METHODS = _words("set_postfix set_postfix_str set_description set_description_str")
+"""Methods of such a bar that print what they get (docs: tqdm)."""
+
+EXIT_STACKS = _words("contextlib.ExitStack contextlib.AsyncExitStack")
+"""What enters contexts one by one (docs: contextlib)."""
+
+LIGHTNING_LOGGING = _words("log log_dict")
+"""Methods of ``LightningModule`` that keep a detached copy of what they get (docs)."""
+
+
+def logs(path: str) -> bool:
+    """Whether a public name is of a library that only looks."""
+    return path.startswith(tuple(f"{name}." for name in LOGGING_LIBRARIES))
+
 
 WEIGHT_FOR_INPUT = _words(
     """

@@ -63,7 +63,9 @@ class Joins(Recording):
                 if value.data and other.data and value.node is None and other.node is None:
                     return
                 if value.node is not None and other.node is not None:
-                    options[i] = self.unknown(other.origin, self.phi([other.node, value.node], certain=True))
+                    options[i] = self.unknown(
+                        other.origin, self.phi([other.node, value.node], certain=True), public=other.path == value.path
+                    )
                     return
         options.append(value)
 
@@ -95,7 +97,7 @@ class Joins(Recording):
             maybe = self.phi([value.node], certain=False)
             return Tensor(maybe, value.scalar, value.index, value.shadow, tuple(a.perhaps() for a in value.aliases))
         if isinstance(value, Unknown) and value.node is not None:
-            return self.unknown(value.origin, self.phi([value.node], certain=False))
+            return self.unknown(value.origin, self.phi([value.node], certain=False), public=value.public)
         if isinstance(value, Tuple):
             return Tuple(tuple(self.maybe(item) for item in value.items))
         return value

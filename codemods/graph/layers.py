@@ -12,7 +12,7 @@ from codemods.graph.arguments import Arguments
 from codemods.graph.contents import ITEMS, REST
 from codemods.graph.joins import MAX_OPTIONS
 from codemods.graph.tensors import Tensors
-from codemods.graph.trace import Forward, Place
+from codemods.graph.trace import Forward, Handing, Place
 from codemods.graph.values import (
     DATA,
     NONE,
@@ -236,7 +236,8 @@ class Layers(Tensors):
         label = module.name if isinstance(module, Module) and module.name else name
         result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
         for value in args.all():
-            self.use(value, f"call:{name}", at)
+            self.use(value, f"unseen:{name}", at)
+        self.trace.handings.append(Handing(self.place(at), (*args.all(), module)))
         self.mark("unseen-module-method", at)
         self.forwarded(at, module, first, grad, name, args)
         return result

@@ -9,6 +9,7 @@ from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.layers import Layers
 from codemods.graph.paths import canonical
+from codemods.graph.trace import Handing
 from codemods.graph.values import (
     ARRAY,
     NONE,
@@ -89,7 +90,7 @@ class Libraries(Layers):
             self.mark("functional-gradient", at)
             for value in args.all():
                 self.escape(value, "a functional gradient may use it")
-            return self.opaque(at, path, args.all())
+            return self.opaque(at, path, args.all(), public=True)
         if path in ("torch.autograd.Variable", "torch.Variable"):
             return self._variable(args, at)
         if path == "torch.nn.Parameter":
@@ -118,7 +119,7 @@ class Libraries(Layers):
         if path.startswith("torch.distributions.") and last[:1].isupper() and not self.parents_of(args.all()):
             return self.opaque_tensor(at, path, args)
         if path.startswith(("torch.optim.lr_scheduler.", "torch.optim.swa_utils")):
-            return self.unknown(path)
+            return self.unknown(path, public=True)
         if head == "torch.optim":
             return self.make_optimizer(args, at)
         if path.startswith("torch.utils.checkpoint.checkpoint"):
@@ -126,11 +127,11 @@ class Libraries(Layers):
             if reentrant is None or self.truth(reentrant) is not False:
                 self.mark("reentrant-checkpoint", at, [n for v in args.all() for n in self.nodes_of(v)])
             rest = Arguments(args.call, args.positional[1:], {}, args.more)
-            return self.call_value(args.positional[0], rest, at) if args.positional else self.unknown(path)
+            return self.call_value(args.positional[0], rest, at) if args.positional else self.unknown(path, public=True)
         if path.startswith(("torch.utils.data.", "torchvision.datasets.", "torchvision.transforms.", "torchtext.")):
-            return self.unknown(path, data=True)
+            return self.unknown(path, data=True, public=True)
         if path.startswith("torch.utils.tensorboard."):
-            return self.unknown(path)
+            return self.unknown(path, public=True)
         if head in ("torch", "torch.linalg", "torch.fft", "torch.special", "torch.cuda", "torch.sparse"):
             return self.torch_function(last, args, at)
         if path in ("torch.cuda.amp.GradScaler", "torch.amp.GradScaler"):
@@ -178,12 +179,13 @@ class Libraries(Layers):
     def _other_library(self, path: str, args: Arguments, at: ast.AST) -> Value:
         top = path.partition(".")[0]
         last = path.rpartition(".")[2]
-        if top in ("tqdm", "rich", "alive_progress", "progressbar", "fastprogress") and args.positional:
+        if top in facts.BAR_LIBRARIES and args.positional:
+            self.bars.update(getattr(o, "oid", 0) for o in self.options(args.positional[0]))
             return args.positional[0]
         if path in ("functools.partial",) and args.positional:
             return Partial(args.positional[0], tuple(args.positional[1:]), tuple(args.keywords.items()))
         if path in ("functools.reduce",) and len(args.positional) > 1:
-            return self.opaque(at, path, [v for a in args.positional[1:] for v in self.flat(a)])
+            return self.opaque(at, path, [v for a in args.positional[1:] for v in self.flat(a)], public=True)
         if path in ("collections.deque",):
             return self.new_sequence(self.elements(args.positional[0]) if args.positional else [], kind="deque")
         if path in ("collections.OrderedDict",):
@@ -199,14 +201,14 @@ class Libraries(Layers):
                 if owners:
                     return self.new_sequence(list(args.positional))
                 return self.new_sequence([], rest=self.one_of([v for a in args.positional for v in self.flat(a)]))
-            return self.unknown(path, self.mixed(at, path, args))
+            return self.unknown(path, self.mixed(at, path, args), public=True)
         if top in facts.NUMERIC_LIBRARIES:
             for value in args.all():
                 self.use(value, f"call:{path}", at)
             self.run_callbacks(args, at)
             if top == "numpy" or top == "math":
                 return ARRAY if top == "numpy" else NUMBER
-            return self.unknown(path, data=top in facts.DATA_LIBRARIES)
+            return self.unknown(path, data=top in facts.DATA_LIBRARIES, public=True)
         if any(path == known or path.startswith(known + ".") for known in facts.MODEL_LIBRARIES):
             return self.blob(at, path)
         if (
@@ -217,11 +219,12 @@ class Libraries(Layers):
         ):
             return self.blob(at, path)
         if last == "from_pretrained" and ("Tokenizer" not in path and "Processor" not in path and "Config" not in path):
-            return self.blob(at, path) if "Model" in path or "For" in path else self.unknown(path)
+            return self.blob(at, path) if "Model" in path or "For" in path else self.unknown(path, public=True)
         self.run_callbacks(args, at)
         for value in args.all():
             self.use(value, f"call:{path}", at)
-        result = self.unknown(path, self.mixed(at, path, args))
+        self.trace.handings.append(Handing(self.place(at), tuple(args.all())))
+        result = self.unknown(path, self.mixed(at, path, args), public=True)
         result.shadow = self.shadow_of(args.all())
         if result.node is None and any(isinstance(o, (Tensor, Unknown)) for v in args.all() for o in self.options(v)):
             # what looks like a function may be a module that was imported

@@ -132,7 +132,7 @@ def rebuild(value: Value, fresh: dict[Node, Node], unseen: tuple[Unseen, ...]) -
             return value
         if isinstance(value, Tensor):
             return replace(value, node=node, shadow=shadow)
-        return Unknown(value.oid, value.origin, node, data=value.data, shadow=shadow)
+        return Unknown(value.oid, value.origin, node, data=value.data, shadow=shadow, public=value.public)
     if isinstance(value, Tuple):
         return Tuple(tuple(rebuild(part, fresh, unseen) for part in value.items))
     if isinstance(value, Join):

@@ -138,7 +138,7 @@ class Operators(OldForms):
         for op, comparator in zip(e.ops, e.comparators, strict=True):
             right = self.evaluate(comparator)
             for asked, kind in ((left, right), (right, left)):
-                is_type = isinstance(asked, Unknown) and asked.origin == "type"
+                is_type = isinstance(asked, Unknown) and asked.path == "builtins.type"
                 if is_type and isinstance(kind, Library) and canonical(kind.path) == "torch.autograd.Variable":
                     self.trace.old.append(OldForm("type-is-variable", self.place(e), e, kind))
             if isinstance(op, (ast.Is, ast.IsNot)):
@@ -158,7 +158,7 @@ class Operators(OldForms):
                 return Const(bool(_COMPARE[type(op)](left.value, right.value)))
             except TypeError:
                 return NUMBER
-        if isinstance(left, Unknown) and left.origin == "type" and isinstance(right, Library):
+        if isinstance(left, Unknown) and left.path == "builtins.type" and isinstance(right, Library):
             # type(h) == Variable: what was meant, although today it never holds
             return Const(True) if right.path.endswith(("Variable", "Tensor")) else NUMBER
         if isinstance(left, Tensor) or isinstance(right, Tensor):

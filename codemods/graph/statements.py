@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.branches import Branches
 from codemods.graph.state import State
@@ -199,7 +200,7 @@ class Statements(Branches):
                         None,
                     )[1]
                 )
-        elif isinstance(value, Unknown) and value.origin.endswith("ExitStack"):
+        elif isinstance(value, Unknown) and value.path in facts.EXIT_STACKS:
             before = self.s.grad
             exits.append(lambda: setattr(self.s, "grad", before))
         elif isinstance(item.context_expr, ast.Call):
@@ -207,7 +208,7 @@ class Statements(Branches):
                 before = self.s.grad
                 self.s.grad = None
                 exits.append(lambda: setattr(self.s, "grad", before))
-            elif isinstance(value, Unknown) and "scale_loss" in value.origin:
+            elif isinstance(value, Unknown) and value.path == "apex.amp.scale_loss":
                 # apex.amp.scale_loss(loss, optimizer) as scaled_loss
                 result = value
         if item.optional_vars is not None:

@@ -147,7 +147,7 @@ class Tensors(Backward):
                 args, at, scalar=bool(args.positional) and isinstance(args.positional[0], (Const, Plain))
             )
         if name in ("load",):
-            return self.unknown("torch.load")
+            return self.unknown("torch.load", public=True)
         if name in facts.DRAWN_OF and any(self.nodes_of(value) for value in args.all()):
             return self.tensor_op(at, name, args.all(), saves=False)
         if name in facts.FACTORIES:
@@ -296,7 +296,7 @@ class Tensors(Backward):
         """A helper of torch whose result is attached exactly if an argument is, in a shape that is not followed."""
         nodes = [n for v in args.all() for n in self.nodes_of(v)]
         node = self.node(at, "op", nodes, saves=False, label=label)
-        made = self.unknown(label, node)
+        made = self.unknown(label, node, public="." in label)
         made.shadow = self.shadow_of(args.all())
         if node is not None:
             node.shadow = made.shadow

@@ -249,6 +249,14 @@ class Storing:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Handing:
+    """A call of what cannot be seen that got graphs; ``given`` is all that it got, the callee or receiver last."""
+
+    place: Place
+    given: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Alias:
     """A tensor without history that shares its memory with ``given``: ``form`` is variable, data or detach.
 
@@ -314,6 +322,7 @@ class Trace:
         self.storings: list[Storing] = []
         self.handed: set[int] = set()
         """Objects of the tree, by identity, that code gets which cannot be seen."""
+        self.handings: list[Handing] = []
         self.emptied: list[tuple[int, int]] = []
         """Containers from which something was taken, by identity, with the moment."""
         self.readings: list[Reading] = []

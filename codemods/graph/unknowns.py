@@ -7,7 +7,21 @@ import ast
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.builtin_calls import BuiltinCalls
-from codemods.graph.values import ARRAY, NONE, NUMBER, Function, GradMode, Method, Module, Tensor, Tuple, Unknown, Value
+from codemods.graph.values import (
+    ARRAY,
+    NONE,
+    NUMBER,
+    Const,
+    Function,
+    GradMode,
+    Method,
+    Module,
+    Plain,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+)
 
 
 class Unknowns(BuiltinCalls):
@@ -17,40 +31,37 @@ class Unknowns(BuiltinCalls):
         """A method call on something that cannot be seen."""
         if name == "enter_context" and args.positional:
             # an ExitStack hands on what it enters
-            self._enter_later(args.positional[0])
+            if receiver.path in facts.EXIT_STACKS:
+                self._enter_later(args.positional[0])
+            elif any(isinstance(o, GradMode) for o in self.options(args.positional[0])):
+                self.s.grad = None
             return args.positional[0]
         stored = self.s.get((receiver.oid, name))
         if isinstance(stored, Value):
             return self.call_value(stored, args, at)
         if receiver.module is not None:
             return self.module_method_of_unknown(receiver, name, args, at)
-        if name == "parse_args" and receiver.origin == "argparse.ArgumentParser":
+        if name == "parse_args" and receiver.path == "argparse.ArgumentParser":
             return self._namespace()
         if name == "backward":
             if (
                 args.positional
                 and receiver.node is None
-                and (self.nodes_of(args.positional[0]) or (len(args.positional) == 1 and not _looks_like_gradient(at)))
+                and (self.nodes_of(args.positional[0]) or (len(args.positional) == 1 and not self._is_gradient(args)))
             ):
                 return self.wrapped_backward(args, at)
             return self.backward_method(receiver, args, at)
         if name in facts.BACKWARD_METHODS:
             return self.wrapped_backward(args, at)
-        if name in (
-            "eval",
-            "train",
-            "parameters",
-            "named_parameters",
-            "load_state_dict",
-            "named_modules",
-            "requires_grad_",
-        ) and (receiver.node is None and (not receiver.data or name in ("parameters", "named_parameters"))):
+        if self._is_of_module(name, args) and (
+            receiver.node is None and (not receiver.data or name in ("parameters", "named_parameters"))
+        ):
             receiver.module = Module(self.new_oid(), "", self.leaf(at, receiver.origin))
             return self.module_method_of_unknown(receiver, name, args, at)
-        if name == "step" and receiver.origin.startswith("torch.optim.lr_scheduler"):
+        if name == "step" and receiver.path.startswith("torch.optim.lr_scheduler"):
             for value in args.all():
                 # ReduceLROnPlateau compares it with earlier ones
-                self.use(value, "call:scheduler.step", at)
+                self.use(value, "scheduler", at)
             return NONE
         if name == "step" and (args.empty or any(isinstance(v, (Function, Method)) for v in args.all())):
             return self.optimizer_method(receiver, "step", args, at)
@@ -59,13 +70,14 @@ class Unknowns(BuiltinCalls):
             return NONE
         if name in ("items", "keys", "values") and args.empty and receiver.node is not None:
             return self.unknown(name, self.part(at, receiver, name))
-        if name in facts.LOGGING_METHODS:
+        if facts.logs(f"{receiver.path}."):
             for value in args.all():
-                self.use(value, f"call:{name}", at)
-            return NONE
+                self.use(value, f"call:{receiver.path}.{name}", at)
+            self.run_callbacks(args, at)
+            return self.unknown(f"{receiver.path}.{name}", public=True)
         if receiver.node is not None:
             return self._opaque_tensor_method(receiver, name, args, at)
-        if name in ("sample", "sample_n") and receiver.origin.startswith("torch.distributions."):
+        if name in ("sample", "sample_n") and receiver.path.startswith("torch.distributions."):
             # drawn under no_grad
             return Tensor(None)
         if name in ("data_ptr", "item", "numpy", "tolist", "size", "dim", "numel"):
@@ -92,12 +104,10 @@ class Unknowns(BuiltinCalls):
             if name in ("cuda", "to", "cpu"):
                 return receiver
             return Tensor(None, shadow=receiver.shadow)
-        if name == "scale" and args.positional:
-            return self.scaled(args.positional[0], at)
-        if name in ("prepare", "setup", "setup_module", "distribute"):
+        if facts.PREPARING.get(receiver.path) == name and args.positional:
             values = args.positional
             return values[0] if len(values) == 1 else Tuple(tuple(values))
-        if name in ("get", "pop", "setdefault"):
+        if name in ("get", "pop", "setdefault") and not any(self.nodes_of(v) for v in args.all()):
             return (
                 self.unknown_attribute(receiver, f"[{name}]", at)
                 if not args.positional[1:]
@@ -105,11 +115,8 @@ class Unknowns(BuiltinCalls):
             )
         if name in ("append", "add", "put", "push", "store", "update", "extend", "insert", "appendleft"):
             self.store_in_unknown(receiver, name, args, at)
-        elif not receiver.data:
-            for value in args.all():
-                self.use(value, f"call:{name}", at)
         self.run_callbacks(args, at)
-        made = self.opaque(at, f"{receiver.origin}.{name}", [*args.all(), receiver])
+        made = self.opaque(at, f"{receiver.origin}.{name}", [*args.all(), receiver], public=receiver.public)
         if receiver.data:
             made.data = made.node is None
             return made
@@ -121,19 +128,37 @@ class Unknowns(BuiltinCalls):
         if modes:
             self.s.grad = modes.pop() if len(modes) == 1 and isinstance(context, GradMode) else None
 
+    def _is_gradient(self, args: Arguments) -> bool:
+        """Whether the argument of ``x.backward(...)`` on something unseen is proven to be no loss: it has no graph."""
+        return all(
+            isinstance(o, (Plain, Const))
+            or (isinstance(o, Tensor) and not o.shadow)
+            or (isinstance(o, Unknown) and o.data)
+            for value in args.positional
+            for o in self.options(value)
+        )
+
+    def _is_of_module(self, name: str, args: Arguments) -> bool:
+        """Whether only a module has such a method, with such arguments (docs: torch.nn.Module)."""
+        if name in ("eval", "train"):
+            mode = [o for v in args.all() for o in self.options(v)]
+            plain = all(isinstance(o, Plain) or (isinstance(o, Const) and isinstance(o.value, bool)) for o in mode)
+            return plain and len(args.all()) <= (name == "train") and not args.more
+        return name in ("parameters", "named_parameters", "load_state_dict", "named_modules", "requires_grad_")
+
     def module_method_of_unknown(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of something that behaves like a module: itself where a module would return itself."""
         assert receiver.module is not None
         if name == "module":
             return self.call_value(receiver, args, at)
         result = self.module_method(receiver.module, name, args, at)
-        if receiver.origin == "torch.load" and self.s.get((receiver.module.oid, "mode")) is None:
+        if receiver.path == "torch.load" and self.s.get((receiver.module.oid, "mode")) is None:
             self.s.set((receiver.module.oid, "mode"), "loaded")
         return receiver if result is receiver.module else result
 
     def _namespace(self) -> Unknown:
         """What the command line gives: plain data, of which the file says what are numbers."""
-        made = self.unknown("argparse.Namespace", data=True)
+        made = self.unknown("argparse.Namespace", data=True, public=True)
         for option in self.frame.file.once(_numbers_asked_for, self.frame.file.tree):
             self.s.set((made.oid, option), NUMBER)
         return made
@@ -143,17 +168,6 @@ class Unknowns(BuiltinCalls):
             self.use(receiver, f"method:{name}", at)
             return ARRAY if name in ("numpy", "tolist") else NUMBER
         return self.tensor_method(receiver, name, args, at)
-
-
-def _looks_like_gradient(at: ast.AST) -> bool:
-    """``x.backward(torch.ones(...))`` or ``x.backward(grad)`` on something unseen, rather than
-    ``engine.backward(loss)``."""
-    if not isinstance(at, ast.Call) or not at.args:
-        return False
-    given = at.args[0]
-    return isinstance(given, (ast.Call, ast.Constant)) or (
-        isinstance(given, ast.Name) and ("grad" in given.id or given.id in ("one", "mone", "ones"))
-    )
 
 
 def _numbers_asked_for(tree: ast.Module) -> frozenset[str]:

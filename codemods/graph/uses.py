@@ -12,7 +12,7 @@ from typing import Any
 from codemods.graph.arguments import Arguments
 from codemods.graph.contents import ITEMS, REST
 from codemods.graph.joins import Joins
-from codemods.graph.trace import Reading
+from codemods.graph.trace import Handing, Reading
 from codemods.graph.values import (
     DATA,
     INDEX,
@@ -140,15 +140,21 @@ class Uses(Joins):
         """Record that graphs are handed to a call that cannot be seen."""
         for value in args.all():
             for node in self.nodes_of(value):
-                node.uses.append(("call:unseen", self.place(at)))
+                node.uses.append(("called-unseen", self.place(at)))
 
-    def opaque(self, at: ast.AST, label: str, inputs: Iterable[Value]) -> Unknown:
-        """What a call that cannot be seen makes of ``inputs``: perhaps attached, if one of them is."""
+    def opaque(self, at: ast.AST, label: str, inputs: Iterable[Value], *, public: bool = False) -> Unknown:
+        """What a call that cannot be seen makes of ``inputs``: perhaps attached, if one of them is.
+
+        ``label`` is a full public name, or what the program calls it: that has no dots, and says nothing.
+        """
         given = list(inputs)
+        label = label if public else label.rpartition(".")[2]
         for value in given:
-            self.use(value, f"call:{label}", at)
+            self.use(value, f"call:{label}" if public else f"unseen:{label}", at)
         parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
-        made = self.unknown(label, self.node(at, "call", parents, certain=False, label=label))
+        if parents:
+            self.trace.handings.append(Handing(self.place(at), tuple(given)))
+        made = self.unknown(label, self.node(at, "call", parents, certain=False, label=label), public=public)
         made.shadow = tuple(o for o in self.shadow_of(given) if isinstance(o, Unseen))
         if made.node is not None:
             made.node.shadow = made.shadow

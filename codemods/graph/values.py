@@ -235,6 +235,7 @@ class Join(Value):
 class Unknown(Value):
     """Something that cannot be seen, with an identity: what is learned about it later stays with it.
 
+    ``origin`` is a full public name where it is ``public``, else what the program calls it, which says nothing.
     ``module`` is set when it behaves like an ``nn.Module`` (``eval``, ``parameters`` and the like were called on it).
     """
 
@@ -248,6 +249,13 @@ class Unknown(Value):
     shadow: Shadow = ()
     owner: Unknown | None = None
     """What it is an attribute or an element of."""
+    public: bool = False
+    """Whether it came from a library whose name it bears, or is part of such a thing."""
+
+    @property
+    def path(self) -> str:
+        """The public name of what it is, of a call that made it, or of what it belongs to; else empty."""
+        return self.origin if self.public else ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -152,9 +152,7 @@ class Placement:
             edits = [(path, AddDecorator(span, "{torch}.no_grad()"))]
             remedy = "add `@torch.no_grad()`"
         edits += _drop_volatile(forwards)
-        if _unseen(forwards):
-            promise = Promise.ADVICE
-            message += "; the class of the model is not in the tree and might take gradients inside"
+        promise, message = _doubts(forwards, promise, message, site.any("doubted"))
         return self._finding(path, span, promise, message, remedy, edits, forwards)
 
     # blocks
@@ -249,9 +247,7 @@ class Placement:
         elif self._shares_autocast(file, node):
             promise = Promise.ADVICE
             message += "; it stands in one autocast block with a training forward"
-        if _unseen(forwards):
-            promise = Promise.ADVICE
-            message += "; the class of the model is not in the tree and might take gradients inside"
+        promise, message = _doubts(forwards, promise, message)
         return self._finding(file.path, first, promise, message, "wrap it in `with torch.no_grad():`", edits, forwards)
 
     def _shares_autocast(self, file: ParsedFile, node: ast.AST | None) -> bool:
@@ -309,9 +305,15 @@ def _is_test(path: str) -> bool:
     )
 
 
-def _unseen(forwards: list[Observation]) -> bool:
-    """Whether all that runs are methods of a model whose class is not in the tree."""
-    return all(f.facts["unseen"] for f in forwards)
+def _doubts(forwards: list[Observation], promise: Promise, message: str, doubted: bool = False) -> tuple[Promise, str]:
+    """A promise and a message with what code that cannot be seen leaves open."""
+    if all(f.facts["unseen"] for f in forwards):
+        promise = Promise.ADVICE
+        message += "; the class of the model is not in the tree and might take gradients inside"
+    if doubted or any(f.facts["doubted"] for f in forwards):
+        promise = Promise.ADVICE
+        message += "; what gets its results cannot be seen, and might back-propagate them"
+    return promise, message
 
 
 def _inside(inner: tuple[Span, Span], outer: tuple[Span, Span]) -> bool:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import ast
 import itertools
-import re
 from bisect import bisect_left
 from typing import Any
 
 from codemods.graph import facts
 from codemods.graph.facts import WITH_INDICES
 from codemods.graph.trace import Forward, Place, Trace
-from codemods.graph.values import Node, all_ancestors, all_descendants
+from codemods.graph.values import (
+    Instance,
+    Join,
+    Module,
+    Node,
+    Optimizer,
+    Parameters,
+    Unknown,
+    Value,
+    all_ancestors,
+    all_descendants,
+)
 
 _NEED_GRADIENTS = {
     "requires_grad": "an input asks for gradients",
@@ -53,30 +63,25 @@ _LOOK_AT_NOTHING = frozenset(
 )
 """Uses of a tensor that do not look at its values."""
 
-_LEARNS = re.compile(r"^call:(.*[._])?(learn|train|fit|optimi[sz]e|minimi[sz]e|backprop)(_|$)")
-"""Calls of code that cannot be seen, by whose names it may well walk what it is given."""
-
-_STEPS = re.compile(r"\b\w*optim\w*\b|\bopt\b|\.parameters\(")
-"""Arguments beside which a loss is given away to be walked: ``scaler(loss, optimizer)``."""
-
-_LOOKS = re.compile(
-    r"^call:([\w.]*[._])?(print|assert\w*|save\w*|show|im(show|write|save)|display|dump|write\w*|plot\w*|draw\w*|log(ged|ging)?"
-    r"|report\w*|evaluat\w*|process\w*|visuali[sz]e\w*|record\w*)(_\w*)?$"
-)
-"""Calls of code that cannot be seen, and of whose results nothing is made, that by their names only look."""
+_LEARNS = frozenset(("learn", "train", "fit", "optimize", "optimise", "minimize", "minimise", "backprop"))
+"""Methods of what cannot be seen that may well walk what they are given, whatever is made of their result."""
 
 
 class Recordings:
     """What was recorded, needed and tampered with, as sorted clocks, so that any stretch of a run is judged at once."""
 
     def __init__(self, trace: Trace) -> None:
-        needed = {id(n) for n in all_ancestors([n for n in trace.nodes if n.walks or n.escapes or _is_kept_unseen(n)])}
+        given = _Given(trace)
+        fates = {n: given.fate(n) for n in trace.nodes}
+        needed = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "needed"])}
+        doubted = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "doubted"])}
         real = [n for n in trace.nodes if n.kind not in ("leaf", "phi", "argument")]
         self._made = [n for n in real if n.certain]
         self._made.sort(key=lambda n: n.birth)
         self._births = [n.birth for n in self._made]
         self._kernels = sorted(n.birth for n in real if n.label in _OTHER_KERNELS)
         self._needed = sorted(n.birth for n in real if id(n) in needed)
+        self._doubted = sorted(n.birth for n in real if id(n) in doubted)
         self._walks = sorted(w.place.clock for w in trace.walks)
         self._steps = sorted(s.place.clock for s in trace.steps)
         self._marks = sorted((m.place.clock, m.kind) for m in trace.marks if m.kind in _NEED_GRADIENTS)
@@ -103,7 +108,10 @@ class Recordings:
         return any(id(n) in self._taught for n in nodes)
 
     def judge(self, first: int, last: int) -> tuple[str, dict[str, Any]]:
-        """``fault`` (graphs recorded for nothing), ``needed``, or ``quiet`` where nothing was recorded."""
+        """``fault`` (graphs recorded for nothing), ``needed``, or ``quiet`` where nothing was recorded.
+
+        A fault is ``doubted`` where code that cannot be seen gets what was recorded, and does something with it.
+        """
         low = bisect_left(self._marks, (first, ""))
         marked = low < len(self._marks) and self._marks[low][0] < last
         if _count(self._walks, first, last):
@@ -114,7 +122,8 @@ class Recordings:
             return "needed", {"flows": True}
         if not self.made_in(first, last):
             return "quiet", {}
-        return "fault", {"kernels": _count(self._kernels, first, last) > 0}
+        doubted = _count(self._doubted, first, last) > 0
+        return "fault", {"kernels": _count(self._kernels, first, last) > 0, "doubted": doubted}
 
 
 def source(made: list[Node], forward: Forward, stretches: list[tuple[int, int]]) -> str:
@@ -138,33 +147,64 @@ def source(made: list[Node], forward: Forward, stretches: list[tuple[int, int]])
     return "evaluated" if given else ""
 
 
-def _is_kept_unseen(node: Node) -> bool:
-    """Whether it was handed, with its graph, to a container that cannot be followed or to code that may walk it."""
-    return any(kind.startswith("stored-unseen") or _may_walk(kind, place) for kind, place in node.uses)
-
-
 def is_dropped(place: Place) -> bool:
     """Whether nothing is made of what a call returns."""
     return isinstance(place.frame.file.parent(place.node), ast.Expr)
 
 
-def _may_walk(kind: str, place: Place) -> bool:
-    """Whether code that cannot be seen may well walk what it is given: by its name, because it gets an optimizer or
-    parameters as well, or because nothing is made of what it returns, so that it must have done something."""
-    if not kind.startswith("call:"):
-        return False
-    if _LEARNS.search(kind):
-        return True
-    call = place.node
-    if not isinstance(call, ast.Call) or _is_onlooker(kind[5:]):
-        return False
-    if any(_STEPS.search(ast.unparse(a)) for a in (*call.args, *(k.value for k in call.keywords))):
-        return True
-    return is_dropped(place) and not _LOOKS.search(kind)
+class _Given:
+    """What code that cannot be seen may do with the graphs that it is given."""
+
+    def __init__(self, trace: Trace) -> None:
+        stepping = [step.optimizer for step in trace.steps]
+        stepping += [mark.by for mark in trace.marks if mark.kind == "zero_grad" and not is_module(mark.by)]
+        steppers = {getattr(value, "oid", 0) for value in stepping} - {0}
+        self._armed: set[ast.AST] = set()
+        self._moduled: set[ast.AST] = set()
+        for handing in trace.handings:
+            options = [o for value in handing.given for o in (value.options if isinstance(value, Join) else (value,))]
+            if any(isinstance(o, (Optimizer, Parameters)) or getattr(o, "oid", 0) in steppers for o in options):
+                self._armed.add(handing.place.node)
+            if any(is_module(o) for o in options):
+                self._moduled.add(handing.place.node)
+
+    def fate(self, node: Node) -> str:
+        """``needed`` where a graph is walked or may be kept to be walked; ``doubted`` where that depends on code that
+        cannot be seen, and that got nothing to step with."""
+        if node.walks or node.escapes:
+            return "needed"
+        found = ""
+        for kind, place in node.uses:
+            if kind.startswith("stored-unseen"):
+                return "needed"
+            how, _, name = kind.partition(":")
+            if how == "unseen" or (how == "call" and not _looks(name)):
+                fate = self._called(name, place)
+                if fate == "needed":
+                    return fate
+                found = fate or found
+        return found
+
+    def _called(self, name: str, place: Place) -> str:
+        """What a call may do: anything where it gets an optimizer or parameters as well; where nothing is made of what
+        it returns, it must have done something."""
+        if place.node in self._armed or name.rpartition(".")[2] in _LEARNS:
+            return "needed"
+        if not isinstance(place.node, ast.Call) or not is_dropped(place):
+            return ""
+        return "needed" if place.node in self._moduled else "doubted"
 
 
-def _is_onlooker(name: str) -> bool:
-    return name.partition(".")[0] in facts.NUMERIC_LIBRARIES or name.rpartition(".")[2] in facts.LOGGING_METHODS
+def is_module(value: Value | None) -> bool:
+    if isinstance(value, Unknown):
+        return value.module is not None
+    return isinstance(value, Module) or (isinstance(value, Instance) and value.cls.is_module)
+
+
+def _looks(path: str) -> bool:
+    """Whether a function of a library, or of Python itself, only looks at what it is given."""
+    top = path.partition(".")[0]
+    return top == path or top in facts.NUMERIC_LIBRARIES or top in facts.LOOKING_LIBRARIES or facts.logs(path)
 
 
 def picks(made: list[Any], after: int) -> bool:

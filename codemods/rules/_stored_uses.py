@@ -10,7 +10,7 @@ from codemods.rules._blocks import crossed
 from codemods.rules._carried import Carry, Ledger
 from codemods.rules._graphs import reach
 
-_LEAVES = ("stored-unseen", "call:unseen")
+_LEAVES = ("stored-unseen", "called-unseen")
 
 
 def is_loss(ledger: Ledger, node: Node) -> bool:

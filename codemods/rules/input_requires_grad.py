@@ -23,9 +23,6 @@ _BRANCHES = frozenset({"requires_grad-read", "is_leaf-read"})
 _PASSES = frozenset({"reentrant-checkpoint", "custom-function"})
 _CONSTANT = frozenset({"zeros", "ones", "full", "eye", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones"})
 _FILLED = facts.FACTORIES - {"tensor", "from_numpy", "as_tensor", "Tensor", "FloatTensor", "load", "new_tensor"}
-_LOOKING = facts.LOGGING_METHODS | {
-    "float", "int", "bool", "len", "print", "str", "isinstance", "id", "type", "format", "size", "dim", "hasattr",
-}  # fmt: skip
 
 
 class InputRequiresGrad(Rule):
@@ -269,7 +266,7 @@ class _Judge:
         for kind, place in node.uses:
             if any(c.place.node is place.node for c in losses):
                 continue
-            if kind.startswith("stored-unseen") or (kind.startswith("call:") and not _looks(kind[5:])):
+            if kind.startswith(("stored-unseen", "unseen:")) or (kind.startswith("call:") and not _looks(kind[5:])):
                 return f"{kind} may take its gradient"
         for carrier, _ in node.stores:
             if carrier.name == "*" or (carrier.kind == "attribute" and carrier.owner in self.roots):
@@ -338,7 +335,8 @@ def _library_model(node: Node) -> bool:
 
 def _looks(name: str) -> bool:
     """Whether a call only looks at the value of what it gets."""
-    return name.partition(".")[0] in facts.NUMERIC_LIBRARIES or name.rpartition(".")[2] in _LOOKING
+    top = name.partition(".")[0]
+    return top == name or top in facts.NUMERIC_LIBRARIES or facts.logs(name)
 
 
 def _maker(node: ast.AST) -> str | None:

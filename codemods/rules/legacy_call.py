@@ -213,7 +213,7 @@ def _is_iterator(value: Value) -> bool:
     """Whether a value was made by ``iter()`` of something that is no object of the tree."""
     if isinstance(value, Join):
         return all(_is_iterator(option) for option in value.options)
-    return isinstance(value, Unknown) and value.origin == "iter"
+    return isinstance(value, Unknown) and value.path == "builtins.iter"
 
 
 def _is_tensor(value: Value) -> bool:

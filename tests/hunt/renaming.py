@@ -1,7 +1,7 @@
 """Renaming changes nothing: findings and diffs of a tree, and of the same tree with all names of its user changed.
 
-``python -m tests.hunt.renaming PATH...`` does so with the Python files below each path, once with names that say nothing
-and once with names that say the wrong thing, and prints what differs.
+``python -m tests.hunt.renaming PATH...`` does so with the Python files below each path, once with names that say
+nothing and once with names that say the wrong thing, and prints what differs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from codemods.options import Options
 from codemods.source.discovery import discover
 from tests.hunt.renaming_scopes import Key, Named
 
-TELLING = """
+_TELLING = """
     save record evaluate process_batch scaler checkpoint optimism sample shuffle Loss cache prepare setup pack line
     write loss log evaluate_model train learn fit optimizer scheduler plot report Memory hidden state criterion meter
     display grad ones one one_hot Model accelerator engine writer logger progress model generator discriminator fake
@@ -36,7 +36,7 @@ TELLING = """
     volatile no_sync detach_state repackage no_grad_block init_hidden zero step_size step_once close reset lr_update
     FrozenModel DataParallel clip clip_gradients grads gradient_penalty zero_gradients backward_pass load_all get_loss
     compute_loss_value autocast ema update_average copy_weights sync freeze frozen retain keep
-""".split()
+"""
 """Names that seem to say what a thing is."""
 
 
@@ -71,7 +71,7 @@ def renamed(texts: Mapping[str, str], style: str = "neutral", seed: int = 0) -> 
     # a word may be given away if it stands nowhere but where it is changed itself
     staying |= {word for word, times in mentioned.items() if places.get(word, 0) < times}
     staying |= {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, *sys.stdlib_module_names}
-    names = _names(style, random.Random(seed), staying)
+    names = _Names(style, random.Random(seed), staying)
     new: dict[Key, str] = {}
     for key, occurrences in groups:
         of_modules = any(o.key[0] == "m" for o in occurrences) or key[0] == "m"
@@ -98,13 +98,13 @@ def _kind(named: Named, key: Key, occurrences: Sequence[object], of_modules: boo
     return "C" if "class" in kinds else "f" if "def" in kinds else "v"
 
 
-class _names:
+class _Names:
     """Hands out names that are not taken."""
 
     def __init__(self, style: str, chance: random.Random, taken: set[str]) -> None:
         self.style = style
         self.taken = taken
-        self.telling = list(TELLING)
+        self.telling = _TELLING.split()
         chance.shuffle(self.telling)
         self.turn = 0
 
@@ -173,6 +173,10 @@ def outcome(
     def neutral(text: str) -> str:
         return re.sub(r"[^\W\d]\w*", lambda m: "_" if m[0] in words else m[0], text)
 
+    def spoken(text: str) -> str:
+        # what is quoted is cut short where it is long, and how long it is depends on names
+        return neutral(re.sub(r"write `[^`]*`", "write", text))
+
     with tempfile.TemporaryDirectory(prefix="renaming-") as folder:
         root = os.path.realpath(folder)
         os.mkdir(os.path.join(root, ".git"))
@@ -193,7 +197,7 @@ def outcome(
                 trail = sorted({(paths.get(s.path, s.path), s.line) for s in f.trail})
                 findings.append(
                     f"{where}:{f.span.line}: {f.rule} [{f.promise.value}] fixable={one.fixable} "
-                    f"{neutral(f.message)} | {neutral(f.remedy)} | {trail}"
+                    f"{spoken(f.message)} | {spoken(f.remedy)} | {trail}"
                 )
             diff = []
             if rewrite and any(one.fixable for one in result.findings):

@@ -38,8 +38,7 @@ _PUBLIC_OBJECTS = """
     numpy.random.RandomState numpy.random.Generator
 """
 """Objects of which any unseen receiver may be one."""
-_PUBLIC_ELSEWHERE = frozenset(
-    """
+_PUBLIC_ELSEWHERE = """
     forward step params closure save_for_backward saved_tensors needs_input_grad training_step validation_step
     test_step predict_step configure_optimizers training_epoch_end validation_epoch_end test_epoch_end hparams
     save_hyperparameters manual_backward backward optimizers trainer current_epoch global_step logger log log_dict
@@ -49,10 +48,9 @@ _PUBLIC_ELSEWHERE = frozenset(
     gather print backward_step module config from_pretrained save_pretrained generate encode decode tokenize
     batch_size vocab stoi itos freqs batch data target transform parse_args add_argument
     scale unscale_ get_scale fit predict score transform fit_transform image line scatter heatmap plot
-    """.split()
-)
+"""
 """Attributes of objects of libraries that need not be installed here."""
-_STAY = frozenset("src lib setup conftest".split())
+_STAY = frozenset(("src", "lib", "setup", "conftest"))
 """Files and folders whose names mean something to Python's tools."""
 _IDENTIFIERS = re.compile(r"-{0,2}[A-Za-z_][\w.-]*\Z")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -144,13 +142,9 @@ class Named:
     def _keep(self) -> None:
         for key in {o.key for o in self.occurrences}:
             name = key[-1]
-            if name.startswith("__") or name in ("_", "T_co"):
-                self.keep(key)
-            elif key[0] == "a" and not self.is_attribute_of_users(name):
-                self.keep(key)
-            elif key[0] in ("k", "m") and name in self.strings:
-                self.keep(key)
-            elif key[0] == "v" and key[2] == "0" and name in self.strings:
+            known = name in self.strings and (key[0] in ("k", "m") or (key[0] == "v" and key[2] == "0"))
+            of_others = key[0] == "a" and not self.is_attribute_of_users(name)
+            if known or of_others or name.startswith("__") or name == "_":
                 self.keep(key)
 
 
@@ -693,7 +687,7 @@ _public: set[str] = set()
 def public_attributes() -> set[str]:
     """The attributes that an object of a library may have."""
     if not _public:
-        _public.update(_PUBLIC_ELSEWHERE)
+        _public.update(_PUBLIC_ELSEWHERE.split())
         for path in _PUBLIC_OBJECTS.split():
             _public.update(_members_of(path) or ())
     return _public

@@ -46,13 +46,20 @@ def leave(folder: Path, *programs: str, **files: str) -> None:
 # numbers
 
 
+@pytest.mark.parametrize("method", ["add_scalar", "log", "handle"])
+def test_what_unseen_code_gets_stays_a_tensor_whatever_its_name_is(tmp_path: Path, method: str) -> None:
+    seen = "from elsewhere import report\n"
+    check(tmp_path, seen + LOOP + f"report.{method}('loss', total / 50)", "total += loss.detach()")
+
+
 @pytest.mark.parametrize(
     "read",
     [
         "print(total)",
         "print('%.3f' % (total / 50))",
         "print(f'{math.exp(total / 50):.2f}')",
-        "writer.add_scalar('loss', total / 50, 1)",
+        "from torch.utils.tensorboard import SummaryWriter as S; S().add_scalar('loss', total / 50, 1)",
+        "import logging; log = logging.getLogger('a'); log.info(total / 50)",
         "print('{:.4f}'.format(0.5 * total - 1))",
     ],
 )

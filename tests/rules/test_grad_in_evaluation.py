@@ -287,11 +287,6 @@ HANDED_ON = {
         for x, y in batches:
             norm = scaler(F.mse_loss(net(x), y), parameters=net.parameters())
         """,
-    "unseen code whose results nobody takes": """
-        from elsewhere import run_step
-        for x, y in batches:
-            run_step(F.mse_loss(net(x), y))
-        """,
     "a method of a model that cannot be seen": """
         def steps(model, loader):
             model.eval()
@@ -301,8 +296,12 @@ HANDED_ON = {
 }
 
 LOOKED_AT = {
-    "logged": ("from elsewhere import Log\nlog = Log()", "log.log(F.mse_loss(net(x), y))"),
-    "saved": ("from elsewhere import save_image", "save_image(net(x), 'out.png')"),
+    "logged": ("import logging\nlog = logging.getLogger()", "log.info(F.mse_loss(net(x), y))"),
+    "written": (
+        "from torch.utils.tensorboard import SummaryWriter\nboard = SummaryWriter()",
+        "board.add_scalar('loss', F.mse_loss(net(x), y), 1)",
+    ),
+    "saved": ("from torchvision.utils import save_image", "save_image(net(x), 'out.png')"),
     "plotted": ("import matplotlib.pyplot as plt", "plt.plot(net(x))"),
 }
 
@@ -312,6 +311,37 @@ def test_what_unseen_code_only_looks_at_is_evaluation(tmp_path: Path, name: str)
     imports, look = LOOKED_AT[name]
     code = f"{imports}\nnet.eval()\nfor x, y in batches:\n    {look}"
     assert [promise for _, promise in lines(found(tmp_path, RULE, START, TRAIN, code))] == ["exact"]
+
+
+NAMES = ("save", "record", "evaluate", "process_batch", "log", "handle", "digest", "run_step", "optimism")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("imported", ["from elsewhere import {0}", "from elsewhere import box\n{0} = box.{0}"])
+def test_the_name_of_unseen_code_proves_nothing(tmp_path: Path, name: str, imported: str) -> None:
+    code = f"{imported.format(name)}\nnet.eval()\nfor x, y in batches:\n    {name}(net(x))"
+    findings = found(tmp_path, RULE, START, TRAIN, code)
+    assert [f.promise.value for f in findings] == ["advice"]
+    assert "might back-propagate" in findings[0].message
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_method_of_something_unseen_may_do_anything(tmp_path: Path, name: str) -> None:
+    code = f"from elsewhere import make\nnet.eval()\nfor x, y in batches:\n    make().{name}(net(x))"
+    assert [f.promise.value for f in found(tmp_path, RULE, START, TRAIN, code)] == ["advice"]
+
+
+@pytest.mark.parametrize("name", ["optimizer", "o", "sparkle"])
+def test_an_optimizer_is_one_by_what_is_called_on_it(tmp_path: Path, name: str) -> None:
+    code = f"""
+        from elsewhere import walk
+        def steps(model, loader, {name}):
+            model.eval()
+            for x, y in loader:
+                {name}.zero_grad()
+                norm = walk(F.mse_loss(model(x), y), {name})
+        """
+    assert found(tmp_path, RULE, START, TRAIN, code) == []
 
 
 @pytest.mark.parametrize("name", HANDED_ON)

@@ -30,9 +30,7 @@ def benign(kind: str) -> bool:
         return False
     top = called.partition(".")[0]
     return (
-        called in _NEEDS_NUMBERS
-        or called in facts.LOGGING_METHODS
-        or (top in facts.NUMERIC_LIBRARIES and top not in _KEEPS_OBJECTS)
+        called in _NEEDS_NUMBERS or facts.logs(called) or (top in facts.NUMERIC_LIBRARIES and top not in _KEEPS_OBJECTS)
     )
 
 
@@ -43,7 +41,7 @@ def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
     at = child.place.node
     label = child.label.partition(":")[0]
     if child.kind == "call":
-        return child.label in facts.LOGGING_METHODS
+        return facts.logs(child.label)
     if child.kind != "op":
         return False
     if isinstance(at, ast.Call):
