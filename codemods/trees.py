@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,11 @@ class Project:
     """Hashes of the files' bytes, by path below the root, where they were asked for."""
     _files: Files | None = None
     _relative: dict[str, str] | None = None
+
+    @functools.cached_property
+    def names(self) -> int:
+        """A hash of the paths of all files: what an import finds depends on them."""
+        return hash(frozenset(self.paths))
 
     @property
     def files(self) -> Files:

@@ -98,7 +98,7 @@ _MEMORY = 20_000
 
 
 def _key(project: Project, names: tuple[str, ...], job: Job) -> object:
-    return (str(project.root), len(project.paths), names, job)
+    return (str(project.root), project.names, names, job)
 
 
 def _remember(project: Project, names: tuple[str, ...], job: Job, record: Record) -> None:

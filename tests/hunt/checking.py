@@ -1,0 +1,179 @@
+"""A program through the static half and then through torch: which promises were broken."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from codemods.findings import Promise
+from codemods.options import Options
+from codemods.outcome import ApplyResult, Mended
+from tests.hunt import comparing
+from tests.hunt.rewriting import files_after, rewritten
+from tests.hunt.running import Run, run
+
+Files = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A broken promise: what ``kind`` it is, whose rewrites were made, and the program with them."""
+
+    kind: str
+    rules: tuple[str, ...]
+    why: str
+    after: Files
+
+    @property
+    def group(self) -> str:
+        """What it is counted under."""
+        return f"{self.kind}: {' + '.join(self.rules)}"
+
+
+@dataclass
+class Verdict:
+    """What came of one program."""
+
+    violations: list[Violation] = field(default_factory=list)
+    fired: Counter[str] = field(default_factory=Counter)
+    """Rules with the promises under which they rewrote."""
+    advised: Counter[str] = field(default_factory=Counter)
+    edits: Counter[str] = field(default_factory=Counter)
+    before: Run | None = None
+    """The run of the original, if anything was rewritten."""
+    after: Files | None = None
+    """The program as rewritten by default."""
+
+    @property
+    def ungrammatical(self) -> bool:
+        """Whether the original stopped for a reason that is none of ours."""
+        run = self.before
+        return run is not None and run.error is not None and not run.graph_error
+
+
+class Checker:
+    """Checks one program; runs of the same text are made once."""
+
+    def __init__(self, files: Files, *, rules: tuple[str, ...] = ()) -> None:
+        self.files = files
+        self.options = Options(select=rules)
+        self.verdict = Verdict()
+        self._runs: dict[tuple[tuple[str, str], ...], Run] = {}
+
+    def check(self) -> Verdict:
+        """Hold all rewrites to their promises: the default ones, each rule's alone, and the unsafe ones."""
+        default = self._apply(self.options)
+        if default is None:
+            return self.verdict
+        found = self.verdict
+        for finding in default.fixed:
+            found.fired[f"{finding.rule} {finding.promise.value}"] += 1
+            found.edits.update(type(edit).__name__ for _, edit in finding.edits)
+        found.advised.update(f"{one.finding.rule} {one.finding.promise.value}" for one in default.remaining)
+        behaviour = any(one.finding.promise is Promise.BEHAVIOUR for one in default.remaining)
+        if not default.rewrites and not behaviour:
+            return found
+        self.verdict.before = self._run(self.files)
+        if default.rewrites:
+            self.verdict.after = files_after(self.files, default)
+            self._hold(self.options, default)
+            rules = sorted({finding.rule for finding in default.fixed})
+            for rule in rules if len(rules) > 1 else ():
+                alone = replace(self.options, select=(rule,))
+                result = self._apply(alone)
+                if result is not None and result.rewrites:
+                    self._hold(alone, result)
+        if behaviour:
+            unsafe = replace(self.options, unsafe=True)
+            result = self._apply(unsafe)
+            if result is not None and result.rewrites:
+                for finding in result.fixed:
+                    if finding.promise is Promise.BEHAVIOUR:
+                        found.fired[f"{finding.rule} {finding.promise.value}"] += 1
+                after = files_after(self.files, result)
+                self._note("behaviour", comparing.behaviour(self._run(self.files), self._run(after)), result, after)
+                self._settled(unsafe, result, after)
+        return found
+
+    def _apply(self, options: Options) -> ApplyResult | None:
+        try:
+            result = rewritten(self.files, options)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            self.verdict.violations.append(Violation("crash", options.select, why, self.files))
+            return None
+        for failure in result.failures:
+            self.verdict.violations.append(
+                Violation("refused", (failure.rule,), failure.reason, files_after(self.files, result))
+            )
+        return result
+
+    def _hold(self, options: Options, result: ApplyResult) -> None:
+        """Hold ``result`` to the promises of what it mended: repairs against the original, then the rest on top."""
+        after = files_after(self.files, result)
+        promises = {_promise(group) for group in result.mended}
+        before, new = self._run(self.files), self._run(after)
+        strict = promises & {Promise.EXACT, Promise.EQUIVALENT}
+        if Promise.REPAIR in promises:
+            self._note("repair", comparing.repair(before, new), result, after)
+            if strict:
+                self._on_top(options, result, after, strict)
+        elif strict:
+            self._strict(strict, before, new, result, after)
+        self._settled(options, result, after)
+
+    def _on_top(self, options: Options, result: ApplyResult, after: Files, strict: set[Promise]) -> None:
+        repairs = {group.key for group in result.mended if _promise(group) is Promise.REPAIR}
+        part = rewritten(self.files, options, lambda group: frozenset(f.key for f in group) in repairs)
+        if {group.key for group in part.mended} == repairs:
+            base = files_after(self.files, part)
+            self._strict(strict, self._run(base), self._run(after), result, after)
+
+    def _strict(self, promises: set[Promise], before: Run, new: Run, result: ApplyResult, after: Files) -> None:
+        if Promise.EQUIVALENT in promises:
+            self._note("equivalent", comparing.equivalent(before, new), result, after)
+            return
+        self._note("exact", comparing.exact(before, new), result, after)
+        # Somebody else may hold the same graphs, of whom nothing is proven.
+        if comparing.grows(new) and new.alive == before.alive and not result.remaining:
+            totals = {"attached-loss-total", "attached-loss-history"}
+            if {finding.rule for finding in result.fixed} <= totals:
+                self._note("memory", f"still grows: {before.alive}", result, after)
+
+    def _settled(self, options: Options, result: ApplyResult, after: Files) -> None:
+        """After ``apply`` there is nothing left that it would change, and its text is Python."""
+        try:
+            for text in after.values():
+                ast.parse(text)
+            again = rewritten(after, options)
+        except SyntaxError as error:
+            self._note("syntax", str(error), result, after)
+            return
+        if again.rewrites:
+            rules = sorted({finding.rule for finding in again.fixed})
+            self._note("second apply", f"changes something: {rules}", result, after)
+
+    def _note(self, kind: str, why: str, result: ApplyResult, after: Files) -> None:
+        if why:
+            rules = tuple(sorted({f"{finding.rule}" for finding in result.fixed}))
+            self.verdict.violations.append(Violation(kind, rules, why, after))
+
+    def _run(self, files: Files) -> Run:
+        key = tuple(sorted(files.items()))
+        if key not in self._runs:
+            self._runs[key] = run(files)
+        return self._runs[key]
+
+
+def _promise(group: Mended) -> Promise:
+    return max((finding.promise for finding in group.findings), key=lambda promise: promise.rank)
+
+
+Still = Callable[[Files], bool]
+
+
+def check(files: Files, rules: tuple[str, ...] = ()) -> Verdict:
+    """Check a program; ``rules`` are those selected, by default all that are not opt-in."""
+    return Checker(files, rules=rules).check()

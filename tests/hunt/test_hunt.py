@@ -1,0 +1,154 @@
+"""The hunt in small, and what it is built of: each check has to find what it is there for."""
+
+from __future__ import annotations
+
+import ast
+from textwrap import dedent
+
+import pytest
+
+from tests.hunt import comparing
+from tests.hunt.checking import check
+from tests.hunt.hunting import Findings, Hunt, hunted
+from tests.hunt.programs import program
+from tests.hunt.running import Run, run, warm
+from tests.hunt.shrinking import fewer_choices, fewer_statements
+
+TRAIN = """\
+import torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+total = 0
+for i in range(4):
+    loss = net(torch.ones(2, 3) * i).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    total += loss.item()
+print(total)
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _warm() -> None:
+    warm()
+
+
+def runs(old: str, new: str) -> tuple[Run, Run]:
+    """The training script, and the same with ``old`` replaced."""
+    assert old in TRAIN
+    return run({"main.py": TRAIN}), run({"main.py": TRAIN.replace(old, new)})
+
+
+def test_programs_are_python_and_come_again() -> None:
+    for seed in range(200):
+        made = program(seed)
+        for text in made.files.values():
+            ast.parse(text)
+        assert program(record=made.choices).files == made.files
+
+
+def test_a_run_is_watched() -> None:
+    found = run({"main.py": TRAIN})
+    assert found.error is None
+    assert (len(found.losses), len(found.steps)) == (4, 4)
+    assert found.output.strip()
+    assert len({step.parameters[0].tobytes() for step in found.steps}) == 4
+    assert not comparing.grows(found)
+
+
+def test_the_same_program_keeps_every_promise() -> None:
+    before, after = runs("print(total)", "print(total)")
+    for promise in (comparing.exact, comparing.equivalent, comparing.repair, comparing.behaviour):
+        assert promise(before, after) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("lr=0.1", "lr=0.1001"),
+        ("    opt.step()\n", "    opt.step()\n    torch.rand(1)\n"),
+        ("print(total)", "print(total * 1.1)"),
+        ("print(total)", "print('total', total)"),
+        ("print(total)", "print(total)\nnet[0].weight.data.add_(1)"),
+        ("range(4)", "range(5)"),
+        ("loss.backward()", "loss.detach().backward()"),
+    ],
+)
+def test_what_is_not_exact(old: str, new: str) -> None:
+    assert comparing.exact(*runs(old, new))
+
+
+def test_the_digits_of_a_total_may_differ() -> None:
+    before, after = runs("loss.item()", "loss")
+    assert comparing.exact(before, after) == ""
+
+
+def test_rounding_is_equivalent_and_not_exact() -> None:
+    before, after = runs("pow(2)", "square().mul(3).div(3)")
+    assert comparing.equivalent(before, after) == ""
+    before, after = runs("lr=0.1", "lr=0.101")
+    assert comparing.equivalent(before, after)
+
+
+def test_growth_is_seen() -> None:
+    before, after = runs("loss.item()", "loss")
+    assert comparing.grows(after)
+    assert not comparing.grows(before)
+
+
+def test_a_repair_must_not_raise_or_change_what_ran() -> None:
+    twice = "    loss.backward()\n    loss.backward()\n"
+    raising = run({"main.py": TRAIN.replace("    loss.backward()\n", twice)})
+    assert raising.graph_error
+    assert comparing.repair(raising, run({"main.py": TRAIN})) == ""
+    assert comparing.repair(raising, raising).startswith("still raises")
+    assert comparing.repair(*runs("lr=0.1", "lr=0.2")).startswith("needless")
+
+
+def test_a_child_that_dies_is_told() -> None:
+    assert run({"main.py": "import os\nos._exit(3)\n"}).error == "Killed"
+
+
+def test_a_program_with_rewrites_that_hold() -> None:
+    text = TRAIN.replace("loss.item()", "loss").replace("loss.backward()", "loss.backward(retain_graph=True)")
+    verdict = check({"main.py": text})
+    assert sorted(verdict.fired) == ["attached-loss-total exact", "surplus-retain-graph exact"]
+    assert verdict.violations == []
+    assert verdict.after is not None
+    assert "float(loss)" in verdict.after["main.py"]
+
+
+def test_statements_are_left_out_while_it_fails() -> None:
+    text = dedent(
+        """\
+        a = 1
+        if a:
+            b = 2
+            wrong = 3
+        c = 4
+        """
+    )
+    small = fewer_statements({"main.py": text, "other.py": "x = 1\n"}, lambda files: "wrong = 3" in str(files), 1e12)
+    assert small == {"main.py": "wrong = 3\n"}
+
+
+def test_choices_are_left_out_while_it_fails() -> None:
+    made = next(made for made in map(program, range(100)) if "extra meter" in made.features)
+    record = fewer_choices(made.choices, lambda files: "Meter" in str(files), 1e12)
+    assert sum(record) < sum(made.choices)
+    assert "Meter" in str(program(record=record).files)
+
+
+def test_a_dozen_programs() -> None:
+    found = hunted((Hunt(), 0, 12))
+    assert found.programs == 12
+    assert found.rewritten > 3
+    assert not found.violations["the hunt itself"]
+
+
+def test_the_table_counts() -> None:
+    found = Findings(programs=3, rewritten=2)
+    found.add(Findings(programs=1))
+    assert "4 programs, 2 rewritten" in found.table()
