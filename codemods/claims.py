@@ -15,6 +15,7 @@ from codemods.edits.model import (
     InsertStatements,
     KeepPart,
     MoveStatement,
+    RemoveIdentity,
     RemoveStatement,
     RenameArgument,
     ReplaceExpression,
@@ -81,7 +82,7 @@ def _zones(edit: Edit) -> list[tuple[Position, Position]]:
             | ReplaceExpression(target=span)
         ):
             return [_whole(span)]
-        case RemoveStatement(target=span):
+        case RemoveStatement(target=span) | RemoveIdentity(target=span):
             return [_whole(span)]
         case InsertStatements(anchor=anchor, where=where):
             return [_beside(anchor, where)]

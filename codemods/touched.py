@@ -12,6 +12,7 @@ from codemods.edits.model import (
     Edit,
     InsertStatements,
     MoveStatement,
+    RemoveIdentity,
     RemoveStatement,
     WrapBlock,
 )
@@ -79,7 +80,7 @@ def _lines(edit: Edit, text: str, path: str) -> tuple[Iterable[int], Iterable[in
         case MoveStatement(target=span, anchor=anchor, where=where):
             lines, near = _place(text, anchor, where, path)
             return (*range(span.line, span.end_line + 1), *lines), near
-        case RemoveStatement(target=span):
+        case RemoveStatement(target=span) | RemoveIdentity(target=span):
             return (*range(span.line, span.end_line + 1), *_followers(text, span, path)), ()
         case AddHelper():
             return (), ()

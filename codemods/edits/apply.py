@@ -11,6 +11,8 @@ from typing import cast
 import libcst as cst
 
 from codemods.edits.arguments import drop_arguments, rename_argument
+from codemods.edits.branches import turn_round
+from codemods.edits.contracts import check_contract
 from codemods.edits.decorators import add_decorator
 from codemods.edits.expressions import fit_expression, keep_part, replace_expression, wrap_expression
 from codemods.edits.imports import drop_names, unused_names
@@ -38,7 +40,7 @@ def apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] =
     once. Imports that the edits leave without a use are removed, but for names in ``exported``, which other files need.
 
     Raises EditError if a target is not there, if edits contradict each other, if an edit cannot be made where it is
-    asked for, or if the result would not be Python.
+    asked for, or if the result would not be Python or not what edits of their kinds may make.
     """
     if not edits:
         return text
@@ -71,9 +73,11 @@ def _edited(text: str, edits: Sequence[Edit], exported: Collection[str]) -> str:
     result = _rewritten(source, plan)
     after = _parsed(result)
     unused = unused_names(source.tree, after, source.lines, split_lines(result), source.ast_parents, exported)
-    if plan_unused(plan, source, unused):
+    unused = plan_unused(plan, source, unused)
+    if unused:
         result = _rewritten(source, plan)
-        _parsed(result)
+        after = _parsed(result)
+    check_contract(source, edits, unused, result, after)
     return result
 
 
@@ -105,11 +109,15 @@ class _Rewriter(cst.CSTTransformer):
     def on_visit(self, node: cst.CSTNode) -> bool:
         return node in self.plan.touched and node not in self.moved
 
-    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode | cst.RemovalSentinel:
         if original_node in self.moved:
             return self.moved[original_node]
         if original_node not in self.plan.touched:
             return updated_node
+        if original_node in self.plan.dropped:
+            return cst.RemoveFromParent()
         updated_node = self._changed(original_node, updated_node)
         if original_node in self.plan.moved:
             self.moved[original_node] = updated_node
@@ -121,6 +129,8 @@ class _Rewriter(cst.CSTTransformer):
             return change_suite(cast(Suite, node), cast(Suite, updated), plan.suites[node], self._layout(node))
         if node in plan.imported_names and isinstance(updated, (cst.Import, cst.ImportFrom)):
             return drop_names(updated, plan.imported_names[node])
+        if isinstance(node, cst.If) and isinstance(updated, cst.If):
+            updated = self._branch(node, updated)
         if isinstance(node, cst.FunctionDef) and isinstance(updated, cst.FunctionDef):
             for code in plan.decorators.get(node, ()):
                 updated = add_decorator(updated, code)
@@ -130,6 +140,11 @@ class _Rewriter(cst.CSTTransformer):
             node in plan.replacements or node in plan.wraps or node in plan.kept or node in self.parts
         ):
             return self._expression(node, cast(cst.BaseExpression, updated))
+        return updated
+
+    def _branch(self, node: cst.If, updated: cst.If) -> cst.If:
+        if node in self.plan.turned:
+            return turn_round(updated)
         return updated
 
     def _call(self, node: cst.Call, updated: cst.Call) -> cst.Call:

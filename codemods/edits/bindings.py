@@ -34,16 +34,24 @@ class Bindings:
 
     def module_at(self, place: Place) -> str | None:
         """The name of the module torch that is certainly bound when code at ``place`` runs, if there is one."""
-        return self._bound(place, _module_name)
+        return next(iter(self.modules_at(place)), None)
+
+    def modules_at(self, place: Place) -> list[str]:
+        """All such names."""
+        return list(self._bound(place, _module_name))
 
     def attribute_at(self, place: Place, attribute: str) -> str | None:
         """The same for what ``from torch import attribute`` binds."""
+        return next(iter(self.attributes_at(place, attribute)), None)
+
+    def attributes_at(self, place: Place, attribute: str) -> list[str]:
+        """All such names."""
 
         def name(statement: _Import, alias: ast.alias) -> str | None:
             found = isinstance(statement, ast.ImportFrom) and not statement.level and statement.module == MODULE
             return (alias.asname or alias.name) if found and alias.name == attribute else None
 
-        return self._bound(place, name)
+        return list(self._bound(place, name))
 
     def free_name(self, place: Place) -> str:
         """A name that an import of torch at the top of the module may bind for code at ``place``."""
@@ -58,15 +66,14 @@ class Bindings:
             name = f"_{name}"
         return name
 
-    def _bound(self, place: Place, name_of: _Binding) -> str | None:
+    def _bound(self, place: Place, name_of: _Binding) -> Iterator[str]:
         hidden: set[str] = set()
         for scope, before in self._scopes(place):
             for name in sorted(self._certain(before, name_of)):
                 other = _binds(scope, name, name_of) or (scope is self.tree and self._declared_global(name))
                 if name not in hidden and not other:
-                    return name
+                    yield name
             hidden |= set(_names_bound(scope))
-        return None
 
     def _declared_global(self, name: str) -> bool:
         return any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(self.tree))

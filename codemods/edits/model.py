@@ -4,6 +4,10 @@ Every edit names its target by the :class:`~codemods.findings.Span` that :mod:`a
 so a span is the inner node without parentheses around it, and a decorated function starts at its ``def``. Code in an
 edit may write ``{torch}`` for the torch module: it becomes whatever the file calls it, and the import is added if there
 is none.
+
+What an edit may change is said in its docstring; :mod:`codemods.edits.contracts` checks it on the syntax tree of the
+result. For all of them: what they do not name stays, every comment too, but for those within what goes. Imports that
+nothing uses any more go, and ``import torch`` comes where code asks for it.
 """
 
 from __future__ import annotations
@@ -20,7 +24,10 @@ class EditError(Exception):
 
 @dataclass(frozen=True)
 class DropArgument:
-    """Remove one argument of the call at ``call``: a keyword by its name, or a positional one by its index from 0."""
+    """Remove one argument of the call at ``call``: a keyword by its name, or a positional one by its index from 0.
+
+    The same call without that argument; the comment on its line goes with it.
+    """
 
     call: Span
     argument: str | int
@@ -30,7 +37,8 @@ class DropArgument:
 class RenameArgument:
     """Give an argument of the call at ``call`` the keyword ``name``: one with another keyword, or a positional one.
 
-    A positional argument must be the last one: what follows it could not stay without a name of its own.
+    A positional argument must be the last one: what follows it could not stay without a name of its own. The same call,
+    and nothing but the name of that argument.
     """
 
     call: Span
@@ -42,7 +50,8 @@ class RenameArgument:
 class KeepPart:
     """Put the expression at ``kept``, which is part of the one at ``target``, in its place, with ``suffix`` behind it.
 
-    All else of ``target`` goes. Edits within what is kept can be made together with this one.
+    All else of ``target`` goes, but no comment of it. What is kept is the same expression, and the suffix is applied to
+    the whole of it. Edits within what is kept can be made together with this one.
     """
 
     target: Span
@@ -52,7 +61,10 @@ class KeepPart:
 
 @dataclass(frozen=True)
 class WrapExpression:
-    """Put ``prefix`` and ``suffix`` around the expression at ``target``, in parentheses only where they are needed."""
+    """Put ``prefix`` and ``suffix`` around the expression at ``target``, in parentheses only where they are needed.
+
+    The same expression within the new one.
+    """
 
     target: Span
     prefix: str
@@ -61,7 +73,7 @@ class WrapExpression:
 
 @dataclass(frozen=True)
 class ReplaceExpression:
-    """Put ``code`` in the place of the expression at ``target``."""
+    """Put ``code`` in the place of the expression at ``target``; nothing around it means anything else than before."""
 
     target: Span
     code: str
@@ -72,7 +84,7 @@ class InsertStatements:
     """Put the lines of ``code`` before or after the statement at ``anchor``, at its indentation.
 
     ``first-in`` puts them at the top of the body of the function, loop or block at ``anchor`` (after a docstring),
-    ``last-in`` at its bottom.
+    ``last-in`` at its bottom. All statements that were there stay, in their order.
     """
 
     anchor: Span
@@ -82,7 +94,22 @@ class InsertStatements:
 
 @dataclass(frozen=True)
 class RemoveStatement:
-    """Take the statement at ``target`` away; a suite that becomes empty gets ``pass``."""
+    """Take the statement at ``target`` away, and nothing else of its suite; a comment behind it stays.
+
+    An ``else`` that becomes empty goes. An ``if`` goes if its test does nothing, or is turned round where only its
+    ``else`` is left. Any other suite that becomes empty gets ``pass``.
+    """
+
+    target: Span
+
+
+@dataclass(frozen=True)
+class RemoveIdentity:
+    """Take the assignment at ``target`` away because it does nothing, as :class:`RemoveStatement` would.
+
+    With the other edits within it made, it must only assign plain names to themselves, and not in a class: ``x = x``,
+    also ``x, y = x, y``, but not ``x = x,`` and not ``self.x = self.x``.
+    """
 
     target: Span
 
@@ -91,7 +118,8 @@ class RemoveStatement:
 class MoveStatement:
     """Take the statement at ``target``, with its comments, and put it where :class:`InsertStatements` would.
 
-    ``blank_below`` is the least number of blank lines between it and what follows it there.
+    ``blank_below`` is the least number of blank lines between it and what follows it there. The same statement, once;
+    it stands in front of what other edits insert at that place.
     """
 
     target: Span
@@ -104,7 +132,7 @@ class MoveStatement:
 class WrapBlock:
     """Put the statements from ``first`` to ``last`` (siblings of one suite) under ``header``.
 
-    A header is, for example, ``with {torch}.no_grad():``.
+    A header is, for example, ``with {torch}.no_grad():``. The same statements, one level deeper.
     """
 
     first: Span
@@ -114,7 +142,10 @@ class WrapBlock:
 
 @dataclass(frozen=True)
 class AddDecorator:
-    """Decorate the function at ``function`` with ``code`` (no ``@``), right above ``def``, below other decorators."""
+    """Decorate the function at ``function`` with ``code`` (no ``@``), right above ``def``, below other decorators.
+
+    The same function with one decorator more.
+    """
 
     function: Span
     code: str
@@ -122,7 +153,10 @@ class AddDecorator:
 
 @dataclass(frozen=True)
 class AddHelper:
-    """Put a helper function ``code`` named ``name`` at module level, after the imports, once."""
+    """Put a helper function ``code`` named ``name`` at module level, after the imports, once.
+
+    The file must not use the name for anything else.
+    """
 
     name: str
     code: str
@@ -136,6 +170,7 @@ Edit = (
     | ReplaceExpression
     | InsertStatements
     | RemoveStatement
+    | RemoveIdentity
     | MoveStatement
     | WrapBlock
     | AddDecorator

@@ -12,6 +12,7 @@ import libcst as cst
 
 from codemods.edits.arguments import argument_index
 from codemods.edits.bindings import MODULE, Bindings, Place, identifiers
+from codemods.edits.branches import is_emptied, may_go, may_turn, orelse_of
 from codemods.edits.imports import TopLevelPlace, place_for_helper, place_for_import
 from codemods.edits.model import (
     AddDecorator,
@@ -22,6 +23,7 @@ from codemods.edits.model import (
     InsertStatements,
     KeepPart,
     MoveStatement,
+    RemoveIdentity,
     RemoveStatement,
     RenameArgument,
     ReplaceExpression,
@@ -47,7 +49,10 @@ _PLACES: dict[Where, Literal["at", "after", "start", "end"]] = {
 
 @dataclass(eq=False)
 class Plan:
-    """What is to happen to which node of a tree as parsed; ``touched`` are these nodes and all above them."""
+    """What is to happen to which node of a tree as parsed; ``touched`` are these nodes and all above them.
+
+    ``dropped`` are branches that nothing is left of; those in ``turned`` take the statements of their ``else``.
+    """
 
     arguments: dict[cst.Call, set[int]] = field(default_factory=dict)
     keywords: dict[cst.Call, list[tuple[str | int, str]]] = field(default_factory=dict)
@@ -59,6 +64,8 @@ class Plan:
     imported_names: dict[cst.CSTNode, set[int]] = field(default_factory=dict)
     moved: set[StatementNode] = field(default_factory=set)
     removed: set[StatementNode] = field(default_factory=set)
+    dropped: set[cst.CSTNode] = field(default_factory=set)
+    turned: set[cst.If] = field(default_factory=set)
     touched: set[cst.CSTNode] = field(default_factory=set)
 
 
@@ -73,14 +80,17 @@ def make_plan(source: Source, edits: Iterable[Edit]) -> Plan:
     return planner.finish()
 
 
-def plan_unused(plan: Plan, source: Source, unused: dict[ast.Import | ast.ImportFrom, set[int]]) -> bool:
-    """Add to ``plan`` that ``unused`` names are no longer imported; whether that changed it."""
-    changed = False
+_Unused = dict[ast.Import | ast.ImportFrom, set[int]]
+
+
+def plan_unused(plan: Plan, source: Source, unused: _Unused) -> _Unused:
+    """Add to ``plan`` that ``unused`` names are no longer imported; return those for which that changed it."""
+    changed: _Unused = {}
     for statement, indexes in unused.items():
         node = source.statement_of(statement)
         if node in plan.removed or node in plan.moved:
             continue
-        changed = True
+        changed[statement] = indexes
         if len(indexes) == len(statement.names):
             suite = source.suite_of(node)
             plan.suites.setdefault(suite, SuiteChanges()).removed.add(node)
@@ -134,7 +144,7 @@ class _Planner:
             self._target(call, "an argument to rename")
         elif isinstance(edit, KeepPart):
             self._keep(edit)
-        elif isinstance(edit, RemoveStatement):
+        elif isinstance(edit, (RemoveStatement, RemoveIdentity)):
             node = self._statement_of_suite(edit.target)
             self._changes(node).removed.add(node)
             plan.removed.add(node)
@@ -174,8 +184,49 @@ class _Planner:
         # Helpers follow the imports where both are put behind the same statement.
         for code in self.helpers.values():
             self._insert_at_top(place_for_helper(self.source.tree), code)
+        self._prune()
         self._check()
         return self.plan
+
+    def _prune(self) -> None:
+        """Leave out branches that become empty; what they are in may become empty by that."""
+        pending = list(self.plan.suites)
+        while pending:
+            suite = pending.pop()
+            changes = self.plan.suites[suite]
+            parent = self.source.parents.get(suite)
+            if not isinstance(parent, (cst.If, cst.Else)) or not is_emptied(suite, changes):
+                continue
+            holder = self.source.parents[parent]
+            is_statement = orelse_of(holder) is not parent
+            orelse = orelse_of(parent)
+            if orelse is not None and orelse not in self.plan.dropped:
+                turning = self.plan.suites.get(orelse.body)
+                if (
+                    isinstance(parent, cst.If)
+                    and may_turn(parent)
+                    and not (turning and is_emptied(orelse.body, turning))
+                ):
+                    self._turn(parent)
+                continue
+            if not may_go(parent, is_statement=is_statement):
+                continue
+            if is_statement:
+                assert isinstance(parent, cst.If)
+                around = self.source.suite_of(parent)
+                self.plan.suites.setdefault(around, SuiteChanges()).removed.add(parent)
+                self._target(parent, "a branch that becomes empty")
+                pending.append(around)
+            else:
+                self.plan.dropped.add(parent)
+                self._target(parent, "a branch that becomes empty")
+                if isinstance(holder, cst.If) and holder.body in self.plan.suites:
+                    # it may be empty as well, and waited for this
+                    pending.append(holder.body)
+
+    def _turn(self, branch: cst.If) -> None:
+        self.plan.turned.add(branch)
+        self._target(branch, "a branch that becomes empty")
 
     def _add_code(self, edit: Edit) -> None:
         plan, source = self.plan, self.source

@@ -18,6 +18,7 @@ from codemods.edits.whitespace import (
     at_least_blank,
     indented,
     is_blank,
+    is_directive,
     join_lines,
     leading_lines,
     line_end,
@@ -61,7 +62,7 @@ class Wrap:
 class SuiteChanges:
     """What is to happen to one suite; statements are named by their nodes in the tree as parsed.
 
-    ``removed`` ones leave the comments above them, ``moved`` ones take them along.
+    ``removed`` ones leave the comments above and behind them, ``moved`` ones take them along.
     """
 
     before: dict[StatementNode, list[Insertion]] = field(default_factory=dict)
@@ -195,7 +196,9 @@ def _shortened(
     kept = [new for old, new in zip(original.body, updated.body, strict=True) if old not in gone]
     if kept:
         return updated.with_changes(body=_ended(kept, original.body[-1] not in gone))
-    trailing = cst.TrailingWhitespace(newline=updated.trailing_whitespace.newline)
+    trailing = updated.trailing_whitespace
+    if changes.moved or trailing.comment is None or is_directive(trailing.comment.value):
+        trailing = cst.TrailingWhitespace(newline=trailing.newline)
     return updated.with_changes(body=[cst.Pass()], trailing_whitespace=trailing)
 
 
@@ -283,6 +286,13 @@ class _Builder:
         alone, attached = split_attached(line.leading)
         leading = alone if gone_with_comments else line.leading
         first = next((event for event in events if isinstance(event, (list, Insertion))), None)
+        behind = self._behind(line) if not runs else None
+        if behind is not None:
+            replaced = self._with_comment(events, behind)
+            if not replaced:
+                leading = [*leading, cst.EmptyLine(comment=behind, newline=line.newline)]
+            events = replaced or events
+            first = next((event for event in events if isinstance(event, Insertion)), None)
         for event in events:
             if event == "close":
                 self._close()
@@ -304,6 +314,30 @@ class _Builder:
                 leading = ()
         if first is None:
             self.pending = [*join_lines(self.pending or [], leading, at_start=False)]
+
+    def _behind(self, line: _Line) -> cst.Comment | None:
+        """The comment behind statements that are all gone, if it stays."""
+        comment = line.trailing.comment if line.trailing is not None else None
+        last = line.statements[-1][0]
+        if comment is None or is_directive(comment.value) or last in self.changes.moved:
+            return None
+        if isinstance(last, (cst.Import, cst.ImportFrom)):
+            # it is about what nobody needs any more
+            return None
+        return comment
+
+    @staticmethod
+    def _with_comment(events: Sequence[_Event], comment: cst.Comment) -> list[_Event] | None:
+        """``events`` with ``comment`` behind the one statement that takes the place of what is gone, if it is one."""
+        inserted = [event for event in events if isinstance(event, Insertion)]
+        if len(inserted) != 1 or len(inserted[0].statements) != 1:
+            return None
+        statement = inserted[0].statements[0]
+        if not isinstance(statement, cst.SimpleStatementLine) or statement.trailing_whitespace.comment is not None:
+            return None
+        trailing = statement.trailing_whitespace.with_changes(whitespace=cst.SimpleWhitespace("  "), comment=comment)
+        new = dataclasses.replace(inserted[0], statements=[statement.with_changes(trailing_whitespace=trailing)])
+        return [new if event is inserted[0] else event for event in events]
 
     def _line_of(self, run: _Run, line: _Line, is_last: bool) -> Statement:
         if line.trailing is None:

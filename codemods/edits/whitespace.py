@@ -12,6 +12,15 @@ Lines = Sequence[cst.EmptyLine]
 Node = TypeVar("Node", bound=cst.CSTNode)
 
 
+# What a comment tells a tool about its line goes with the line.
+_DIRECTIVES = ("noqa", "type:", "pylint:", "pragma:", "fmt:", "isort:", "nosec", "noinspection", "mypy:", "pyright:")
+
+
+def is_directive(comment: str) -> bool:
+    """Whether a comment speaks to a tool about the line that it stands on."""
+    return any(word in comment.lower() for word in _DIRECTIVES)
+
+
 def is_blank(line: cst.EmptyLine) -> bool:
     """Whether ``line`` holds nothing that must be kept, neither a comment nor a form feed."""
     return line.comment is None and "\f" not in line.whitespace.value

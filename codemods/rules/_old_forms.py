@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from codemods.edits.model import Edit, KeepPart, RemoveStatement, RenameArgument, ReplaceExpression
+from codemods.edits.emptied import is_identity
+from codemods.edits.model import Edit, KeepPart, RemoveIdentity, RemoveStatement, RenameArgument, ReplaceExpression
 from codemods.findings import Promise, Span
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
@@ -43,7 +45,7 @@ _COPIES = frozenset({"clone", "flip", "repeat", "roll", "tile"})
 
 @dataclass(frozen=True)
 class Change:
-    """One old form and what is to become of it; ``same`` says that only the argument is left."""
+    """One old form and what is to become of it; ``given`` is the argument of a call of which nothing else is left."""
 
     file: ParsedFile
     span: Span
@@ -54,7 +56,7 @@ class Change:
     remedy: str
     edit: Edit
     promise: Promise = Promise.EXACT
-    same: bool = False
+    given: ast.expr | None = None
 
 
 @dataclass
@@ -67,24 +69,24 @@ class Line:
         """The edits, or the removal of a statement that would then only assign names to themselves."""
         file = self.changes[0].file
         node = file.find(statement, ast.stmt)
-        calls = {c.span for c in self.changes if c.same}
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and len(calls) == len(self.changes):
-            targets, values = _parts(node.targets[0]), _parts(node.value)
-            if len(targets) == len(values) and all(
-                isinstance(v, ast.Call) and file.span(v) in calls and _given(v) == ast.unparse(t)
-                for t, v in zip(targets, values, strict=True)
-            ):
-                return [RemoveStatement(statement)]
-        return [change.edit for change in self.changes]
+        edits = [change.edit for change in self.changes]
+        if not isinstance(node, ast.Assign) or isinstance(file.parent(node), ast.ClassDef):
+            return edits
+        calls = {c.span: c.given for c in self.changes if c.given is not None}
+        if len(calls) == len(self.changes) and is_identity(_Given(file, calls).visit(copy.deepcopy(node))):
+            return [*edits, RemoveIdentity(statement)]
+        return edits
 
 
-def _parts(node: ast.expr) -> list[ast.expr]:
-    return list(node.elts) if isinstance(node, (ast.Tuple, ast.List)) else [node]
+class _Given(ast.NodeTransformer):
+    """Puts what calls were given in their place."""
 
+    def __init__(self, file: ParsedFile, calls: Mapping[Span, ast.expr]) -> None:
+        self.file = file
+        self.calls = calls
 
-def _given(call: ast.Call) -> str:
-    argument = _argument(call, 0, "data")
-    return ast.unparse(argument) if argument is not None else ""
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        return self.calls.get(self.file.span(node), node)
 
 
 def without_unseen(site: Site) -> Site:
@@ -171,7 +173,7 @@ def variable(site: Site, file: ParsedFile) -> Change | None:
         message,
         f"write `{_short(given)}{suffix}`",
         KeepPart(site.span, file.span(given), suffix),
-        same=not suffix,
+        given=given if not suffix else None,
     )
 
 

@@ -145,9 +145,13 @@ class _Trial:
             start -= 1
         self.touched.update(range(start, span.end_line + 1))
 
+    def _is_last(self, statement: ast.stmt) -> bool:
+        """Whether it is the last one of a suite, which might go with it: there are other tests for that."""
+        return all(other is statement or other in self.taken for other in self._suite_of(statement))
+
     def _remove(self) -> None:
         statement = self._statement()
-        if statement is not None:
+        if statement is not None and not self._is_last(statement):
             self.taken.update(ast.walk(statement))
             self.removed.append(statement)
             self.edits.append(RemoveStatement(span_of(statement, self.lines)))
@@ -156,6 +160,8 @@ class _Trial:
     def _move(self) -> None:
         statement, anchor = self._statement(), self._statement()
         if statement is None or anchor is None or anchor in ast.walk(statement) or statement in ast.walk(anchor):
+            return
+        if self._is_last(statement):
             return
         self.taken.update(ast.walk(statement))
         self.taken.add(anchor)

@@ -86,10 +86,11 @@ def test_insertions_at_one_place_keep_their_order() -> None:
         ("a\nb\nc\n", "a", "b\nc\n"),
         ("a\nb\nc\n", "c", "a\nb\n"),
         ("a\n", "a", ""),
-        # The trailing comment goes, those above stay.
-        ("a\n# own\nb  # trailing\nc\n", "b", "a\n# own\nc\n"),
+        # Comments stay, but for those that speak to tools about the line.
+        ("a\n# own\nb  # trailing\nc\n", "b", "a\n# own\n# trailing\nc\n"),
+        ("a\n# own\nb  # noqa: E501\nc\n", "b", "a\n# own\nc\n"),
         ("if x:\n  a\n  # own\n  b\nc\n", "b", "if x:\n  a\n  # own\nc\n"),
-        ("if x:\n  # own\n  a  # trailing\n", "a", "if x:\n  # own\n  pass\n"),
+        ("if x:\n  # own\n  a  # trailing\n", "a", "if x:\n  # own\n  # trailing\n  pass\n"),
         ("# file\na\nb\n", "a", "# file\nb\n"),
         ("a\n# own\nb\n", "b", "a\n# own\n"),
         # Blank lines do not add up.
@@ -110,8 +111,8 @@ def test_insertions_at_one_place_keep_their_order() -> None:
         ("a; b;\n", "a", "b;\n"),
         # One-line suites.
         ("for x in y: a; b; c  # d\n", "b", "for x in y: a; c  # d\n"),
-        ("for x in y: a  # d\n", "a", "for x in y: pass\n"),
-        ("if x: a\nelse: b\n", "b", "if x: a\nelse: pass\n"),
+        ("for x in y: a  # d\n", "a", "for x in y: pass  # d\n"),
+        ("for x in y: a  # type: ignore\n", "a", "for x in y: pass\n"),
         # Statements with bodies.
         ("a\nfor x in y:\n  b\n  # c\nd\n", "for", "a\nd\n"),
         ("a\n@d\ndef f(): pass\nd\n", "def", "a\nd\n"),
@@ -124,16 +125,64 @@ def test_statement_is_removed(before: str, target: str, after: str) -> None:
     check(before, after, RemoveStatement(statement(before, target)))
 
 
+@pytest.mark.parametrize(
+    ("before", "targets", "after"),
+    [
+        # An else goes.
+        ("if x:\n  a\nelse:\n  b\nc\n", "b", "if x:\n  a\nc\n"),
+        ("if x: a\nelse: b\n", "b", "if x: a\n"),
+        ("for x in y:\n  a\nelse:\n  b\n", "b", "for x in y:\n  a\n"),
+        ("while x:\n  a\nelse: b; c\n", "bc", "while x:\n  a\n"),
+        # What it says may matter.
+        ("if x:\n  a\nelse:  # d\n  b\n", "b", "if x:\n  a\nelse:  # d\n  pass\n"),
+        ("if x:\n  a\nelse:\n  # d\n  b\n", "b", "if x:\n  a\nelse:\n  # d\n  pass\n"),
+        ("if x:\n  a\nelse:\n  b  # d\n", "b", "if x:\n  a\nelse:\n  # d\n  pass\n"),
+        ("if x:\n  a\n# d\nelse:\n  b\n", "b", "if x:\n  a\n# d\nelse:\n  pass\n"),
+        ("if x:\n  a\nelse:\n  b  # noqa\n", "b", "if x:\n  a\n"),
+        # A branch goes where nothing happens in its test.
+        ("if x:\n  a\nb\n", "a", "b\n"),
+        ("# d\nif x.y and not z:\n  a\nb\n", "a", "# d\nb\n"),
+        ("if torch.cuda.is_available(): a\nb\n", "a", "b\n"),
+        ("if f():\n  a\nb\n", "a", "if f():\n  pass\nb\n"),
+        ("if x[0]:\n  a\n", "a", "if x[0]:\n  pass\n"),
+        ("if x:\n  a\nelif y:\n  b\nc\n", "b", "if x:\n  a\nc\n"),
+        ("if x:\n  a\nelif f():\n  b\nc\n", "b", "if x:\n  a\nelif f():\n  pass\nc\n"),
+        ("if x:\n  a\nelif y:\n  b\nelse:\n  c\n", "bc", "if x:\n  a\n"),
+        ("if x:\n  a\nelif y:\n  b\nelse:\n  c\n", "abc", ""),
+        ("if x:\n  if y:\n    a\n  else:\n    b\nc\n", "ab", "c\n"),
+        ("for x in y:\n  if z:\n    a\n", "a", "for x in y:\n  pass\n"),
+        ("def f():\n  if z:\n    a\n\n  b\n", "a", "def f():\n  b\n"),
+        # Only the else is left.
+        ("if x:\n  a\nelse:\n  b\n", "a", "if not x:\n  b\n"),
+        ("if(x): a\nelse: b\n", "a", "if not x: b\n"),
+        ("if not x:\n  a\nelse:\n  b\n", "a", "if x:\n  b\n"),
+        ("if x is None:\n  a\nelse:\n  b\n", "a", "if x is not None:\n  b\n"),
+        ("if x == 1 or f():\n  a\nelse:\n  b\n", "a", "if not (x == 1 or f()):\n  b\n"),
+        ("if x:\n  a\nelif y:\n  b\nelse:\n  c\n", "b", "if x:\n  a\nelif not y:\n  c\n"),
+        ("if x:  # d\n  a\nelse:\n  b\n", "a", "if x:  # d\n  pass\nelse:\n  b\n"),
+        ("if x:\n  a\nelif y:\n  b\n", "a", "if x:\n  pass\nelif y:\n  b\n"),
+        # These are needed.
+        ("try:\n  a\nexcept E:\n  b\n", "b", "try:\n  a\nexcept E:\n  pass\n"),
+        ("with x:\n  a\n", "a", "with x:\n  pass\n"),
+        ("if x:\n  pass\nelse:\n  pass\na\n", "a", "if x:\n  pass\nelse:\n  pass\n"),
+    ],
+)
+def test_branches_that_become_empty(before: str, targets: str, after: str) -> None:
+    check(before, after, *(RemoveStatement(statement(before, target)) for target in targets))
+
+
 def test_all_statements_of_a_line_are_removed() -> None:
     before = "# own\na; b  # c\nd\n"
-    check(before, "# own\nd\n", *(RemoveStatement(statement(before, target)) for target in "ab"))
+    check(before, "# own\n# c\nd\n", *(RemoveStatement(statement(before, target)) for target in "ab"))
 
 
 def test_a_statement_is_removed_and_another_put_in_its_place() -> None:
     before = "if x:\n    # own\n    a  # c\n"
     a = statement(before, "a")
-    check(before, "if x:\n    # own\n    n\n", RemoveStatement(a), InsertStatements(a, "after", "n"))
-    check(before, "if x:\n    # own\n    n\n", RemoveStatement(a), InsertStatements(a, "before", "n"))
+    check(before, "if x:\n    # own\n    n  # c\n", RemoveStatement(a), InsertStatements(a, "after", "n"))
+    check(before, "if x:\n    # own\n    n  # c\n", RemoveStatement(a), InsertStatements(a, "before", "n"))
+    several = InsertStatements(a, "after", "n\nm")
+    check(before, "if x:\n    # own\n    # c\n    n\n    m\n", RemoveStatement(a), several)
 
 
 def test_removal_takes_edits_within_along() -> None:
@@ -218,7 +267,7 @@ def test_new_statements_go_into_one_that_moves() -> None:
         InsertStatements(statement(before, "b"), "after", "n"),
         MoveStatement(statement(before, "for"), statement(before, "c"), "after"),
     ]
-    check(before, "if x:\n    pass\nc\nfor x in y:\n    b\n    n\n", *edits)
+    check(before, "c\nfor x in y:\n    b\n    n\n", *edits)
 
 
 def test_contradictions_are_refused() -> None:

@@ -1,0 +1,64 @@
+"""What is left of an ``if`` or an assignment when edits took away what it was for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+_OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_WITHOUT_EFFECT = frozenset({"torch.cuda.is_available"})
+
+
+def is_identity(statement: ast.stmt) -> bool:
+    """Whether a statement only assigns plain names to themselves: ``x = x``, ``x, y = x, y``."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    return all(_is_itself(target, statement.value) for target in statement.targets)
+
+
+def _is_itself(target: ast.expr, value: ast.expr) -> bool:
+    if isinstance(target, ast.Name):
+        return isinstance(value, ast.Name) and value.id == target.id
+    if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(value, (ast.Tuple, ast.List)):
+        return False
+    parts = [*target.elts, *value.elts]
+    return (
+        len(target.elts) == len(value.elts)
+        and all(isinstance(part, ast.Name) for part in parts)
+        and all(map(_is_itself, target.elts, value.elts))
+    )
+
+
+def is_harmless(test: ast.expr) -> bool:
+    """Whether nothing happens when an expression is evaluated: names, attributes, constants and their comparison."""
+    if isinstance(test, (ast.Name, ast.Constant)):
+        return True
+    if isinstance(test, ast.Attribute):
+        return is_harmless(test.value)
+    if isinstance(test, ast.UnaryOp):
+        return isinstance(test.op, ast.Not) and is_harmless(test.operand)
+    if isinstance(test, ast.BoolOp):
+        return all(map(is_harmless, test.values))
+    if isinstance(test, ast.Compare):
+        return all(map(is_harmless, (test.left, *test.comparators)))
+    return isinstance(test, ast.Call) and not (test.args or test.keywords) and ast.unparse(test.func) in _WITHOUT_EFFECT
+
+
+def negated(test: ast.expr) -> ast.expr:
+    """The opposite of a condition, as people write it."""
+    return next(negations(test))
+
+
+def negations(test: ast.expr) -> Iterator[ast.expr]:
+    """Expressions that are true where ``test`` is false, the shortest first."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield test.operand
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
+        # == and the like may be defined in any way
+        yield ast.Compare(test.left, [_OPPOSITES[type(test.ops[0])]()], test.comparators)
+    yield ast.UnaryOp(ast.Not(), test)
