@@ -338,6 +338,8 @@ class Trace:
         nothing else there, False if that is one possibility of several."""
         self.unpacked: set[Node] = set()
         """What recurrent modules made of tensors: of anything else they might make packed sequences."""
+        self.given_away: set[int] = set()
+        """Calls of ``Variable(..., volatile=True)``, by identity, whose results code gets that cannot be seen."""
         self.cut_short: set[Frame] = set()
         """Entries of functions that made calls which were not entered, because the budget was spent."""
         self.complete = True

@@ -12,7 +12,7 @@ from typing import Any
 from codemods.graph.arguments import Arguments
 from codemods.graph.contents import ITEMS, REST
 from codemods.graph.joins import Joins
-from codemods.graph.trace import Handing, Reading
+from codemods.graph.trace import Handing, Place, Reading
 from codemods.graph.values import (
     DATA,
     INDEX,
@@ -26,6 +26,7 @@ from codemods.graph.values import (
     Optimizer,
     Parameters,
     Sequence,
+    Shadow,
     Tensor,
     Tuple,
     Unknown,
@@ -155,7 +156,7 @@ class Uses(Joins):
         if parents:
             self.trace.handings.append(Handing(self.place(at), tuple(given)))
         made = self.unknown(label, self.node(at, "call", parents, certain=False, label=label), public=public)
-        made.shadow = tuple(o for o in self.shadow_of(given) if isinstance(o, Unseen))
+        made.shadow = tuple(o for o in self._given_away(given) if isinstance(o, Unseen))
         if made.node is not None:
             made.node.shadow = made.shadow
         return made
@@ -165,9 +166,16 @@ class Uses(Joins):
         given = [value for value in args.all() if not isinstance(value, Parameters)]
         parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
         made = self.node(at, "call", parents, certain=False, label=label)
+        shadow = self._given_away(args.all())
         if made is not None:
-            made.shadow = self.shadow_of(args.all())
+            made.shadow = shadow
         return made
+
+    def _given_away(self, values: Iterable[Value]) -> Shadow:
+        """The shadow of what code gets that cannot be seen."""
+        shadow = self.shadow_of(values)
+        self.trace.given_away.update(id(o.node) for o in shadow if isinstance(o, Place))
+        return shadow
 
     def lost(self, name: str = "item", kind: str = "lost") -> Unknown:
         """Something that is there, but that the simulation cannot name: it may carry any graph made before."""

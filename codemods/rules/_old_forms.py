@@ -43,6 +43,10 @@ _COPIES = frozenset({"clone", "flip", "repeat", "roll", "tile"})
 """Methods that copy a tensor, and take no other."""
 
 
+_VOLATILE = "volatile=True switched recording off for all that came of it, and is ignored since PyTorch 0.4"
+_UNDER_NO_GRAD = "put what should not be recorded under `torch.no_grad()`, then drop it"
+
+
 @dataclass(frozen=True)
 class Change:
     """One old form and what is to become of it; ``given`` is the argument of a call of which nothing else is left."""
@@ -157,15 +161,22 @@ def variable(site: Site, file: ParsedFile) -> Change | None:
         wants = ".requires_grad_()" if literal else f".requires_grad_({ast.unparse(asks)})"
     apart = bool(wants) or site.any("changed")
     cuts = not plain or (apart and not fresh)
-    suffix = (".detach()" if cuts and not _is_data(given) else "") + wants
-    volatile = _argument(call, 2, "volatile") is not None
+    suffix = (".detach()" if cuts and not _is_cut(given) else "") + wants
+    if _is_cut_here(file, call):
+        # what is made of it has no history, whatever it has itself
+        suffix, wants = "", ""
+    volatile = _argument(call, 2, "volatile")
+    if isinstance(volatile, ast.Constant) and volatile.value and site.any("fed"):
+        return _change(
+            file, call, _VOLATILE, _UNDER_NO_GRAD, KeepPart(site.span, file.span(given), suffix), promise=Promise.ADVICE
+        )
     if wants:
         message = "Variable(..., requires_grad=True) makes a new leaf, which a tensor does by itself since PyTorch 0.4"
-    elif not plain:
+    elif not plain and suffix:
         message = "Variable() hands its tensor on without its history, which today is called detach()"
     else:
         message = "Variable() has had no use since PyTorch 0.4: it hands its tensor on"
-    if volatile:
+    if volatile is not None:
         message += "; volatile= is ignored"
     return _change(
         file,
@@ -277,6 +288,11 @@ def volatile_set(site: Site, file: ParsedFile) -> Change | None:
     if not isinstance(statement.value, (ast.Constant, ast.Name)):
         return None
     old = ast.unparse(statement)
+    if isinstance(statement.value, ast.Constant) and statement.value.value:
+        edit = RemoveStatement(site.span)
+        return Change(
+            file, site.span, site.span, site.span.line, old, _VOLATILE, _UNDER_NO_GRAD, edit, promise=Promise.ADVICE
+        )
     message = "volatile is ignored since PyTorch 0.4"
     return Change(file, site.span, site.span, site.span.line, old, message, f"drop `{old}`", RemoveStatement(site.span))
 
@@ -307,6 +323,27 @@ def _argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
 def _is_data(node: ast.expr) -> bool:
     """Whether it is ``x.data``, an object without history that nobody else has."""
     return isinstance(node, ast.Attribute) and node.attr == "data"
+
+
+def _is_cut(node: ast.expr) -> bool:
+    """Whether it is ``x.data`` or ``x.detach()``."""
+    return _is_data(node) or (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "detach"
+        and not (node.args or node.keywords)
+    )
+
+
+def _is_cut_here(file: ParsedFile, call: ast.Call) -> bool:
+    """Whether an expression is used for nothing but its ``.detach()`` or ``.data``."""
+    outer = file.parent(call)
+    if not isinstance(outer, ast.Attribute) or not isinstance(outer.ctx, ast.Load):
+        return False
+    around = file.parent(outer)
+    return outer.attr == "data" or (
+        outer.attr == "detach" and isinstance(around, ast.Call) and around.func is outer and not around.args
+    )
 
 
 def _is_fresh(node: ast.expr) -> bool:

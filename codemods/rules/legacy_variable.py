@@ -9,7 +9,7 @@ from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.gates import form
 from codemods.graph.old_forms import first_element
 from codemods.graph.program import ParsedFile
-from codemods.graph.trace import Trace
+from codemods.graph.trace import Place, Trace
 from codemods.graph.values import Tensor
 from codemods.rules import _old_forms as forms
 from codemods.rules import _unit_gradients as gradients
@@ -35,8 +35,10 @@ class LegacyVariable(Rule):
       the two objects is changed afterwards (``unsqueeze_``, ``requires_grad = True``) and the other is used.
       ``Variable(x, requires_grad=True)`` -> a new leaf, ``x.detach().requires_grad_()``. A statement that would then
       assign a name to itself goes.
-    * ``volatile=`` is dropped, also where it is no literal. A literal ``volatile=True`` on evaluation is mended
-      together with it by ``grad-in-evaluation``, which goes first.
+    * ``volatile=`` is dropped, also where it is no literal. A literal ``volatile=True`` asked for what is
+      ``torch.no_grad()`` today: on evaluation it is mended together with that by ``grad-in-evaluation``, which goes
+      first. Elsewhere it goes only where nothing is recorded of what it stands for, and is ``advice`` where something
+      is.
     * ``loss.data[0]``, also through ``.cpu()`` and ``.numpy()`` -> ``loss.item()``, where one element is proven: a
       reduced loss, something that ``backward()`` was called on. A vector's first element stays an index.
     * ``x.data`` that is only read -> ``x.detach()``. It stays where it is written through, where ``x`` may be something
@@ -89,11 +91,14 @@ class LegacyVariable(Rule):
             return
         yield from self._given(trace)
         changes = Changes(trace)
+        recorded = _recorded(trace)
         for alias in trace.aliases:
             file, node = alias.place.frame.file, alias.place.node
             if alias.form == "variable" and isinstance(node, ast.Call):
                 history = history_of(alias.given)
-                yield self.seen(file, node, "variable", "fault", history=history, changed=changes.objects(alias))
+                fed = alias.grad is not False and (not trace.complete or id(node) in recorded)
+                changed = changes.objects(alias)
+                yield self.seen(file, node, "variable", "fault", history=history, changed=changed, fed=fed)
             elif alias.form == "data" and isinstance(node, ast.Attribute):
                 yield self.seen(file, node, "data", "needed" if changes.tied(alias) else "fault")
         for old in trace.old:
@@ -125,7 +130,7 @@ class LegacyVariable(Rule):
                 if id(node) in seen:
                     continue
                 if isinstance(node, ast.Call):
-                    yield self.seen(frame.file, node, "variable", "fault", history="unseen", changed=False)
+                    yield self.seen(frame.file, node, "variable", "fault", history="unseen", changed=False, fed=True)
                 elif (subject := first_element(node)) is not None:
                     proven = reduced(subject) or walked(subject, code)
                     span = frame.file.span(subject)
@@ -211,7 +216,7 @@ class LegacyVariable(Rule):
         return Finding(self.name, file.path, span, Promise.REPAIR, message, remedy, trail, edits)
 
     def _finding(self, path: str, statement: Span, promise: Promise, line: forms.Line) -> Finding:
-        edits = line.edits(statement)
+        edits = line.edits(statement) if promise is not Promise.ADVICE else []
         messages = list(dict.fromkeys(change.message for change in line.changes))
         remedies = list(dict.fromkeys(change.remedy for change in line.changes))
         span = min(change.span for change in line.changes)
@@ -229,6 +234,11 @@ class LegacyVariable(Rule):
             tuple((path, edit) for edit in edits),
             yields=True,
         )
+
+
+def _recorded(trace: Trace) -> set[int]:
+    """The calls of ``Variable(..., volatile=True)`` whose tensors enter a graph, or may."""
+    return {id(o.node) for node in trace.nodes for o in node.shadow if isinstance(o, Place)} | trace.given_away
 
 
 RULE = LegacyVariable

@@ -270,8 +270,73 @@ def test_data_that_stays(tmp_path: Path, code: str) -> None:
 
 
 def test_volatile_attribute(tmp_path: Path) -> None:
-    code = "x = torch.rand(4)\nx.volatile = True\nout = net(x)"
+    code = "x = torch.rand(4)\nx.volatile = False\nout = net(x)"
     assert _becomes(tmp_path, code) == "x = torch.rand(4)\nout = net(x)"
+    code = "x = torch.rand(4)\nx.volatile = True\nout = net(x)"
+    (finding,) = found(tmp_path, RULE, HEAD, code)
+    assert finding.promise is Promise.ADVICE
+
+
+@pytest.mark.parametrize(
+    ("code", "stays"),
+    [
+        ("x = Variable(torch.rand(4), volatile=True)\nout = net(x)", True),
+        ("x = Variable(torch.rand(4), volatile=True)\nout = unseen(x)", True),
+        ("import unseen\nx = Variable(torch.rand(4), volatile=True)\nout = unseen.model(x)", True),
+        ("x = Variable(torch.rand(4), False, True) * 2\nout = net(x)", True),
+        ("if False:\n    x = Variable(torch.rand(4), volatile=True)", True),
+        ("x = Variable(torch.rand(4), volatile=False)\nout = net(x)", False),
+        ("with torch.no_grad():\n    x = Variable(torch.rand(4), volatile=True)\n    out = net(x)", False),
+        ("x = Variable(torch.rand(4), volatile=True)\nprint(x.shape, (x > 0).sum())", False),
+    ],
+)
+def test_volatile_that_switched_recording_off(tmp_path: Path, code: str, stays: bool) -> None:
+    findings = found(tmp_path, RULE, HEAD, code)
+    assert ("Variable(" in mended(tmp_path, findings)) is stays
+    assert [f.promise is Promise.ADVICE for f in findings] == [stays]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # A tuple by its comma is no assignment to itself.
+        ("x = Variable(x),", "x = x,"),
+        ("x, = Variable(x),", ""),
+        ("x, y = Variable(x), Variable(y)", ""),
+        ("(x, y) = [Variable(x), Variable(y)]", ""),
+        ("x, y = Variable(y), Variable(x)", "x, y = y, x"),
+        ("x = y = Variable(x)", "x = y = x"),
+        ("x = x = Variable(x)", ""),
+        ("x: torch.Tensor = Variable(x)", "x: torch.Tensor = x"),
+        ("x += Variable(x)", "x += x"),
+        ("print(z := Variable(x))", "print(z := x)"),
+        ("x = [*Variable(x)]", "x = [*x]"),
+        ("x = Variable(x) if flag else Variable(x)", "x = x if flag else x"),
+        ("f = lambda x=Variable(x): Variable(x)\nf()", "f = lambda x=x: x\nf()"),
+        ("x = f'{Variable(x)!r:>9}'", "x = f'{x!r:>9}'"),
+        ("x = {k: Variable(k) for k in Variable(x)}", "x = {k: k for k in x}"),
+        ("del Variable(x).grad", "del x.grad"),
+        ("x = Variable(x); y = Variable(y)", ""),
+        ("x = Variable(x); y = Variable(y) * 2", "y = y * 2"),
+        ("if flag: x = Variable(x)", ""),
+        ("if flag: x = 1\nelse: x = Variable(x)", "if flag: x = 1"),
+        ("if not flag:\n    x = Variable(x)\nelse:\n    x = 1", "if flag:\n    x = 1"),
+        ("for i in (1, 2): x = Variable(x)", "for i in (1, 2): pass"),
+        ("x = \\\n    Variable(x)", ""),
+        ("x = (Variable(x))", ""),
+        ("x = Variable(x)  # (batch, time)", "# (batch, time)"),
+        ("x = Variable(x)  # noqa", ""),
+        # Nothing is cut twice.
+        ("x = Variable(net(x)).detach()", "x = net(x).detach()"),
+        ("x = Variable(net(x).detach())", "x = net(x).detach()"),
+        ("x = Variable(net(x)).data", "x = net(x).detach()"),
+        ("x = Variable(Variable(net(x)).data)", "x = net(x).detach()"),
+    ],
+)
+def test_awkward_statements(tmp_path: Path, before: str, after: str) -> None:
+    head = "x, y, flag = torch.rand(4), torch.rand(4), len(loader) > 3\n"
+    expected = "\n".join([head.strip(), *after.splitlines()])
+    assert _becomes(tmp_path, head + before) == expected
 
 
 def test_retain_variables(tmp_path: Path) -> None:
