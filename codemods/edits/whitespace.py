@@ -17,8 +17,8 @@ _DIRECTIVES = ("noqa", "type:", "pylint:", "pragma:", "fmt:", "isort:", "nosec",
 
 
 def is_directive(comment: str) -> bool:
-    """Whether a comment speaks to a tool about the line that it stands on."""
-    return any(word in comment.lower() for word in _DIRECTIVES)
+    """Whether a comment speaks to a tool about the line that it stands on, or to nobody."""
+    return not comment.strip("# \t") or any(word in comment.lower() for word in _DIRECTIVES)
 
 
 def is_blank(line: cst.EmptyLine) -> bool:
