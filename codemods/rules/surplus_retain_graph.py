@@ -16,6 +16,15 @@ from codemods.rules.base import Decision, Observation, Rule, Site, sites
 _KINDS = ("leaf", "phi")
 """What no walk can find freed: leaves gather gradients, and a join of paths is no operation."""
 
+_FREES_NOTHING = {
+    *("to", "cpu", "cuda", "float", "double", "half", "bfloat16", "type", "type_as", "clone", "contiguous"),
+    *("view", "view_as", "reshape", "flatten", "transpose", "permute", "t", "T", "squeeze", "unsqueeze"),
+    *("expand", "expand_as", "narrow", "split", "chunk", "cat", "stack"),
+    *("Add", "Sub", "add", "sub", "neg", "sum", "mean"),
+}
+"""Operations that save no tensor: a second backward through them runs, whether or not the first one kept the graph
+(ran; a product with a number does save one)."""
+
 _SHUFFLING = (
     "call:random.",
     "call:copy.",
@@ -47,7 +56,8 @@ class SurplusRetainGraph(Rule):
     shared graph only the last loses it.
 
     Left alone: a later backward or ``autograd.grad`` over any part of the graph, also under a condition, in the next
-    turn of a loop, in a helper, or in a closure that an optimizer calls several times; ``create_graph=True``; a flag
+    turn of a loop, in a helper, or in a closure that an optimizer calls several times, unless that part saves nothing
+    (a parameter that is only moved, added or reshaped); ``create_graph=True``; a flag
     that is not a literal ``True``; a loss or an intermediate that reaches code that cannot be seen (returned to an
     unseen caller, taken from an argument that nobody in the tree passes, read through ``grad_fn``); the backward of an
     ``autograd.Function``.
@@ -168,7 +178,7 @@ class _Judge:
         if walk.kind == "backward" and isinstance(function, ast.Attribute) and function.attr not in _WRAPPERS:
             return "unsure", "an unseen wrapper takes the flag"
         for node in walk.seen:
-            if node.leaf:
+            if node.leaf or _frees_nothing(node):
                 continue
             if any(self.order[id(other)] > index for other in node.walks):
                 return "needed", "walked again"
@@ -190,7 +200,7 @@ class _Judge:
 
     def _frames(self, walk: Walk, graph: list[Node]) -> str:
         """Who may call the code around the walk again, without building the whole graph anew."""
-        oldest = min(n.birth for n in graph)
+        oldest = min((n.birth for n in graph if not _frees_nothing(n)), default=walk.place.clock)
         place: Place | None = walk.place
         while place is not None:
             frame: Frame = place.frame
@@ -220,6 +230,11 @@ class _Judge:
 def _orphan(node: Node) -> bool:
     """Whether the node stands for something that a backward proved attached, of which no more is known."""
     return not node.parents and not node.leaf
+
+
+def _frees_nothing(node: Node) -> bool:
+    """Whether a backward leaves the node as it was; what it is computed from is asked for itself."""
+    return node.kind == "phi" or (node.kind == "op" and node.label in _FREES_NOTHING)
 
 
 def _sources(walk: Walk) -> dict[int, Unseen]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from codemods.findings import Promise
+from codemods.rules.surplus_retain_graph import _FREES_NOTHING
 from tests.rules.tools import found, lines, mended
 
 RULE = "surplus-retain-graph"
@@ -123,6 +125,22 @@ HITS = {
                 loss.backward(retain_graph=True)  # here
                 opt.step()
         """,
+    "parameters that were moved once": """
+        class Adaptive(nn.Module):
+            def __init__(self, device):
+                super().__init__()
+                self.left = nn.Parameter(torch.randn(4, 2)).to(device)
+                self.right = nn.Parameter(torch.randn(2, 4), requires_grad=True).to(device)
+                self.bias = torch.cat([nn.Parameter(torch.zeros(2)), nn.Parameter(torch.ones(2))])
+
+            def forward(self, value):
+                return value @ torch.softmax(self.left @ self.right, 1) + self.bias
+
+        model = Adaptive("cpu")
+        for step in range(3):
+            F.mse_loss(model(x).mean(1, keepdim=True), y).backward(retain_graph=True)  # here
+            opt.step()
+        """,
 }
 
 
@@ -135,6 +153,25 @@ def test_the_flag_is_surplus(tmp_path: Path, name: str) -> None:
 
 
 NOOPS = {
+    "a weight that was scaled once": """
+        scaled = nn.Parameter(torch.randn(4, 1)) * 2
+        for step in range(3):
+            F.mse_loss(x @ scaled, y).backward(retain_graph=True)
+            opt.step()
+        """,
+    "rows that were taken once": """
+        table = nn.Parameter(torch.randn(20, 4))
+        rows = table.index_select(0, torch.arange(9))
+        for step in range(3):
+            F.mse_loss(net(rows), y).backward(retain_graph=True)
+            opt.step()
+        """,
+    "features that are only moved on before the second loss": """
+        for step in range(3):
+            hidden = net(x).to("cpu")
+            F.mse_loss(hidden, y).backward(retain_graph=True)
+            hidden.mean().backward()
+        """,
     "a second loss under a condition": """
         for step in range(8):
             hidden = net(x)
@@ -467,3 +504,33 @@ def test_a_copy_has_no_graph(tmp_path: Path, copy: str) -> None:
     """
     findings = found(tmp_path, RULE, START, code)
     assert len(lines(findings)) == 1
+
+
+@pytest.mark.parametrize("label", sorted(_FREES_NOTHING))
+def test_what_saves_nothing_is_walked_twice_without_the_flag(label: str) -> None:
+    given: dict[str, tuple[object, ...]] = {
+        "to": ("cpu",), "type": (torch.float64,), "type_as": (torch.ones(1).double(),), "view": (-1,),
+        "view_as": (torch.ones(2, 2),), "reshape": (-1,), "transpose": (0, 1), "permute": (1, 0), "unsqueeze": (0,),
+        "expand": (3, 2, 2), "expand_as": (torch.ones(3, 2, 2),), "narrow": (0, 0, 1), "split": (1,), "chunk": (2,),
+        "add": (torch.ones(2, 2),), "sub": (torch.ones(2, 2),),
+    }  # fmt: skip
+    value = torch.rand(2, 2, requires_grad=True) + 0
+    if label == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no such device")
+    if label in ("Add", "Sub"):
+        made = value + 1 if label == "Add" else value - 1
+    elif label in ("cat", "stack"):
+        made = getattr(torch, label)([value, value])
+    else:
+        member = getattr(value, label)
+        made = member(*given.get(label, ())) if callable(member) else member
+    total = (made[0] if isinstance(made, tuple) else made).sum()
+    total.backward()
+    total.backward()
+
+
+def test_a_product_with_a_number_saves_it() -> None:
+    total = (torch.rand(2, requires_grad=True) * 2).sum()
+    total.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        total.backward()
