@@ -221,5 +221,5 @@ class Attributes(Names):
                 self.escape(value, "stored on an object that cannot be seen") if not receiver.data else None
         elif isinstance(receiver, TreeModule):
             self.set_module_member(receiver, name, value, at)
-        elif isinstance(receiver, Library):
-            self.escape(value, "stored on a module")
+        else:
+            self.escape_all([value], "stored where it cannot be followed")

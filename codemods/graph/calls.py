@@ -12,7 +12,6 @@ from codemods.graph.values import (
     ARRAY,
     NONE,
     TEXT,
-    Carrier,
     Class,
     Const,
     Function,
@@ -104,6 +103,7 @@ class Calls(Unknowns):
             else:
                 nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(instance)
                 result = self.unknown(instance.cls.name, self.node(at, "module", nodes, label="module"))
+            result = self.run_hooks(instance, args, result, at)
             self.forwarded(at, instance, first, grad, "forward", args)
             return result
         if isinstance(member, Function):
@@ -227,21 +227,15 @@ class Calls(Unknowns):
 
     def _call_bound(self, method: Function, receiver: Value, args: Arguments, at: ast.AST) -> Value:
         """Enter a method of an object: a forward, if that is a module and none is being run."""
-        first, grad, known = self.clock + 1, self.s.grad, len(self.trace.nodes)
+        first, grad, known = self.clock + 1, self.s.grad, len(self.trace.frames)
         result = self.call_function(method, args, at, receiver=receiver)
         if isinstance(receiver, Instance) and receiver.cls.is_module and not self.frame.inside_module:
-            carriers = (carrier for node in self.trace.nodes[known:] for carrier, _ in node.stores)
+            entered = self.trace.frames[known : known + 1]
             returned = self.nodes_of(result) or any(isinstance(o, Unseen) for o in self.shadow_of([result]))
-            out = returned or any(self._outlives(carrier, first) for carrier in carriers)
+            out = returned or not entered or entered[0].left
             name = getattr(method.definition, "name", "")
             self.forwarded(at, receiver, first, grad, name, args, None if out else method)
         return result
-
-    def _outlives(self, carrier: Carrier, since: int) -> bool:
-        """Whether a carrier was there before a call, so that it holds afterwards what the call left in it."""
-        return carrier.kind in ("attribute", "global") or (
-            carrier.kind == "element" and self.born.get(carrier.owner, 0) < since
-        )
 
     def _super_method(self, receiver: Super, name: str, args: Arguments, at: ast.AST) -> Value:
         target = receiver.receiver

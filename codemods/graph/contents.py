@@ -9,18 +9,22 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.core import Core
+from codemods.graph.program import walk
 from codemods.graph.state import FROZEN
 from codemods.graph.trace import Owned
 from codemods.graph.values import (
     CONTAINING,
     Const,
+    Function,
     Instance,
     Join,
     Mapping,
+    Method,
     Module,
     Node,
     Optimizer,
     Parameters,
+    Partial,
     Plain,
     Sequence,
     Tensor,
@@ -87,8 +91,10 @@ class Contents(Core):
         kind = value.__class__
         if kind is Tensor or kind is Unknown:
             return [value.node] if value.node is not None else []  # type: ignore[union-attr]
-        if value is None or kind not in CONTAINING or depth > 4:
+        if value is None or kind not in CONTAINING:
             return []
+        if depth > 4:
+            return self.reach([value])
         if isinstance(value, Join):
             return [n for option in value.options for n in self.nodes_of(option, depth + 1)]
         if isinstance(value, (Tuple, Sequence, Mapping)):
@@ -98,6 +104,54 @@ class Contents(Core):
         if isinstance(value, Parameters):
             return self.parameter_leaves(value.owner)
         return []
+
+    def reach(self, values: Iterable[Value]) -> list[Node]:
+        """The graph nodes that code may come to which gets ``values``: through containers, attributes and closures.
+        Parameters are none of them."""
+        found: dict[Node, None] = {}
+        seen: set[object] = set()
+        stack = list(values)
+        while stack:
+            value = stack.pop()
+            key = getattr(value, "oid", None) or id(value)
+            if key in seen or isinstance(value, (Const, Plain)):
+                continue
+            seen.add(key)
+            if value.node is not None and not value.node.leaf:
+                found[value.node] = None
+            if isinstance(value, Join):
+                stack.extend(value.options)
+            elif isinstance(value, (Tuple, Sequence, Mapping)):
+                stack.extend(self.elements(value))
+            elif isinstance(value, (Instance, Module, Unknown)):
+                stack.extend(self._held_by(value))
+            elif isinstance(value, Method):
+                stack.append(value.receiver)
+            elif isinstance(value, Partial):
+                stack.extend((value.function, *value.args, *(given for _, given in value.kwargs)))
+            elif isinstance(value, Function):
+                stack.extend((*value.defaults, *(given for _, given in value.kw_defaults), *self._closed_over(value)))
+        return list(found)
+
+    def _held_by(self, value: Value) -> Iterator[Value]:
+        yield from self.children_of(value)
+        if isinstance(value, Unknown):
+            yield from value.members.values()
+            for name in self.attributes.get(value.oid, ()):
+                content = self.s.peek((value.oid, name))
+                if isinstance(content, Value):
+                    yield content
+
+    def _closed_over(self, function: Function) -> Iterator[Value]:
+        """What the frames around a function hold under names that it reads."""
+        fid = function.closure
+        names = function.file.once(_names_in, function.definition) if fid else frozenset()
+        while fid:
+            for name in names:
+                content = self.s.peek((fid, name))
+                if isinstance(content, Value):
+                    yield content
+            fid = self.closures.get(fid, 0)
 
     # things that cannot be seen
 
@@ -252,6 +306,10 @@ class Contents(Core):
         if holder is not None:
             self.freeze(holder, False)
         return holder is not None
+
+
+def _names_in(definition: ast.AST) -> frozenset[str]:
+    return frozenset(node.id for node in walk(definition) if isinstance(node, ast.Name))
 
 
 def _outermost(thing: Unknown) -> Unknown:

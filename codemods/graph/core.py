@@ -76,10 +76,14 @@ class Core:
         self.running: set[int] = set()
         """The ``Sequential`` modules whose children are being run."""
         self.caches: dict[ast.AST, Unseen | None] = {}
+        self.closures: dict[int, int] = {}
+        """The frame around each frame in which a function was defined, 0 for none."""
         self.written: set[Key] = set()
         """The cells that the call that ended last has written."""
         self.holders: set[int] = set()
         """The outermost of the things that cannot be seen and into which something attached was put."""
+        self.hooks: list[tuple[int, Node | None, Value]] = []
+        """Forward hooks: the module by its identity, what stands for its parameters, and the hook."""
         self.entering_root = False
         """Whether the next function entered is a root: nobody in the tree calls it."""
 

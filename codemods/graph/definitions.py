@@ -13,6 +13,9 @@ from codemods.graph.values import Class, Function, GradMode, Instance, Library, 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
+_KEEPING = frozenset({"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update", "backward"})
+"""Methods by which Python's own containers keep what they get, and the one that walks it."""
+
 _SWITCHES = frozenset(
     [
         "no_grad",
@@ -76,7 +79,18 @@ class Definitions(Assignments):
                 value = replace(value, kind="setter")
             elif self.may_switch(expression) or (isinstance(decorator, Unknown) and "grad" in decorator.origin):
                 value = replace(value, grad_mode=None)
+            elif self._may_keep(decorator):
+                value = replace(value, wrapped=True)
         return value
+
+    def _may_keep(self, decorator: Value) -> bool:
+        """Whether what decorates a function may keep or back-propagate what that returns."""
+        if isinstance(decorator, Method) and decorator.function is not None:
+            decorator = decorator.function
+        if isinstance(decorator, Function):
+            return decorator.file.once(_keeps, decorator.definition)
+        path = decorator.path if isinstance(decorator, (Library, Unknown)) else ""
+        return path.partition(".")[0] not in facts.PASSING_DECORATORS
 
     def may_switch(self, expression: ast.expr) -> bool:
         """Whether a decorator or a context manager is of the tree, and its code names what switches gradients."""
@@ -152,6 +166,19 @@ def _touches_grad_mode(definition: ast.AST) -> bool:
         or (isinstance(node, ast.Name) and node.id in _SWITCHES)
         for node in walk(definition)
     )
+
+
+def _keeps(definition: ast.AST) -> bool:
+    """Whether the code of a decorator stores anything, or calls a method with arguments: it may keep what goes through
+    it."""
+    for node in walk(definition):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+            return True
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
+            return True
+    return False
 
 
 def _family(s: ast.ClassDef, bases: tuple[Value, ...]) -> str:

@@ -463,3 +463,20 @@ COLLECTIVES = _words(
     """
 )
 """Functions of ``torch.distributed`` that write to the tensors they are given first (docs: torch.distributed)."""
+
+PASSING_DECORATORS = frozenset(
+    [
+        "abc",
+        "builtins",
+        "contextlib",
+        "dataclasses",
+        "enum",
+        "functools",
+        "numba",
+        "torch",
+        "types",
+        "typing",
+        "typing_extensions",
+    ]
+)
+"""Packages whose decorators keep nothing of what a function returns, or say so (``lru_cache`` is known by itself)."""

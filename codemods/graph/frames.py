@@ -97,7 +97,9 @@ class Frames(Stores):
         self.returns, self.breaks, self.continues, self.raises = returns, [], [], []
         try:
             if isinstance(definition, ast.Lambda):
-                return self.evaluate(definition.body)
+                result = self.evaluate(definition.body)
+                self.written = set()
+                return result
             assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
             base = self.s
             self.s = base.fork()
@@ -112,6 +114,7 @@ class Frames(Stores):
             if not ends:
                 # every path raises: the call does not come back
                 self.s = base
+                self.written = set()
                 self.raises_here = True
                 return NONE
             self.meet(ends, base)

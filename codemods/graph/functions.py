@@ -9,7 +9,7 @@ from codemods.graph.arguments import Arguments
 from codemods.graph.program import ClassInfo
 from codemods.graph.remembering import Remembering
 from codemods.graph.trace import Frame
-from codemods.graph.values import Class, Function, Instance, Value
+from codemods.graph.values import Class, Function, Instance, Unseen, Value
 
 MAX_DEPTH = 24
 MAX_RECURSION = 2
@@ -23,12 +23,15 @@ class Functions(Remembering):
         definition = function.definition
         caller = self.frame
         if self.tired or caller.depth >= MAX_DEPTH or self.active.count(definition) >= MAX_RECURSION:
-            if self.tired:
-                self.trace.notes.append(f"{function.file.path}:{definition.lineno}: not entered, the budget is spent")
+            again = self.active.count(definition) >= MAX_RECURSION
+            if self.tired or not again:
+                why = "the budget is spent" if self.tired else "nested too deeply"
+                self.trace.notes.append(f"{function.file.path}:{definition.lineno}: not entered, {why}")
                 self.trace.cut_short.add(caller)
-            for value in args.all():
-                self.escape(value, "a call that was not entered")
-            return self.opaque(at, "unentered", args.all())
+                self.trace.blind.append(self.tick())
+            given = [*args.all(), *([] if receiver is None else [receiver]), function]
+            self.escape_all(given, "a call that was not entered")
+            return self.unseen_call(self.opaque(at, "unentered", args.all()), "unentered")
         if receiver is not None and not self.entering_root and _is_abstract(definition):
             # whoever calls it means the method of a subclass that cannot be seen
             for value in args.all():
@@ -70,13 +73,30 @@ class Functions(Remembering):
             result = self.run_body(frame, definition)
         else:
             result = self.run_and_remember(key, args, receiver, frame, definition)
+        if not caller.inside_module:
+            self._note_left(frame, result)
         marker = self.cache_of(definition)
         if marker is not None:
             result = self.kept_result(result, marker)
+        if function.wrapped:
+            self.escape_all([result], "what decorates the function may keep what it returns")
         frame.end = self.tick()
         if function.grad_mode != "" or self.s.grad is not saved_grad:
             self._leave_grad(function, saved_grad)
         return result
+
+    def _note_left(self, frame: Frame, result: Value) -> None:
+        """Note the graphs made in a call that has ended which are still there."""
+        kept: list[Value] = []
+        for owner, name in self.written:
+            if owner < frame.fid:
+                content = self.s.peek((owner, name))
+                kept += [v for v in (content if isinstance(content, tuple) else (content,)) if isinstance(v, Value)]
+        found = self.reach([result, *frame.yields, *kept])
+        frame.left = tuple(node for node in found if node.birth >= frame.birth)
+        frame.left_unseen = any(
+            isinstance(o, Unseen) and o.kind == "call" for o in self.shadow_of([result, *self.elements(result)])
+        )
 
     def _leave_grad(self, function: Function, saved: bool | None) -> None:
         # a statement torch.set_grad_enabled(...) in a callee stays in force; a decorator or context does not

@@ -20,8 +20,10 @@ from codemods.graph.values import (
     Function,
     Instance,
     Mapping,
+    Method,
     Module,
     Parameters,
+    Partial,
     Plain,
     Sequence,
     Tensor,
@@ -87,8 +89,28 @@ class Layers(Tensors):
         """The forward of a module of the library, or of one that cannot be seen."""
         first = self.clock + 1
         grad = self.s.grad
-        result = self._module_output(module, args, at)
+        result = self.run_hooks(module, args, self._module_output(module, args, at), at)
         self.forwarded(at, owner or module, first, grad, "forward", args)
+        return result
+
+    def run_hooks(self, module: Module | Instance, args: Arguments, result: Value, at: ast.AST) -> Value:
+        """What a forward gives when the hooks have had it that are registered on the module.
+
+        Parts of a module that cannot be seen run in its forward, so their hooks do as well.
+        """
+        if not self.hooks or self.s.grad is False:
+            return result
+        opaque = isinstance(module, Module) and not module.name
+        for oid, leaf, hook in list(self.hooks):
+            part = opaque and (leaf is None or leaf is module.leaf)
+            if oid != module.oid and not part:
+                continue
+            if isinstance(hook, (Function, Method, Partial)):
+                given = Arguments(None, [module, Tuple(tuple(args.positional)), result])
+                instead = self.call_value(hook, given, at)
+                result = result if self.is_none(instead) else self.join(result, instead)
+            else:
+                self.escape_all([result], "a hook that cannot be seen gets it")
         return result
 
     def _module_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
@@ -225,6 +247,8 @@ class Layers(Tensors):
                 self.s.set((module.oid, "pre-hooks"), (*known, args.positional[0]))
                 return self.unknown(name)
             self.run_callbacks(args, at)
+            if name == "register_forward_hook" and args.all():
+                self.hooks.append((getattr(module, "oid", 0), getattr(module, "leaf", None), args.all()[0]))
             return self.unknown(name)
         if name in ("get_parameter", "get_submodule", "half", "extra_repr", "named_buffers", "_get_name"):
             return self.unknown(name)

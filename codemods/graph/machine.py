@@ -157,9 +157,7 @@ class Machine(Statements):
                 outer.loops.pop()
             # what it raises ends this run of it, and not the next one
             self.raises_here = False
-            self.escape(result, "returned to a caller that cannot be seen")
-            for item in self.elements(result):
-                self.escape(item, "returned to a caller that cannot be seen")
+            self.escape_all([result], "returned to a caller that cannot be seen")
             self.dead = False
 
 

@@ -28,7 +28,9 @@ class Remembering(Frames):
 
     def memo_key(self, function: Function, args: Arguments, receiver: Value | None) -> Any:
         """What a call is remembered by, None if it must not be."""
-        if args.more or function.closure or function.grad_mode != "" or self.cache_of(function.definition) is not None:
+        if args.more or function.closure or function.grad_mode != "" or function.wrapped or self.hooks:
+            return None
+        if self.cache_of(function.definition) is not None:
             return None
         parts = [signature(v) for v in args.positional] + [(k, signature(v)) for k, v in sorted(args.keywords.items())]
         if None in parts or any(isinstance(p, tuple) and p[-1] is None for p in parts):

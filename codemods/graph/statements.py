@@ -53,9 +53,8 @@ class Statements(Branches):
         self.dead = True
 
     def _do_Raise(self, s: ast.Raise) -> None:
-        for part in (s.exc, s.cause):
-            if part is not None:
-                self.evaluate(part)
+        raised = [self.evaluate(part) for part in (s.exc, s.cause) if part is not None]
+        self.escape_all(raised, "raised")
         self.raises.append(self.s)
         self.dead = True
 

@@ -45,6 +45,11 @@ class Frame:
     """Whether nothing in the tree called it: its arguments are unknown."""
     handed: bool = False
     """Whether it was called by code that cannot be seen, which may call it again."""
+    left: tuple[Node, ...] = ()
+    """The graphs made in it that outlive it: what it returned, and what it left in things that were there before. Not
+    noted of what runs inside a forward."""
+    left_unseen: bool = False
+    """Whether it returned what code that cannot be seen made."""
 
     @property
     def definition(self) -> ast.AST | None:
@@ -342,6 +347,8 @@ class Trace:
         """Calls of ``Variable(..., volatile=True)``, by identity, whose results code gets that cannot be seen."""
         self.cut_short: set[Frame] = set()
         """Entries of functions that made calls which were not entered, because the budget was spent."""
+        self.blind: list[int] = []
+        """The moments of calls that were not entered: what was stored before may have been back-propagated there."""
         self.complete = True
         self.notes: list[str] = []
 

@@ -58,6 +58,9 @@ class Unknowns(BuiltinCalls):
         ):
             receiver.module = Module(self.new_oid(), "", self.leaf(at, receiver.origin))
             return self.module_method_of_unknown(receiver, name, args, at)
+        if name == "register_forward_hook" and args.all():
+            # a part of some module that cannot be seen
+            self.hooks.append((receiver.oid, None, args.all()[0]))
         if name == "step" and receiver.path.startswith("torch.optim.lr_scheduler"):
             for value in args.all():
                 # ReduceLROnPlateau compares it with earlier ones

@@ -137,6 +137,11 @@ class Uses(Joins):
         for node in self.nodes_of(value):
             node.escapes.append(how)
 
+    def escape_all(self, values: Iterable[Value], how: str) -> None:
+        """The same for all that can be come to from ``values``."""
+        for node in self.reach(values):
+            node.escapes.append(how)
+
     def poison(self, args: Arguments, at: ast.AST) -> None:
         """Record that graphs are handed to a call that cannot be seen."""
         for value in args.all():
@@ -209,4 +214,4 @@ class Uses(Joins):
                     result = self.call_value(option, Arguments(args.call, list(extra)), at)
                     for frame in self.trace.frames[first : first + 1]:
                         frame.handed = True
-                    self.escape(result, "returned to code that cannot be seen")
+                    self.escape_all([result], "returned to code that cannot be seen")

@@ -334,6 +334,8 @@ class Function(Value):
     kw_defaults: tuple[tuple[str, Value], ...] = ()
     module_globals: int = 0
     """What owns the globals that it sees."""
+    wrapped: bool = False
+    """Whether something decorates it that may keep what it returns."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

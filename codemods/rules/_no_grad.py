@@ -13,6 +13,15 @@ from codemods.graph.program import ParsedFile
 from codemods.rules._syntax import DEFINITIONS, LOOPS, called
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
+_TRAINS_TOO = (
+    "this call only evaluates, but the function that it calls also trains: "
+    "`with torch.no_grad():` around the call would save the graphs"
+)
+_LEFT_BEHIND = (
+    "nothing in sight ever walks the graphs that are recorded here, but they outlive the function: "
+    "if no caller back-propagates them, it belongs under `torch.no_grad()`"
+)
+
 _Chain = tuple[tuple[str, Span | None, Span], ...]
 
 
@@ -30,6 +39,10 @@ class Placement:
         }
         """Functions, and scripts (None), that were followed in part: a block in them would cover a part of what they
         evaluate."""
+        self.open = {(s.path, s.span) for s in sites(observations, "open")}
+        """Functions that hand out graphs: who may call them, and back-propagate these, is not known."""
+        self.leaving = {(s.path, s.span) for s in sites(observations, "leaving")}
+        """Statements that make graphs which outlive the call of the function that they stand in."""
         self.forwards = [o for o in observations if o.kind == "forward"]
         self.style = decision.options.no_grad_style
 
@@ -38,10 +51,12 @@ class Placement:
         decorated: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
         blocks: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
         advice: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
+        left: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
         for forward in self.forwards:
             if _is_test(forward.facts["chain"][0][0]):
                 continue
-            self._own(forward, decorated, blocks, advice)
+            if not any(self._is_forward(path, function) for path, function, _ in forward.facts["chain"]):
+                self._own(forward, decorated, blocks, advice, left)
         for key in [key for key, forwards in decorated.items() if self._covered(key, forwards, decorated)]:
             # what calls the method evaluates as a whole: one decorator is enough
             del decorated[key]
@@ -51,7 +66,20 @@ class Placement:
                 yield finding
         yield from self._wrap_all(blocks)
         for (path, span), forwards in sorted(advice.items()):
-            yield self._advise(path, span, forwards)
+            yield self._advise(path, span, forwards, _TRAINS_TOO)
+        for (path, span), forwards in sorted(left.items()):
+            yield self._advise(path, span, forwards, _LEFT_BEHIND)
+
+    def _is_forward(self, path: str, function: Span | None) -> bool:
+        """Whether it is the ``forward`` of a class: whoever trains the module runs it."""
+        file = self.decision.files(path) if function is not None else None
+        node = file.find(function, *DEFINITIONS) if file is not None and function is not None else None
+        return (
+            file is not None
+            and isinstance(node, DEFINITIONS)
+            and node.name == "forward"
+            and isinstance(file.parent(node), ast.ClassDef)
+        )
 
     def _own(
         self,
@@ -59,6 +87,7 @@ class Placement:
         decorated: dict[tuple[str, Span], list[Observation]],
         blocks: dict[tuple[str, Span], list[Observation]],
         advice: dict[tuple[str, Span], list[Observation]],
+        left: dict[tuple[str, Span], list[Observation]],
     ) -> None:
         chain: _Chain = forward.facts["chain"]
         if forward.facts["fed"]:
@@ -72,6 +101,7 @@ class Placement:
             # whoever calls this method gets nothing that could be walked
             decorated[(closed.path, closed.span)].append(forward)
             return
+        outermost: tuple[str, Span] | None = None
         for path, function, statement in chain:
             site = self.functions.get((path, function)) if function is not None else None
             if site is not None and site.faulty and self._may_decorate(path, site):
@@ -89,9 +119,25 @@ class Placement:
                 if site is None or function is None:
                     return
                 continue
+            if site is not None and function is not None and site.faulty and self._trains(path, function):
+                # for the callers in sight it does not
+                self._advise_call(chain, function, forward, advice)
+                return
+            if (path, statement) in self.leaving:
+                # whoever calls the function gets its graphs: what becomes of them shows where it is called
+                outermost = (path, statement)
+                continue
             if here is not None and (path, function) not in self.partial:
                 blocks[(path, statement)].append(forward)
             return
+        if outermost is not None:
+            left[outermost].append(forward)
+
+    def _trains(self, path: str, function: Span) -> bool:
+        """Whether the code of a function calls a backward, reached or not."""
+        file = self.decision.files(path)
+        node = file.find(function, *DEFINITIONS) if file is not None else None
+        return file is not None and node is not None and file.once(_walks_graphs, node)
 
     @staticmethod
     def _covered(
@@ -130,6 +176,8 @@ class Placement:
         file = self.decision.files(path)
         node = file.find(site.span, *DEFINITIONS) if file is not None else None
         if file is None or not isinstance(node, DEFINITIONS):
+            return False
+        if (path, site.span) in self.open or self._trains(path, site.span):
             return False
         return node.name not in ("forward", "__init__", "__call__", "setup", "__getitem__", "__iter__", "__next__")
 
@@ -219,7 +267,12 @@ class Placement:
 
     def _wasted(self, file: ParsedFile, node: ast.AST) -> bool:
         site = self.statements.get((file.path, file.span(node)))
-        return site is not None and site.faulty and not _suspends(node)
+        return (
+            site is not None
+            and site.faulty
+            and not _suspends(node)
+            and (file.path, file.span(node)) not in self.leaving
+        )
 
     def _wrap(self, file: ParsedFile, first: Span, last: Span, forwards: list[Observation]) -> Finding:
         promise = self._promise(forwards, None)
@@ -267,11 +320,7 @@ class Placement:
             return Promise.EQUIVALENT
         return Promise.EXACT
 
-    def _advise(self, path: str, span: Span, forwards: list[Observation]) -> Finding:
-        message = (
-            "this call only evaluates, but the function that it calls also trains: "
-            "`with torch.no_grad():` around the call would save the graphs"
-        )
+    def _advise(self, path: str, span: Span, forwards: list[Observation], message: str) -> Finding:
         return self._finding(path, span, Promise.ADVICE, message, "", [], forwards)
 
     def _finding(
@@ -347,6 +396,13 @@ def _switches_off(loop: ast.AST) -> bool:
     return any(
         isinstance(n, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in n.items) and _computes(n)
         for n in ast.walk(loop)
+    )
+
+
+def _walks_graphs(definition: ast.AST) -> bool:
+    calls = [n for n in ast.walk(definition) if isinstance(n, ast.Call)]
+    return any(
+        called(n) in ("backward", "manual_backward") or ast.unparse(n.func).endswith("autograd.grad") for n in calls
     )
 
 

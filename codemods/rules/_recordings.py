@@ -9,7 +9,7 @@ from typing import Any
 
 from codemods.graph import facts
 from codemods.graph.facts import WITH_INDICES
-from codemods.graph.trace import Forward, Place, Trace
+from codemods.graph.trace import Forward, Frame, Place, Trace
 from codemods.graph.values import (
     Instance,
     Join,
@@ -71,8 +71,9 @@ class Recordings:
     """What was recorded, needed and tampered with, as sorted clocks, so that any stretch of a run is judged at once."""
 
     def __init__(self, trace: Trace) -> None:
+        blind = max(trace.blind, default=-1)
         given = _Given(trace)
-        fates = {n: given.fate(n) for n in trace.nodes}
+        fates = {n: "needed" if _was_there(n, blind) else given.fate(n) for n in trace.nodes}
         needed = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "needed"])}
         doubted = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "doubted"])}
         real = [n for n in trace.nodes if n.kind not in ("leaf", "phi", "argument")]
@@ -82,6 +83,7 @@ class Recordings:
         self._kernels = sorted(n.birth for n in real if n.label in _OTHER_KERNELS)
         self._needed = sorted(n.birth for n in real if id(n) in needed)
         self._doubted = sorted(n.birth for n in real if id(n) in doubted)
+        self._outliving: dict[Frame, list[int]] = {}
         self._walks = sorted(w.place.clock for w in trace.walks)
         self._steps = sorted(s.place.clock for s in trace.steps)
         self._marks = sorted((m.place.clock, m.kind) for m in trace.marks if m.kind in _NEED_GRADIENTS)
@@ -102,6 +104,25 @@ class Recordings:
     def applies_layers(self, first: int, last: int) -> bool:
         """Whether a module was applied in a stretch."""
         return any(n.kind == "module" for n in self.made_in(first, last))
+
+    def outliving(self, frame: Frame) -> list[int]:
+        """The moments at which graphs were made in a call that outlive it, or that these are computed of."""
+        if frame not in self._outliving:
+            births: dict[Node, int] = {}
+            stack = list(frame.left)
+            while stack:
+                node = stack.pop()
+                if node.birth >= frame.birth and node not in births:
+                    births[node] = node.birth
+                    stack.extend(node.parents)
+            # a choice among graphs that were there before is none of its own
+            found = (b for n, b in births.items() if n.kind not in ("leaf", "phi", "part", "argument"))
+            self._outliving[frame] = sorted(found)
+        return self._outliving[frame]
+
+    def leaves(self, frame: Frame, first: int, last: int) -> bool:
+        """Whether graphs made in a stretch of a call outlive it."""
+        return _count(self.outliving(frame), first, last) > 0
 
     def taught(self, nodes: list[Any]) -> bool:
         """Whether something detached from one of the nodes (or computed of it) takes part in a loss."""
@@ -145,6 +166,11 @@ def source(made: list[Node], forward: Forward, stretches: list[tuple[int, int]])
             seen.update(more)
             stack.extend(more)
     return "evaluated" if given else ""
+
+
+def _was_there(node: Node, moment: int) -> bool:
+    """Whether it was stored by then where code that was not entered may find it."""
+    return any(place.clock <= moment and carrier.kind != "local" for carrier, place in node.stores)
 
 
 def is_dropped(place: Place) -> bool:

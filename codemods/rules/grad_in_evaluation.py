@@ -81,10 +81,13 @@ class GradInEvaluation(Rule):
 
     def _functions(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
         seen: dict[int, tuple[Frame, str, dict[str, Any]]] = {}
+        opened: dict[int, Frame] = {}
         for frame in trace.frames:
             if not isinstance(frame.definition, DEFINITIONS) or frame.end < 0:
                 continue
             verdict, facts = ledger.judge(frame.birth, frame.end + 1)
+            if frame.left_unseen or ledger.outliving(frame):
+                opened[id(frame.definition)] = frame
             if verdict == "quiet" and frame.grad is False and not frame.root:
                 verdict = "covered"
             key = id(frame.definition)
@@ -95,10 +98,16 @@ class GradInEvaluation(Rule):
             if verdict != "quiet":
                 assert frame.definition is not None
                 yield self.seen(frame.file, frame.definition, "function", verdict, **facts)
+        for frame in opened.values():
+            assert frame.definition is not None
+            yield self.seen(frame.file, frame.definition, "open", "needed")
 
     def _statements(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
         seen: dict[int, tuple[Ran, str, dict[str, Any]]] = {}
+        leaving: dict[int, Ran] = {}
         for ran in trace.ran:
+            if ledger.leaves(ran.frame, ran.first, ran.last):
+                leaving[id(ran.statement)] = ran
             verdict, facts = ledger.judge(ran.first, ran.last)
             known = seen.get(id(ran.statement))
             if known is None or severity(verdict) > severity(known[1]):
@@ -106,6 +115,8 @@ class GradInEvaluation(Rule):
         for ran, verdict, facts in seen.values():
             if verdict != "quiet":
                 yield self.seen(ran.frame.file, ran.statement, "statement", verdict, **facts)
+        for ran in leaving.values():
+            yield self.seen(ran.frame.file, ran.statement, "leaving", "needed")
 
     def _forwards(self, trace: Trace, ledger: Recordings, *, training: bool) -> Iterator[Observation]:
         chains: dict[tuple[int | None, ...], Observation] = {}
