@@ -7,7 +7,19 @@ import ast
 from codemods.graph.arguments import Arguments
 from codemods.graph.operators import Operators
 from codemods.graph.trace import Accumulation
-from codemods.graph.values import NUMBER, Carrier, Const, Parameters, Plain, Sequence, Tensor, Unknown, Value
+from codemods.graph.values import (
+    NUMBER,
+    Carrier,
+    Const,
+    Instance,
+    Mapping,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    Unknown,
+    Value,
+)
 
 
 class Assignments(Operators):
@@ -41,6 +53,11 @@ class Assignments(Operators):
         elif name == "Add" and isinstance(old, Sequence):
             self.container_method(old, "extend", Arguments(None, [added]), s)
             value = old
+        elif name == "BitOr" and isinstance(old, Mapping):
+            self.container_method(old, "__ior__", Arguments(None, [added]), s)
+            value = old
+        elif isinstance(old, Instance) and (changed := self.changed_object(name, old, added, s)) is not None:
+            value = changed
         else:
             value = super().binary(name, old, added, s)
             if isinstance(value, (Plain, Const)):
@@ -67,11 +84,13 @@ class Assignments(Operators):
                 self.s.delete((self.frame.fid if self.frame.function else self.frame.module_globals, target.id))
             elif isinstance(target, ast.Subscript):
                 container = self.evaluate(target.value)
-                self.evaluate(target.slice)
+                key = self.evaluate(target.slice)
                 for option in self.options(container):
                     if isinstance(option, Sequence) and isinstance(target.slice, ast.Slice):
                         # del rewards[:] empties the list, as clear() does
                         self.container_method(option, "clear", Arguments(), s)
+                    elif isinstance(option, Sequence):
+                        self.container_method(option, "pop", Arguments(None, [key]), s)
             elif isinstance(target, ast.Attribute):
                 owner = self.evaluate(target.value)
                 oid = getattr(owner, "oid", None)

@@ -6,10 +6,12 @@ import ast
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
+from codemods.graph.contents import ANY
 from codemods.graph.names import Names, library_member
 from codemods.graph.program import ClassInfo
 from codemods.graph.values import (
     DATA,
+    NONE,
     NUMBER,
     Carrier,
     Class,
@@ -18,22 +20,43 @@ from codemods.graph.values import (
     Instance,
     Join,
     Library,
+    Mapping,
     Method,
     Module,
+    Namespace,
     Optimizer,
     Parameters,
+    Partial,
     Plain,
+    Sequence,
     Super,
     Tensor,
     TreeModule,
+    Tuple,
     Unknown,
     Unseen,
     Value,
 )
 
+_WITH_DATA = frozenset({"collections.UserDict", "collections.UserList"})
+"""Containers that keep what they hold under ``data``."""
+
+SAME = "[same]"
+"""Set on a derived dict whose attributes are its elements."""
+
 
 class Attributes(Names):
     """The part of the engine that finds attributes."""
+
+    # what the layers above supply
+
+    def call_method(self, receiver: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """Call a method of any value."""
+        raise NotImplementedError
+
+    def get_item(self, container: Value, key: Value, at: ast.AST) -> Value:
+        """``container[key]``."""
+        raise NotImplementedError
 
     def get_attribute(self, receiver: Value, name: str, at: ast.AST) -> Value:
         """Read an attribute of any value."""
@@ -41,8 +64,16 @@ class Attributes(Names):
             found = [self.get_attribute(o, name, at) for o in receiver.options if not isinstance(o, (Const, Plain))]
             result = self.one_of(found)
             return result if result is not None else self.unknown(name)
+        if name == "__dict__" and isinstance(receiver, (Instance, Module, Unknown)):
+            return Namespace(receiver.oid, receiver)
         if isinstance(receiver, (Instance, Module)):
             return self._object_attribute(receiver, name, at)
+        if self.names_kept and isinstance(receiver, (Tensor, Function)):
+            oid = self.names_kept.get(receiver.definition if isinstance(receiver, Function) else receiver, 0)
+            kept = self.s.get((oid, name))
+            if isinstance(kept, Value):
+                self.read(kept, Carrier("attribute", oid, name), at)
+                return kept
         if isinstance(receiver, Tensor):
             value = self.tensor_attribute(receiver, name, at)
             return value if value is not None else Method(receiver, None, name)
@@ -50,6 +81,8 @@ class Attributes(Names):
             return self.unknown_attribute(receiver, name, at)
         if isinstance(receiver, Library):
             return library_member(receiver.path, name)
+        if isinstance(receiver, Partial) and name in ("func", "args", "keywords"):
+            return self._part_of_partial(receiver, name)
         if isinstance(receiver, TreeModule):
             return self.module_member(receiver, name)
         if isinstance(receiver, Class):
@@ -62,8 +95,14 @@ class Attributes(Names):
         if isinstance(receiver, Super):
             owned = receiver.cls.find(name, after=receiver.cls)
             if isinstance(owned, Function):
+                if owned.kind == "property":
+                    return self.call_function(owned, Arguments(), at, receiver=receiver.receiver)
                 return Method(receiver.receiver, owned, name)
-            return Method(receiver, None, name)
+            return owned if owned is not None else Method(receiver, None, name)
+        if isinstance(receiver, (Optimizer, Sequence, Mapping)):
+            kept = self.s.get((receiver.oid, name))
+            if isinstance(kept, Value):
+                return kept
         if isinstance(receiver, Optimizer) and name == "param_groups":
             return self.unknown("param_groups")
         if isinstance(receiver, Parameters):
@@ -89,13 +128,40 @@ class Attributes(Names):
                 return base.members[name]
         return None
 
+    def kept_under(self, receiver: Tensor | Function) -> int:
+        """The identity under which a tensor or a function keeps attributes that code gave it."""
+        key = receiver.definition if isinstance(receiver, Function) else receiver
+        if key not in self.names_kept:
+            self.names_kept[key] = self.new_oid()
+        return self.names_kept[key]
+
+    def _part_of_partial(self, receiver: Partial, name: str) -> Value:
+        if name == "func":
+            return receiver.function
+        if name == "args":
+            return Tuple(receiver.args)
+        made = self.new_mapping()
+        for key, value in receiver.kwargs:
+            self.put_item(made, Const(key), value)
+        return made
+
     def _object_attribute(self, receiver: Instance | Module, name: str, at: ast.AST) -> Value:
+        anywhere = self.s.get((receiver.oid, ANY))
+        if isinstance(receiver, Instance) and "__getattribute__" in self.special_names(receiver.cls):
+            found = self._by_method(receiver, "__getattribute__", [Const(name)], at)
+            if found is not None:
+                return found
         value = self.s.get((receiver.oid, name))
         if isinstance(value, Value):
             self.read(value, Carrier("attribute", receiver.oid, name), at)
-            return value
+            return value if not isinstance(anywhere, Value) else self.join(value, anywhere)
         if isinstance(receiver, Instance):
+            if name == "__class__":
+                return Class(receiver.cls)
             member = self.class_member(receiver.cls, name, at)
+            if isinstance(member, Instance) and member.cls.find("__get__") is not None:
+                args = [receiver, Class(receiver.cls)]
+                return self._by_method(member, "__get__", args, at) or self.taken(at, member, name)
             if isinstance(member, Function):
                 if member.kind == "property":
                     return self.call_function(member, Arguments(), at, receiver=receiver)
@@ -104,10 +170,21 @@ class Attributes(Names):
                 if member.kind == "classmethod":
                     return Method(Class(receiver.cls), member, name)
                 return Method(receiver, member, name)
-            if member is not None:
+            if member is not None and not isinstance(anywhere, Value):
                 return member
-            if receiver.cls.find("__getattr__") is not None:
-                return self.unknown(name)
+            if isinstance(anywhere, Value):
+                self.read(anywhere, Carrier("attribute", receiver.oid, ANY), at)
+                return anywhere if member is None else self.join(member, anywhere)
+            if receiver.cls.find("__getattr__") is not None and not name.startswith("__"):
+                return self._by_method(receiver, "__getattr__", [Const(name)], at) or self.unknown(name)
+            if isinstance(self.s.get((receiver.oid, SAME)), Value):
+                inner = self.contained(receiver)
+                return self.get_item(inner, Const(name), at) if inner is not None else self.unknown(name)
+            if receiver.cls.container and not self.is_module(receiver):
+                # a method of the container, or an attribute of its class
+                inner = self.contained(receiver)
+                data = name == "data" and inner is not None and receiver.cls.derives(_WITH_DATA)
+                return inner if data and inner is not None else Method(receiver, None, name)
         if self.is_module(receiver):
             if name == "module":
                 return receiver
@@ -144,12 +221,32 @@ class Attributes(Names):
             return made
         return Method(receiver, None, name)
 
+    def _by_method(self, receiver: Instance, method: str, given: list[Value], at: ast.AST) -> Value | None:
+        """What a special method of an object's class makes of ``given``; None if it is no function of the tree, or is
+        running already."""
+        found = receiver.cls.find(method)
+        if isinstance(found, Library) and receiver.cls.container:
+            # __getattr__ = dict.__getitem__
+            return self.call_method(receiver, found.path.rpartition(".")[2], Arguments(None, given), at)
+        if not isinstance(found, Function) or found.definition in self.active:
+            return None
+        return self.call_function(found, Arguments(None, given), at, receiver=receiver)
+
+    def special_names(self, cls: ClassInfo) -> frozenset[str]:
+        """The special methods among ``__getattribute__`` and ``__setattr__`` that a class defines in the tree."""
+        return frozenset(name for name in ("__getattribute__", "__setattr__") if cls.find(name) is not None)
+
     def unknown_attribute(self, receiver: Unknown, name: str, at: ast.AST) -> Value:
         """An attribute of something that cannot be seen, or its element under ``[key]``."""
         value = self.s.get((receiver.oid, name))
+        anywhere = self.s.get((receiver.oid, ANY))
         if isinstance(value, Value):
             self.read(value, Carrier("attribute", receiver.oid, name), at)
-            return value
+            return value if not isinstance(anywhere, Value) else self.join(value, anywhere)
+        if isinstance(anywhere, Value):
+            self.read(anywhere, Carrier("attribute", receiver.oid, ANY), at)
+            if self.nodes_of(anywhere):
+                return self.taken(at, receiver, name)
         if receiver.module is not None:
             return self._object_attribute(receiver.module, name, at)
         if name in ("data", "grad", "grad_fn", "requires_grad", "shape", "dtype", "device", "is_cuda", "ndim"):
@@ -175,7 +272,7 @@ class Attributes(Names):
             # an element of an argument is as attached as the argument; its attributes are settings most often
             inherited = name != "data" and (name.startswith("[") or None)
             unseen = [o for o in receiver.shadow if isinstance(o, Unseen)]
-            member.shadow = tuple(o for o in unseen if inherited or (inherited is None and o.kind == "call"))
+            member.shadow = tuple(o for o in unseen if inherited or (inherited is None and o.kind in ("call", "lost")))
         return member
 
     def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
@@ -209,8 +306,19 @@ class Attributes(Names):
             return
         if isinstance(receiver, Unknown) and receiver.module is not None:
             receiver = receiver.module
+        if isinstance(receiver, Instance) and self._set_by_class(receiver, name, value, at):
+            return
+        if name == "__dict__":
+            self._replace_names(receiver, value, at)
+            return
         oid = getattr(receiver, "oid", None)
+        if isinstance(receiver, (Tensor, Function)):
+            oid = self.kept_under(receiver)
         if isinstance(oid, int):
+            if name == ANY:
+                # whatever it is called: beside what lies there already
+                old = self.s.get((oid, ANY))
+                value = self.join(old, value) if isinstance(old, Value) else value
             if isinstance(receiver, Unknown):
                 self.put_into(receiver, name, value)
             else:
@@ -223,3 +331,44 @@ class Attributes(Names):
             self.set_module_member(receiver, name, value, at)
         else:
             self.escape_all([value], "stored where it cannot be followed")
+
+    def _set_by_class(self, receiver: Instance, name: str, value: Value, at: ast.AST) -> bool:
+        """Let the class of an object set an attribute, by a property, a descriptor or ``__setattr__``; whether there is
+        nothing left to do."""
+        for info in receiver.cls.mro():
+            setter = info.setters.get(name)
+            if setter is not None:
+                if setter.definition in self.active:
+                    return False
+                self.call_function(setter, Arguments(None, [value]), at, receiver=receiver)
+                return True
+            if name in info.members:
+                member = info.members[name]
+                if isinstance(member, Instance) and member.cls.find("__set__") is not None:
+                    return self._by_method(member, "__set__", [receiver, value], at) is not None
+                break
+        if "__setattr__" in self.special_names(receiver.cls):
+            # it is also read under its own name: whether the method keeps it there is not followed
+            self._by_method(receiver, "__setattr__", [Const(name), value], at)
+        return False
+
+    def _replace_names(self, receiver: Value, value: Value, at: ast.AST) -> None:
+        """``obj.__dict__ = value``: the attributes are what the dict holds, now and later."""
+        for option in self.options(value):
+            if isinstance(option, Mapping):
+                self._names_from(receiver, option, at)
+            elif isinstance(option, Instance) and option is receiver:
+                # class A(dict): self.__dict__ = self
+                self.s.set((option.oid, SAME), NONE)
+            elif isinstance(option, Namespace):
+                for name, held in self.named_in(option).items():
+                    self.set_attribute(receiver, name, held, at)
+            else:
+                self.set_attribute(receiver, ANY, self.taken(at, option), at)
+
+    def _names_from(self, receiver: Value, mapping: Mapping, at: ast.AST) -> None:
+        for key in self.mapping_keys(mapping):
+            held = self.s.get((mapping.oid, key))
+            if isinstance(held, Value):
+                name = key[1] if isinstance(key, tuple) and isinstance(key[1], str) else ANY
+                self.set_attribute(receiver, name, held, at)

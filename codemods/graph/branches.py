@@ -154,11 +154,19 @@ class Branches(Expressions):
             for attribute, inner in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
                 self._bind_pattern(inner, self.get_attribute(subject, attribute, pattern))
             # Class(x): of a builtin the object itself, else the field that is declared there
-            fields = subject.cls.fields() if isinstance(subject, Instance) else []
+            fields = self._matched_fields(subject)
             for i, inner in enumerate(pattern.patterns):
                 if isinstance(subject, Instance) and i < len(fields):
                     self._bind_pattern(inner, self.get_attribute(subject, fields[i], pattern))
                 else:
                     whole = isinstance(subject, (Tensor, Const, Plain, Sequence, Mapping, Tuple))
-                    value = subject if whole else self.unknown("matched", self.part(pattern, subject, "matched"))
-                    self._bind_pattern(inner, value)
+                    self._bind_pattern(inner, subject if whole else self.taken(pattern, subject, "matched"))
+
+    def _matched_fields(self, subject: Value) -> list[str]:
+        """The attributes that a pattern ``Class(x, y)`` asks for by position."""
+        if not isinstance(subject, Instance):
+            return []
+        named = subject.cls.find("__match_args__")
+        if isinstance(named, Tuple):
+            return [str(item.value) for item in named.items if isinstance(item, Const)]
+        return subject.cls.fields()

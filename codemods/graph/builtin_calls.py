@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.containers import Containers
-from codemods.graph.contents import ITEMS, REST
+from codemods.graph.contents import ANY, BACKING, ITEMS, REST, RETURNED
+from codemods.graph.program import ClassInfo
 from codemods.graph.trace import Frame
 from codemods.graph.values import (
     NONE,
@@ -15,10 +17,13 @@ from codemods.graph.values import (
     TEXT,
     Class,
     Const,
+    Function,
     Instance,
+    Join,
     Library,
     Mapping,
     Module,
+    Namespace,
     Parameters,
     Plain,
     Sequence,
@@ -33,6 +38,16 @@ from codemods.graph.values import (
 
 class BuiltinCalls(Containers):
     """The part of the engine that knows builtins."""
+
+    # what the layers above supply
+
+    def _set_directly(self, target: Value, name: Value, value: Value, at: ast.AST) -> None:
+        """``object.__setattr__(target, name, value)``."""
+        raise NotImplementedError
+
+    def binary(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
+        """An arithmetic operation."""
+        raise NotImplementedError
 
     def builtin(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A call of a builtin."""
@@ -58,35 +73,40 @@ class BuiltinCalls(Containers):
         if name == "hasattr":
             return self._hasattr(given)
         if name == "getattr" and len(given) >= 2:
-            if isinstance(given[1], Const) and isinstance(given[1].value, str):
-                return self.get_attribute(given[0], given[1].value, at)
-            return self.lost("getattr")
+            return self._getattr(given, at)
         if name == "setattr" and len(given) >= 3:
             if isinstance(given[1], Const) and isinstance(given[1].value, str):
                 self.set_attribute(given[0], given[1].value, given[2], at)
             else:
-                self.set_attribute(given[0], "*", given[2], at)
+                self.set_attribute(given[0], ANY, given[2], at)
             return NONE
         if name == "super":
             return self._super(given)
         if name in ("list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"):
             if first is None:
                 return self.new_sequence([], kind=name)
+            if name == "iter" and len(given) > 1:
+                # iter(function, sentinel)
+                return self.new_sequence([], rest=self.call_value(first, Arguments(args.call), at), kind="turns")
+            if name == "reversed" and isinstance(first, Instance):
+                member = first.cls.find("__reversed__")
+                if isinstance(member, Function):
+                    return self.call_function(member, Arguments(), at, receiver=first)
             return self._as_sequence(first, name, at)
         if name == "dict":
-            made = self.new_mapping()
-            if isinstance(first, Mapping):
-                return self.mapping_view(first, "copy")
-            if isinstance(first, (Sequence, Tuple)):
-                for pair in self.iterate(first, at):
-                    if isinstance(pair, Tuple) and len(pair.items) == 2:
-                        self.put_item(made, *pair.items)
-            for key, value in args.keywords.items():
-                self.put_item(made, Const(key), value)
-            return made
+            return self.make_mapping(args, at)
         if name == "sum" and first is not None:
-            elements = self.elements(first) if not isinstance(first, (Tensor, Unknown)) else [first]
-            start = [given[1]] if len(given) > 1 else []
+            elements = self._every(first, at) if not isinstance(first, (Tensor, Unknown)) else [first]
+            begin = args.get(1, "start")
+            start = [begin] if begin is not None else []
+            if any(isinstance(o, Instance) for v in (*elements, *start) for o in self.options(v)):
+                # objects add up by methods of their own
+                total = start[0] if start else NUMBER
+                for value in elements[:3]:
+                    total = self.binary("Add", total, value, at)
+                return total
+            if start and isinstance(start[0], Sequence):
+                return self.new_sequence([], rest=self.one_of([v for e in elements for v in self.flat(e)]))
             if not any(self.nodes_of(v) for v in (*elements, *start)):
                 if not elements or all(isinstance(v, (Plain, Const)) for v in elements):
                     return NUMBER
@@ -99,12 +119,18 @@ class BuiltinCalls(Containers):
                 at, "sum", [*elements, *start], saves=False, scalar=scalar, dimensionless=dimensionless
             )
         if name in ("max", "min"):
-            values = given if len(given) > 1 else (self.elements(first) if first is not None else [])
+            values = given if len(given) > 1 else (self._every(first, at) if first is not None else [])
             for value in values:
                 self.use(value, "compare", at)
-            return self.one_of(list(values)) or NUMBER
+            default = args.keywords.get("default")
+            return self.one_of([*values, *([default] if default is not None else [])]) or NUMBER
         if name in ("abs", "pow", "round", "divmod"):
-            if first is not None and self.nodes_of(first):
+            if isinstance(first, Instance):
+                member = first.cls.find(f"__{name}__")
+                if isinstance(member, Function):
+                    return self.call_function(member, Arguments(None, given[1:]), at, receiver=first)
+                return self.taken(at, first)
+            if first is not None and any(self.nodes_of(v) for v in given):
                 return self.tensor_op(at, name, given, scalar=self.is_scalar(first))
             shadow = self.shadow_of(given)
             return Tensor(None, shadow=shadow) if any(isinstance(o, Unseen) for o in shadow) else NUMBER
@@ -112,21 +138,95 @@ class BuiltinCalls(Containers):
             return self.unknown("range", data=True) if not given else Plain("range")
         if name in ("enumerate", "zip", "map", "filter", "next"):
             return self._iteration_builtin(name, args, at)
+        if name == "vars" and first is not None:
+            oid = getattr(first, "oid", None)
+            return Namespace(oid, first) if isinstance(oid, int) else self.lost(name)
         if name in ("vars", "locals", "globals"):
-            return self.lost(name)
+            local = name != "globals" and self.frame.function is not None
+            return Namespace(self.frame.fid if local else self.frame.module_globals)
         if name == "dir":
             return self.unknown(name)
         if name in ("any", "all"):
             self.use(first, "truth", at)
             return NUMBER
         if name == "type":
-            return self.unknown("builtins.type", public=True)
+            return self._type(given, at)
         if name == "slice":
             return NUMBER
+        if name == "property" and isinstance(first, Function):
+            return replace(first, kind="property")
+        if name == "object.__setattr__" and len(given) > 2:
+            self._set_directly(given[0], given[1], given[2], at)
+            return NONE
+        if name in ("object.__getattribute__", "object.__getattr__") and len(given) > 1:
+            return self._getattr(given, at)
+        if name == "object.__new__" and isinstance(first, Class):
+            return self.new_object(first.info)
+        kind, _, method = name.partition(".")
+        if kind in ("dict", "list", "set", "deque") and isinstance(first, (Instance, Sequence, Mapping)):
+            # list.append(self, value) of a derived class
+            inner = self.contained(first) or first
+            if method == "__init__" and isinstance(first, Instance):
+                self.s.set((first.oid, BACKING), self.builtin(kind, Arguments(args.call, given[1:], args.keywords), at))
+                return NONE
+            return self.container_method(inner, method, Arguments(args.call, given[1:], args.keywords, args.more), at)
         if name in ("eval", "exec", "__import__", "compile"):
             return self.unknown(name)
         self.run_callbacks(args, at)
         return self.opaque(at, name, args.all())
+
+    def _every(self, value: Value, at: ast.AST) -> list[Value]:
+        """What is in something that is gone through from its begin to its end."""
+        if isinstance(value, (Tuple, Sequence, Mapping)):
+            return self.elements(value)
+        return self.iterate(value, at)
+
+    def make_mapping(self, args: Arguments, at: ast.AST) -> Mapping:
+        """``dict(...)``."""
+        made = self.new_mapping()
+        for value in (*args.positional, *args.more):
+            self.fill_mapping(made, value, at)
+        for key, value in args.keywords.items():
+            self.put_item(made, Const(key), value)
+        return made
+
+    def _getattr(self, given: list[Value], at: ast.AST) -> Value:
+        """``getattr(obj, name, default)``."""
+        owner, name = given[0], given[1]
+        if isinstance(name, Const) and isinstance(name.value, str):
+            default = given[2] if len(given) > 2 and isinstance(owner, (Instance, Unknown, Module)) else None
+            if default is not None and isinstance(owner, (Instance, Unknown, Module)):
+                there = isinstance(self.s.get((owner.oid, name.value)), Value)
+                if there or (isinstance(owner, Instance) and owner.cls.find(name.value) is not None):
+                    default = None
+            found = self.get_attribute(owner, name.value, at)
+            # what else it may be matters only where it may carry a graph
+            return self.join(found, default) if default is not None and self.nodes_of(default) else found
+        made = self.taken(at, owner, "getattr")
+        made.shadow = (*self.lost("getattr").shadow, *made.shadow)
+        return made
+
+    def _type(self, given: list[Value], at: ast.AST) -> Value:
+        """``type(obj)``, or ``type(name, bases, members)``."""
+        if len(given) == 1 and isinstance(given[0], Instance):
+            return Class(given[0].cls)
+        if len(given) == 3 and isinstance(given[0], Const) and isinstance(given[2], Mapping):
+            bases = tuple(given[1].items) if isinstance(given[1], Tuple) else ()
+            info = self.made_class(str(given[0].value), bases, [])
+            for key in self.mapping_keys(given[2]):
+                value = self.s.get((given[2].oid, key))
+                if isinstance(key, tuple) and isinstance(value, Value):
+                    info.members[str(key[1])] = replace(value, cls=info) if isinstance(value, Function) else value
+            return Class(info)
+        return self.unknown("builtins.type", public=True)
+
+    def made_class(self, name: str, bases: tuple[Value, ...], fields: list[str]) -> ClassInfo:
+        """A class that a call makes, as if it stood there as a statement."""
+        body = [f"{field}: object" for field in fields if field.isidentifier()] or ["pass"]
+        text = f"class {name if name.isidentifier() else 'Made'}:\n    " + "\n    ".join(body)
+        statement = ast.parse(text).body[0]
+        assert isinstance(statement, ast.ClassDef)
+        return ClassInfo(name, statement, self.frame.file, bases, oid=self.new_oid())
 
     def _iteration_builtin(self, name: str, args: Arguments, at: ast.AST) -> Value:
         given = args.positional
@@ -137,7 +237,10 @@ class BuiltinCalls(Containers):
         if name == "zip":
             columns = [self.iterate(value, at) for value in given]
             if args.more or not columns:
-                return self.unknown("zip", data=True)
+                rows = self.taken(at, Tuple((*given, *args.more)), "zip")
+                if rows.node is None and not rows.shadow:
+                    return self.unknown("zip", data=True)
+                return self.new_sequence([rows], rest=rows)
             turns = []
             for i in range(2):
                 row = [column[min(i, len(column) - 1)] if column else self.unknown("item") for column in columns]
@@ -149,15 +252,34 @@ class BuiltinCalls(Containers):
                 return given[1] if isinstance(given[1], Parameters) else self.new_sequence(list(turns))
             if isinstance(given[0], Library) and given[0].path in ("builtins.float", "builtins.int", "builtins.str"):
                 return self.new_sequence([], rest=NUMBER)
-            return self.new_sequence([self.call_value(given[0], Arguments(args.call, [v]), at) for v in turns])
+            others = [t for v in given[2:] if (t := self.iterate(v, at))]
+            rows_of = [[v, *(t[min(i, len(t) - 1)] for t in others)] for i, v in enumerate(turns)]
+            return self.new_sequence([self.call_value(given[0], Arguments(args.call, row), at) for row in rows_of])
         if name == "next" and first is not None:
-            turns = self.iterate(first, at)
+            turns = [*self.iterate(first, at), *given[1:2]]
+            ended = self.s.get((first.oid, RETURNED)) if isinstance(first, Sequence) else None
+            if isinstance(ended, Value) and self.nodes_of(ended):
+                stop = self.unknown("StopIteration")
+                self.put_into(stop, "value", ended)
+                self.thrown.append(stop)
             return self.one_of(turns) or self.unknown("next", data=True)
         return self.unknown(name)
 
     def _as_sequence(self, value: Value, kind: str, at: ast.AST) -> Value:
         if isinstance(value, Parameters):
             return value
+        if isinstance(value, Instance):
+            if kind == "iter" and value.cls.find("__next__") is not None and value.cls.find("__iter__") is None:
+                return value
+            inner = self.contained(value) if value.cls.find("__iter__") is None else None
+            if inner is not None:
+                value = inner
+            else:
+                turns = self.iterate(value, at)
+                # how many there are is not known
+                return self.new_sequence(turns[:1], rest=self.one_of(turns), kind="turns" if kind == "iter" else "list")
+        if isinstance(value, Join):
+            return self.one_of([self._as_sequence(o, kind, at) for o in value.options]) or self.new_sequence([])
         if isinstance(value, Tuple) and kind == "tuple":
             return value
         if isinstance(value, Mapping):
@@ -167,6 +289,11 @@ class BuiltinCalls(Containers):
             items = list(value.items) if isinstance(value, Tuple) else list(self.s.get((value.oid, ITEMS)) or ())
             if kind == "tuple" and rest is None:
                 return Tuple(tuple(items))
+            if kind == "reversed":
+                items.reverse()
+            if kind == "sorted" and len(items) > 1:
+                # which of them comes first is not followed
+                rest = self.one_of([*items, *([rest] if rest is not None else [])])
             return self.new_sequence(items, rest, kind="list" if kind != "iter" else "turns")
         if isinstance(value, Module) and value.name in facts.MODULE_CONTAINERS:
             return self.new_sequence(list(self.s.get((value.oid, ITEMS)) or ()), self.s.get((value.oid, REST)))
@@ -174,6 +301,8 @@ class BuiltinCalls(Containers):
             return value
         if isinstance(value, (Tensor, Unknown)) and value.node is not None:
             return self.new_sequence([], rest=self.unknown("item", self.part(at, value, "item")))
+        if self.held_in([value]):
+            return self.new_sequence([], rest=self.taken(at, value))
         made = self.unknown(f"builtins.{kind}", data=isinstance(value, Unknown) and value.data, public=True)
         made.shadow = self.shadow_of([value])
         return made

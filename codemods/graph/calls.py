@@ -6,21 +6,25 @@ import ast
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
+from codemods.graph.contents import ANY, BACKING
 from codemods.graph.program import ClassInfo
-from codemods.graph.unknowns import Unknowns
+from codemods.graph.standard import Standard
 from codemods.graph.values import (
     ARRAY,
     NONE,
     TEXT,
+    Carrier,
     Class,
     Const,
     Function,
+    GradMode,
     Instance,
     Join,
     Library,
     Mapping,
     Method,
     Module,
+    Namespace,
     Optimizer,
     Parameters,
     Partial,
@@ -35,8 +39,10 @@ from codemods.graph.values import (
     Value,
 )
 
+_THREADS = frozenset({"threading.Thread", "multiprocessing.Process"})
 
-class Calls(Unknowns):
+
+class Calls(Standard):
     """The part of the engine that calls."""
 
     # values
@@ -60,6 +66,8 @@ class Calls(Unknowns):
             return self.call_value(function.function, combined, at)
         if isinstance(function, Class):
             return self.instantiate(function.info, args, at)
+        if isinstance(function, GradMode) and args.positional:
+            return self.decorated(args.positional[0], function.enabled)
         if isinstance(function, Library):
             if function.path.startswith("builtins."):
                 return self.builtin(function.path.removeprefix("builtins."), args, at)
@@ -72,11 +80,12 @@ class Calls(Unknowns):
             if function.module is not None:
                 return self.call_module(function.module, args, at, owner=function)
             self.poison(args, at)
-            self.run_callbacks(args, at)
-            made = self.opaque(at, function.origin, [*args.all(), function], public=function.public)
+            results = self.run_callbacks(args, at)
+            made = self.opaque(at, function.origin, [*args.all(), function, *results], public=function.public)
+            self.may_be_put(args, made, at)
             return made if function.data else self.unseen_call(made, function.origin)
-        self.run_callbacks(args, at)
-        return self.opaque(at, "call", args.all())
+        results = self.run_callbacks(args, at)
+        return self.opaque(at, "call", [*args.all(), function, *results])
 
     def _call_each(self, function: Join, args: Arguments, at: ast.AST) -> Value:
         callable_options = [o for o in function.options if not isinstance(o, (Const, Plain))]
@@ -108,8 +117,8 @@ class Calls(Unknowns):
             return result
         if isinstance(member, Function):
             return self.call_function(member, args, at, receiver=instance)
-        self.run_callbacks(args, at)
-        return self.opaque(at, instance.cls.name, args.all())
+        results = self.run_callbacks(args, at)
+        return self.opaque(at, instance.cls.name, [*args.all(), instance, *results])
 
     # methods
 
@@ -138,6 +147,10 @@ class Calls(Unknowns):
             return self.call_value(Library(f"{receiver.path}.{name}"), args, at)
         if isinstance(receiver, (TreeModule, Class)):
             member = self.get_attribute(receiver, name, at)
+            record = isinstance(receiver, Class) and receiver.info.container == "record"
+            if record and isinstance(receiver, Class) and name == "_make" and args.positional:
+                fields = self.flat_or_turns(args.positional[0], at)
+                return self.instantiate(receiver.info, Arguments(args.call, fields), at)
             if isinstance(receiver, Class) and isinstance(member, (Unknown, Method)):
                 if name == "apply" and receiver.info.family == "function":
                     return self._apply_function(receiver.info, args, at)
@@ -148,7 +161,7 @@ class Calls(Unknowns):
             return self.call_value(member, args, at)
         if isinstance(receiver, Super):
             return self._super_method(receiver, name, args, at)
-        if isinstance(receiver, (Sequence, Mapping, Tuple)):
+        if isinstance(receiver, (Sequence, Mapping, Tuple, Namespace)):
             return self.container_method(receiver, name, args, at)
         if isinstance(receiver, Parameters):
             if name in ("requires_grad_",):
@@ -174,9 +187,13 @@ class Calls(Unknowns):
             return self.opaque(at, name, args.all())
         if isinstance(receiver, Method) and receiver.function is None:
             # e.g. optimizer.state_dict().items() on something unseen
-            return self.opaque(at, name, args.all())
-        self.run_callbacks(args, at)
-        return self.opaque(at, name, args.all())
+            return self.opaque(at, name, [*args.all(), receiver])
+        if isinstance(receiver, Function) and name not in ("register", "cache_clear"):
+            kept = self.get_attribute(receiver, name, at)
+            if not isinstance(kept, Method):
+                return self.call_value(kept, args, at)
+        results = self.run_callbacks(args, at)
+        return self.opaque(at, name, [*args.all(), receiver, *results])
 
     def _is_bar(self, receiver: Value) -> bool:
         """Whether a progress bar was put around what the receiver is, or nothing else can have such a method."""
@@ -210,20 +227,58 @@ class Calls(Unknowns):
             if member.kind == "staticmethod":
                 return self.call_function(member, args, at)
             return self._call_bound(member, receiver, args, at)
+        if isinstance(member, Partial) and isinstance(member.function, Function):
+            # functools.partialmethod
+            return self.call_value(member, Arguments(args.call, [receiver, *args.positional], args.keywords), at)
+        if isinstance(member, Unknown):
+            given = Arguments(args.call, args.positional, args.keywords, [*args.more, receiver])
+            return self.call_value(member, given, at)
         if member is not None:
             return self.call_value(member, args, at)
+        inner = self.contained(receiver)
+        if inner is not None and not receiver.cls.is_module:
+            return self._method_of_derived(receiver, inner, name, args, at)
         if receiver.cls.is_module:
             if name in ("manual_backward", "backward"):
                 return self.wrapped_backward(args, at)
             return self.module_method(receiver, name, args, at)
         if name in facts.BACKWARD_METHODS:
             return self.wrapped_backward(args, at)
-        self.run_callbacks(args, at)
+        results = self.run_callbacks(args, at)
+        if name in ("start", "run") and receiver.cls.derives(_THREADS):
+            body = self.class_member(receiver.cls, "run", at)
+            return self.call_value(Method(receiver, body, "run"), args, at) if isinstance(body, Function) else NONE
         if receiver.cls.family.startswith("external"):
             for value in args.all():
                 self.escape(value, "a method of a base that cannot be seen")
-            return self.unseen_call(self.opaque(at, name, args.all()), name)
-        return self.opaque(at, name, args.all())
+            return self.unseen_call(self.opaque(at, name, [*args.all(), receiver, *results]), name)
+        found = self.get_attribute(receiver, name, at)
+        if not isinstance(found, Method) and self.nodes_of(found):
+            return self.call_value(found, args, at)
+        return self.opaque(at, name, [*args.all(), receiver, *results])
+
+    def _method_of_derived(self, receiver: Instance, inner: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method that an object has of the container that its class is derived from."""
+        if name == "_replace":
+            made = self.copied(receiver)
+            for field, value in args.keywords.items():
+                self.set_attribute(made, field, value, at)
+            return made
+        if name == "_asdict":
+            mapping = self.new_mapping()
+            for field in receiver.cls.fields():
+                self.put_item(mapping, Const(field), self.field(receiver, field))
+            return mapping
+        if name == "copy":
+            return self.copied(receiver)
+        if name == "__init__":
+            self.s.set((receiver.oid, BACKING), self.call_value(self._kind_of(inner), args, at))
+            return NONE
+        return self.container_method(inner, name, args, at)
+
+    @staticmethod
+    def _kind_of(inner: Value) -> Library:
+        return Library("builtins.dict" if isinstance(inner, Mapping) else "builtins.list")
 
     def _call_bound(self, method: Function, receiver: Value, args: Arguments, at: ast.AST) -> Value:
         """Enter a method of an object: a forward, if that is a module and none is being run."""
@@ -246,6 +301,15 @@ class Calls(Unknowns):
                 found = target.cls.find(name, after=receiver.cls)
         if isinstance(found, Function):
             return self.call_function(found, args, at, receiver=target)
+        if name == "__new__":
+            made = args.get(0, "cls")
+            cls = made if isinstance(made, Class) else target
+            return self.new_object(cls.info) if isinstance(cls, Class) else self.opaque(at, name, args.all())
+        if name == "__setattr__" and len(args.positional) > 1:
+            self._set_directly(target, args.positional[0], args.positional[1], at)
+            return NONE
+        if isinstance(target, Instance) and not target.cls.is_module and (inner := self.contained(target)) is not None:
+            return self._method_of_derived(target, inner, name, args, at)
         if name in ("__init__", "__setattr__", "__init_subclass__"):
             return NONE
         if isinstance(target, Instance) and target.cls.is_module:
@@ -255,7 +319,20 @@ class Calls(Unknowns):
             if name == "__getattr__" and args.positional:
                 return self.unknown("attribute")
             return self.module_method(target, name, args, at)
-        return self.opaque(at, name, args.all())
+        if name in ("__getattr__", "__getattribute__") and isinstance(target, Instance) and args.positional:
+            return self._getattr([target, args.positional[0]], at)
+        return self.opaque(at, name, [*args.all(), target])
+
+    def _set_directly(self, target: Value, name: Value, value: Value, at: ast.AST) -> None:
+        """``object.__setattr__(target, name, value)``."""
+        known = name.value if isinstance(name, Const) and isinstance(name.value, str) else ANY
+        if isinstance(target, Instance) and not target.cls.is_module:
+            old = self.s.get((target.oid, known)) if known == ANY else None
+            self.s.set((target.oid, known), self.join(old, value) if isinstance(old, Value) else value)
+            self.attributes.setdefault(target.oid, {})[known] = None
+            self.stored(value, Carrier("attribute", target.oid, known), at)
+        else:
+            self.set_attribute(target, known, value, at)
 
     def _apply_function(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """``autograd.Function.apply``: its backward is its own business."""

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from codemods.graph.arguments import Arguments
-from codemods.graph.contents import ITEMS, REST
+from codemods.graph.contents import ANY, ITEMS, KEYS, REST, SENT
 from codemods.graph.iteration import Iteration
 from codemods.graph.state import CLEARED
 from codemods.graph.trace import Storing
@@ -16,12 +16,14 @@ from codemods.graph.values import (
     NUMBER,
     TEXT,
     Carrier,
+    Class,
     Const,
     Function,
     Instance,
     Join,
     Mapping,
     Module,
+    Namespace,
     Parameters,
     Plain,
     Sequence,
@@ -74,8 +76,10 @@ class Containers(Iteration):
             value = None
             if isinstance(key, Const):
                 value = self.s.get((container.oid, ("key", key.value)))
-                if value is None:
-                    value = self.s.get((container.oid, REST))
+                rest = self.s.get((container.oid, REST))
+                if isinstance(rest, Value):
+                    # under a key that was not seen: perhaps this one
+                    value = self.join(value, rest) if isinstance(value, Value) else rest
             else:
                 value = self.one_of(self.elements(container))
             if value is None:
@@ -98,14 +102,45 @@ class Containers(Iteration):
             member = container.cls.find("__getitem__")
             if isinstance(member, Function):
                 return self.call_function(member, Arguments(None, [key]), at, receiver=container)
+            inner = self.contained(container)
+            if inner is not None:
+                return self._item_of_derived(container, inner, key, at)
             items = self.s.get((container.oid, ITEMS))
             if items:
                 return self.one_of(list(items)) or self.unknown("item")
+            return self.taken(at, container)
+        if isinstance(container, Namespace):
+            return self._named(container, key, at)
+        if isinstance(container, Class):
+            member = container.info.find("__class_getitem__")
+            if isinstance(member, Function):
+                return self.call_function(member, Arguments(None, [key]), at, receiver=container)
+            return container
         if isinstance(container, Parameters):
             return replace(container, element=True)
         if isinstance(container, (Const, Plain)):
             return NUMBER if not (isinstance(container, Plain) and container.kind == "array") else ARRAY
-        return self.unknown("item")
+        return self.taken(at, container)
+
+    def _item_of_derived(self, container: Instance, inner: Value, key: Value, at: ast.AST) -> Value:
+        """An item of an object of a class derived from a container: it lies there, or ``__missing__`` makes it."""
+        missing = container.cls.find("__missing__")
+        if not isinstance(missing, Function):
+            return self.get_item(inner, key, at)
+        made = self.call_function(missing, Arguments(None, [key]), at, receiver=container)
+        there = self.elements(inner)
+        return self.join(self.get_item(inner, key, at), made) if there else made
+
+    def _named(self, space: Namespace, key: Value, at: ast.AST) -> Value:
+        """What a namespace holds under a name."""
+        if not isinstance(key, Const) or not isinstance(key.value, str):
+            made = self.taken(at, space)
+            made.shadow = (*self.lost().shadow, *made.shadow)
+            return made
+        if space.of is not None:
+            return self.get_attribute(space.of, key.value, at)
+        found = self.s.get((space.oid, key.value))
+        return self.load_name(key.value, at) if not isinstance(found, Value) else found
 
     def _is_empty_list(self, value: Value) -> bool:
         return (
@@ -122,6 +157,9 @@ class Containers(Iteration):
                 if not isinstance(option, (Const, Plain)):
                     self.set_item(option, key, value, at, expression)
             return
+        if isinstance(at, ast.Subscript) and isinstance(at.slice, ast.Slice) and isinstance(container, Sequence):
+            # c[1:2] = values
+            value = self.one_of(self.elements(value)) or value
         if isinstance(container, (Mapping, Sequence)):
             self.stored(value, Carrier("element", container.oid, str(getattr(key, "value", ""))), at)
         if isinstance(container, Mapping):
@@ -139,8 +177,20 @@ class Containers(Iteration):
             self.note_storing(container, expression, value, "[]", at)
         elif isinstance(container, Instance):
             member = container.cls.find("__setitem__")
+            inner = self.contained(container)
             if isinstance(member, Function):
                 self.call_function(member, Arguments(None, [key, value]), at, receiver=container)
+            elif inner is not None:
+                self.set_item(inner, key, value, at, expression)
+            else:
+                self.set_attribute(container, ANY, value, at)
+        elif isinstance(container, Namespace):
+            named = key.value if isinstance(key, Const) and isinstance(key.value, str) else ANY
+            if space_of := container.of:
+                self.set_attribute(space_of, named, value, at)
+            else:
+                self.s.set((container.oid, named), value)
+                self.stored(value, Carrier("global", container.oid, named), at)
         elif isinstance(container, Unknown):
             # an element of something unseen: later reads of it may find this value
             name = f"[{key.value!r}]" if isinstance(key, Const) else "[]"
@@ -157,20 +207,34 @@ class Containers(Iteration):
     # methods
 
     def container_method(self, container: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-        """A method of a list, deque, set, tuple or dict."""
+        """A method of a list, deque, set, tuple or dict, or of a namespace."""
         given = args.positional
+        if name in ("__getitem__", "__setitem__", "__iter__", "__reversed__") and isinstance(at, ast.AST):
+            return self._special(container, name, given, at)
+        if isinstance(container, Namespace):
+            return self._method_of_names(container, name, args, at)
         if isinstance(container, Sequence):
             items = self.s.get((container.oid, ITEMS)) or ()
+            if container.kind == "generator" and name == "send" and given:
+                sent = self.taken(at, Tuple(tuple(given)), "sent")
+                for received in self.s.get((container.oid, SENT)) or ():
+                    self.replace_everywhere(received, self.join(received, sent))
+                return self.one_of([*self.elements(container), sent]) or NONE
             if name in ("append", "add", "appendleft", "insert", "extend", "extendleft", "update"):
                 if not given:
                     return NONE
                 value = given[-1]
                 new = self.elements(value) if name in ("extend", "extendleft", "update") else [value]
-                if not new and name in ("extend", "update"):
-                    new = [self.unknown("item", self.part(at, value, "item"))] if value.node is not None else []
+                if not new and name in ("extend", "extendleft", "update"):
+                    new = self._turns_of(value, at)
                 for v in new:
                     self.stored(v, Carrier("element", container.oid, ""), at)
-                if len(items) < 12:
+                if name == "insert" and len(given) > 1 and len(items) < 12 and self._place(given[0], items) is not None:
+                    place = self._place(given[0], items)
+                    self.s.set((container.oid, ITEMS), (*items[:place], *new, *items[place:]))
+                elif name in ("appendleft", "extendleft") and len(items) < 12:
+                    self.s.set((container.oid, ITEMS), (*reversed(new), *items))
+                elif len(items) < 12 and len(new) <= 16:
                     self.s.set((container.oid, ITEMS), (*items, *new))
                 else:
                     rest = self.s.get((container.oid, REST))
@@ -192,16 +256,28 @@ class Containers(Iteration):
             if name in ("pop", "popleft", "popitem"):
                 rest = self.s.get((container.oid, REST))
                 if items and rest is None:
-                    at_front = name == "popleft" or bool(given and isinstance(given[0], Const) and given[0].value == 0)
-                    self.s.set((container.oid, ITEMS), items[1:] if at_front else items[:-1])
-                    popped: Value = items[0] if at_front else items[-1]
+                    place = self._popped(name, given, len(items))
+                    if place is None:
+                        # one of them goes, and which stay is not followed
+                        self.s.set((container.oid, REST), self.one_of(list(items)))
+                        return self.one_of(list(items)) or self.lost()
+                    popped: Value = items[place]
+                    self.s.set((container.oid, ITEMS), (*items[:place], *items[place + 1 :]))
                     self.read(popped, Carrier("element", container.oid, ""), at)
                     return popped
                 return self.one_of(self.elements(container)) or self.lost()
             if name == "copy":
                 return self.new_sequence(list(items), self.s.get((container.oid, REST)))
-            if name in ("sort", "reverse", "remove", "index", "count"):
-                return NUMBER if name in ("index", "count") else NONE
+            if name in ("sort", "reverse", "rotate", "remove"):
+                # where each of them lies is not followed
+                if items and (name != "remove" or len(items) > 1):
+                    self.s.set((container.oid, REST), self.one_of(self.elements(container)))
+                return NONE
+            if name in ("index", "count"):
+                return NUMBER
+            if name in ("union", "difference", "intersection", "symmetric_difference"):
+                others = [v for other in given for v in self.elements(other) or self._turns_of(other, at)]
+                return self.new_sequence([], rest=self.one_of([*self.elements(container), *others]), kind="set")
         if isinstance(container, Mapping):
             if name in ("values", "items", "keys", "copy"):
                 return self.mapping_view(container, name)
@@ -219,19 +295,21 @@ class Containers(Iteration):
                 if name == "setdefault" and given:
                     self.put_item(container, given[0], default)
                 return default
-            if name == "update":
+            if name in ("update", "__ior__"):
                 for value in given:
-                    if isinstance(value, Mapping):
-                        for key in self.mapping_keys(value):
-                            found = self.s.get((value.oid, key))
-                            if found is None:
-                                continue
-                            if isinstance(key, tuple):
-                                self.put_item(container, Const(key[1]), found)
-                            else:
-                                self.s.set((container.oid, REST), found)
+                    self.fill_mapping(container, value, at)
                 for key_name, value in args.keywords.items():
                     self.put_item(container, Const(key_name), value)
+                for value in args.more:
+                    self.fill_mapping(container, value, at)
+                return NONE
+            if name == "popitem":
+                return Tuple((TEXT, self.one_of(self.elements(container)) or self.lost()))
+            if name == "move_to_end":
+                cell = ("key", given[0].value) if given and isinstance(given[0], Const) else None
+                names = self.attributes.get(container.oid, {})
+                if cell in names:
+                    names[cell] = names.pop(cell)
                 return NONE
             if name == "clear":
                 self.trace.emptied.append((container.oid, self.clock))
@@ -242,7 +320,85 @@ class Containers(Iteration):
             return NUMBER
         if isinstance(container, Tuple) and name == "_replace":
             return container
-        return self.opaque(at, name, args.all())
+        return self.opaque(at, name, [*args.all(), container])
+
+    @staticmethod
+    def _popped(name: str, given: list[Value], count: int) -> int | None:
+        """The place of what ``pop`` takes from ``count`` elements, None if that cannot be seen."""
+        if name == "popleft" or not given:
+            return 0 if name == "popleft" else count - 1
+        index = given[0].value if isinstance(given[0], Const) else None
+        return index % count if isinstance(index, int) and -count <= index < count else None
+
+    @staticmethod
+    def _place(index: Value, items: tuple[Value, ...]) -> int | None:
+        """Where ``insert`` puts a value, None if that cannot be seen."""
+        if not isinstance(index, Const) or not isinstance(index.value, int):
+            return None
+        return min(index.value, len(items)) if index.value >= 0 else max(len(items) + index.value, 0)
+
+    def _turns_of(self, value: Value, at: ast.AST) -> list[Value]:
+        """What goes into a container that is filled from ``value``, of which no elements are known."""
+        if isinstance(value, (Tuple, Sequence, Mapping, Const, Plain)):
+            return []
+        if isinstance(value, Unknown) and not (value.node is not None or value.shadow or self.held_in([value])):
+            return []
+        return self.iterate(value, at)
+
+    def fill_mapping(self, mapping: Mapping, value: Value, at: ast.AST) -> None:
+        """``mapping.update(value)``: a dict, pairs, or something that cannot be seen."""
+        for option in self.options(value):
+            source = self.contained(option) or option
+            if isinstance(source, Mapping):
+                for key in self.mapping_keys(source):
+                    found = self.s.get((source.oid, key))
+                    if isinstance(found, Value):
+                        self.put_item(mapping, Const(key[1]) if isinstance(key, tuple) else TEXT, found)
+            elif isinstance(source, Namespace):
+                for name, held in self.named_in(source).items():
+                    self.put_item(mapping, Const(name), held)
+                if isinstance(source.of, Unknown):
+                    self.put_item(mapping, TEXT, self.taken(at, source.of))
+            elif isinstance(source, (Const, Plain)):
+                continue
+            elif isinstance(source, (Sequence, Tuple)):
+                for pair in self.elements(source):
+                    if isinstance(pair, Tuple) and len(pair.items) == 2:
+                        self.put_item(mapping, *pair.items)
+                    else:
+                        self.put_item(mapping, TEXT, self.taken(at, pair))
+            else:
+                self.put_item(mapping, TEXT, self.taken(at, source))
+
+    def _special(self, container: Value, name: str, given: list[Value], at: ast.AST) -> Value:
+        """A special method of a container that is called by its name."""
+        if name == "__getitem__" and given:
+            return self.get_item(container, given[0], at)
+        if name == "__setitem__" and len(given) > 1:
+            self.set_item(container, given[0], given[1], at, None)
+            return NONE
+        return self.new_sequence(list(self.iterate(container, at)), kind="turns")
+
+    def _method_of_names(self, space: Namespace, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method of ``vars(obj)``: read from a copy, written to the object itself."""
+        given = args.positional
+        if name == "update":
+            copied = self.new_mapping()
+            self.container_method(copied, "update", args, at)
+            for key in self.mapping_keys(copied):
+                value = self.s.get((copied.oid, key))
+                if isinstance(value, Value):
+                    self.set_item(space, Const(key[1]) if isinstance(key, tuple) else TEXT, value, at, None)
+            return NONE
+        if name == "setdefault" and len(given) > 1:
+            self.set_item(space, given[0], given[1], at, None)
+        if name in ("get", "pop", "setdefault") and given and isinstance(given[0], Const):
+            if given[0].value in self.named_in(space) or len(given) < 2:
+                return self._named(space, given[0], at)
+            return self.join(self._named(space, given[0], at), given[1])
+        copied = self.new_mapping()
+        self.fill_mapping(copied, space, at)
+        return self.container_method(copied, name, args, at)
 
     def mapping_view(self, container: Mapping, name: str) -> Value:
         """``keys``, ``values``, ``items`` or a ``copy`` of a dict."""
@@ -260,6 +416,6 @@ class Containers(Iteration):
             value = self.s.get((container.oid, key))
             if value is None:
                 continue
-            label: Value = Const(key[1]) if isinstance(key, tuple) else TEXT
+            label: Value = Const(key[1]) if isinstance(key, tuple) else self.s.get((container.oid, KEYS)) or TEXT
             found.append({"values": value, "keys": label, "items": Tuple((label, value))}[name])
         return self.new_sequence(found)

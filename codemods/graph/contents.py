@@ -13,14 +13,16 @@ from codemods.graph.program import walk
 from codemods.graph.state import FROZEN
 from codemods.graph.trace import Owned
 from codemods.graph.values import (
-    CONTAINING,
+    NONE,
     Const,
     Function,
     Instance,
     Join,
+    Library,
     Mapping,
     Method,
     Module,
+    Namespace,
     Node,
     Optimizer,
     Parameters,
@@ -31,11 +33,32 @@ from codemods.graph.values import (
     Tuple,
     Unknown,
     Value,
+    may_carry,
 )
 
 ITEMS = "[items]"
 REST = "[rest]"
 """Cells of containers; no attribute can be called so."""
+
+RETURNED = "[returned]"
+"""Where a generator keeps what it returns."""
+
+SENT = "[sent]"
+"""Where a generator keeps what stands for the values that are sent to it."""
+
+KEYS = "[keys]"
+"""Where a dict keeps those of its keys that are tensors with a history."""
+
+BACKING = "[backing]"
+"""Where an object of a class derived from a list or dict keeps what it holds as such."""
+
+ANY = "*"
+"""Where an object keeps what was put on it under a name, or in a way, that cannot be seen."""
+
+_MAX_DEPTH = 4
+
+_BARE = frozenset({Tensor, Const, Plain, Library, Module, Function, Parameters, Optimizer})
+"""Values that hold no others, or only what their users ask them for."""
 
 
 class Contents(Core):
@@ -72,7 +95,36 @@ class Contents(Core):
             return [v for v in found if v is not None]
         if isinstance(value, Join):
             return [item for option in value.options for item in self.elements(option)]
+        if isinstance(value, Namespace):
+            return list(self.named_in(value).values())
+        if isinstance(value, Instance):
+            inner = self.contained(value)
+            return [] if inner is None else self.elements(inner)
         return []
+
+    def contained(self, value: Value) -> Value | None:
+        """What an object of a class derived from a container holds as such, None for other objects."""
+        if not isinstance(value, Instance) or not value.cls.container:
+            return None
+        if value.cls.container == "record":
+            return Tuple(tuple(self.field(value, name) for name in value.cls.fields()))
+        found = self.s.get((value.oid, BACKING))
+        return found if isinstance(found, Value) else None
+
+    def field(self, value: Instance, name: str) -> Value:
+        """A field of an object, or what its class says of it."""
+        found = self.s.get((value.oid, name))
+        if isinstance(found, Value):
+            return found
+        return value.cls.find(name) or self.s.get((value.oid, ANY)) or NONE
+
+    def named_in(self, space: Namespace) -> dict[str, Value]:
+        """What is known to stand in a namespace, by its name."""
+        names = self.attributes.get(space.oid)
+        if space.of is None:
+            names = {key[1]: None for key in self.s.cells if key[0] == space.oid}
+        found = {name: self.s.get((space.oid, name)) for name in names or () if isinstance(name, str)}
+        return {name: value for name, value in found.items() if isinstance(value, Value) and name[:1] != "["}
 
     def mapping_keys(self, value: Mapping) -> list[object]:
         """The cells of a dict: (``key``, constant) each, and the rest."""
@@ -91,18 +143,22 @@ class Contents(Core):
         kind = value.__class__
         if kind is Tensor or kind is Unknown:
             return [value.node] if value.node is not None else []  # type: ignore[union-attr]
-        if value is None or kind not in CONTAINING:
+        if value is None or not may_carry(value):
             return []
-        if depth > 4:
-            return self.reach([value])
+        if depth > _MAX_DEPTH:
+            return self._nodes_below(value)
         if isinstance(value, Join):
             return [n for option in value.options for n in self.nodes_of(option, depth + 1)]
-        if isinstance(value, (Tuple, Sequence, Mapping)):
+        if isinstance(value, (Tuple, Sequence, Mapping, Instance, Namespace)):
             items = self.elements(value)
             self.spent += len(items) >> 2
             return [n for item in items for n in self.nodes_of(item, depth + 1)]
         if isinstance(value, Parameters):
             return self.parameter_leaves(value.owner)
+        if isinstance(value, Method):
+            return self.nodes_of(value.receiver, depth + 1)
+        if isinstance(value, Partial):
+            return [n for item in self.given_to(value) for n in self.nodes_of(item, depth + 1)]
         return []
 
     def reach(self, values: Iterable[Value]) -> list[Node]:
@@ -121,7 +177,7 @@ class Contents(Core):
                 found[value.node] = None
             if isinstance(value, Join):
                 stack.extend(value.options)
-            elif isinstance(value, (Tuple, Sequence, Mapping)):
+            elif isinstance(value, (Tuple, Sequence, Mapping, Namespace)):
                 stack.extend(self.elements(value))
             elif isinstance(value, (Instance, Module, Unknown)):
                 stack.extend(self._held_by(value))
@@ -135,6 +191,8 @@ class Contents(Core):
 
     def _held_by(self, value: Value) -> Iterator[Value]:
         yield from self.children_of(value)
+        if isinstance(value, Instance) and (inner := self.contained(value)) is not None:
+            yield inner
         if isinstance(value, Unknown):
             yield from value.members.values()
             for name in self.attributes.get(value.oid, ()):
@@ -153,6 +211,34 @@ class Contents(Core):
                     yield content
             fid = self.closures.get(fid, 0)
 
+    def _nodes_below(self, value: Value) -> list[Node]:
+        """The graph nodes in a value that lies deep, each container looked at once: it may hold itself."""
+        found: dict[Node, None] = {}
+        seen: set[int] = set()
+        stack = [value]
+        while stack:
+            one = stack.pop()
+            if isinstance(one, (Sequence, Mapping, Instance)):
+                if one.oid in seen:
+                    continue
+                seen.add(one.oid)
+            if isinstance(one, (Tensor, Unknown)):
+                found.update([(one.node, None)] if one.node is not None else [])
+            elif isinstance(one, Join):
+                stack += one.options
+            elif isinstance(one, Method):
+                stack.append(one.receiver)
+            elif isinstance(one, Parameters):
+                found.update((leaf, None) for leaf in self.parameter_leaves(one.owner))
+            else:
+                stack += self.given_to(one) if isinstance(one, Partial) else self.elements(one)
+        return list(found)
+
+    @staticmethod
+    def given_to(partial: Partial) -> list[Value]:
+        """The arguments that a partial call has already."""
+        return [*partial.args, *(value for _, value in partial.kwargs)]
+
     # things that cannot be seen
 
     def put_into(self, holder: Unknown, name: str, value: Value) -> None:
@@ -163,21 +249,50 @@ class Contents(Core):
             self.holders.add(_outermost(holder).oid)
 
     def held_in(self, values: Iterable[Value]) -> list[Node]:
-        """The graphs, not walked yet, that were put into things that cannot be seen: code that gets such a thing may
-        compute with them."""
-        if not self.holders:
-            return []
+        """The graphs, not freed yet, that were put into objects and into things that cannot be seen: code that gets
+        such a thing may compute with them."""
         found: dict[Node, None] = {}
-        things = [_outermost(o) for value in values for o in self.options(value) if isinstance(o, Unknown)]
-        stack = list({thing.oid: thing for thing in things if thing.oid in self.holders}.values())
+        stack = [value for value in values if value.__class__ not in _BARE]
+        seen: set[int] = set()
+        parts: set[int] = set()
         while stack:
             holder = stack.pop()
-            stack.extend(holder.members.values())
-            for name in self.attributes.get(holder.oid, ()):
-                content = self.s.get((holder.oid, name))
-                if isinstance(content, Value):
-                    found.update((n, None) for n in self.nodes_of(content) if not n.walks)
+            if holder.__class__ in _BARE:
+                continue
+            if isinstance(holder, Unknown) and holder.oid not in parts:
+                holder = _outermost(holder)
+                if holder.oid not in self.holders:
+                    continue
+            oid = getattr(holder, "oid", 0)
+            if oid in seen:
+                continue
+            inside: list[Value] = []
+            if isinstance(holder, Unknown):
+                inside = self._kept_on(oid)
+                stack += holder.members.values()
+                parts.update(member.oid for member in holder.members.values())
+            elif isinstance(holder, Instance):
+                # the parts of a module are its own: code that gets it calls it
+                inside = [v for v in self._kept_on(oid) if not (holder.cls.is_module and self.is_module(v))]
+            elif isinstance(holder, Method):
+                stack.append(holder.receiver)
+            elif isinstance(holder, Partial):
+                stack += [holder.function, *self.given_to(holder)]
+            elif isinstance(holder, Join):
+                stack += holder.options
+            elif isinstance(holder, (Tuple, Sequence, Mapping)):
+                stack += self.elements(holder)
+            if oid:
+                seen.add(oid)
+            for value in inside:
+                found.update((n, None) for n in self.nodes_of(value) if not n.walks and not n.leaf)
+            stack += inside
         return list(found)
+
+    def _kept_on(self, oid: int) -> list[Value]:
+        """What an object holds under its names."""
+        found = [self.s.get((oid, name)) for name in (*self.attributes.get(oid, ()), BACKING, ANY)]
+        return [value for value in found if isinstance(value, Value)]
 
     # parameters
 

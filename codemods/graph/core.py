@@ -84,6 +84,15 @@ class Core:
         """The outermost of the things that cannot be seen and into which something attached was put."""
         self.hooks: list[tuple[int, Node | None, Value]] = []
         """Forward hooks: the module by its identity, what stands for its parameters, and the hook."""
+        self.names_kept: dict[Any, int] = {}
+        """The identities under which tensors, and functions by their definition, keep attributes that code gave
+        them."""
+        self.class_bodies: list[tuple[Frame, dict[str, Value]]] = []
+        """The classes whose bodies are being run, with the frames around them."""
+        self.trying = 0
+        """How many ``try`` statements are around what runs."""
+        self.thrown: list[Value] = []
+        """What was raised and is not caught yet."""
         self.entering_root = False
         """Whether the next function entered is a root: nobody in the tree calls it."""
 

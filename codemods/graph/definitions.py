@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from codemods.graph import facts
+from codemods.graph.arguments import Arguments
 from codemods.graph.assignments import Assignments
 from codemods.graph.paths import canonical
 from codemods.graph.program import ClassInfo, walk
@@ -75,8 +76,13 @@ class Definitions(Assignments):
                 elif path.rpartition(".")[2] in ("staticmethod", "classmethod", "property", "cached_property"):
                     kind = path.rpartition(".")[2].replace("cached_property", "property")
                     value = replace(value, kind=kind)
-            elif isinstance(decorator, Method) and decorator.name == "setter":
-                value = replace(value, kind="setter")
+                elif path in ("functools.singledispatch", "functools.singledispatchmethod"):
+                    # which of its forms is called is not followed
+                    return self.lost(s.name, "call")
+            elif isinstance(decorator, Method) and decorator.name in ("setter", "deleter"):
+                value = replace(value, kind=decorator.name)
+            elif (made := self._applied_decorator(decorator, value, s)) is not None:
+                value = made
             elif self.may_switch(expression) or (isinstance(decorator, Unknown) and "grad" in decorator.origin):
                 value = replace(value, grad_mode=None)
             elif self._may_keep(decorator):
@@ -91,6 +97,17 @@ class Definitions(Assignments):
             return decorator.file.once(_keeps, decorator.definition)
         path = decorator.path if isinstance(decorator, (Library, Unknown)) else ""
         return path.partition(".")[0] not in facts.PASSING_DECORATORS
+
+    def _applied_decorator(self, decorator: Value, value: Function, s: ast.AST) -> Value | None:
+        """What a decorator of the tree makes of a function: another function around it. None where it is not known, or
+        where the decorator hands the same results out again."""
+        if not isinstance(decorator, Function) or self.cache_of(value.definition) is not None:
+            return None
+        spec = decorator.definition.args
+        if not spec.args or decorator.definition in self.active or value.kind != "function":
+            return None
+        made = self.call_value(decorator, Arguments(None, [value]), s)
+        return replace(made, cls=value.cls) if isinstance(made, Function) else None
 
     def may_switch(self, expression: ast.expr) -> bool:
         """Whether a decorator or a context manager is of the tree, and its code names what switches gradients."""
@@ -122,11 +139,22 @@ class Definitions(Assignments):
         info.family = _family(s, bases)
         for expression in s.decorator_list:
             self.evaluate(expression)
+        self._subclassed(info, s)
+        self.class_bodies.append((self.frame, info.members))
+        try:
+            self._class_body(info, s)
+        finally:
+            self.class_bodies.pop()
+        return Class(info)
+
+    def _class_body(self, info: ClassInfo, s: ast.ClassDef) -> None:
         for statement in s.body:
             if isinstance(statement, _FUNCTIONS):
                 value = self._decorate(statement, self.define_function(statement))
                 if isinstance(value, Function):
-                    if value.kind == "setter":
+                    if value.kind in ("setter", "deleter"):
+                        if value.kind == "setter":
+                            info.setters[statement.name] = replace(value, cls=info)
                         continue
                     value = replace(value, cls=info)
                 info.members[statement.name] = value
@@ -135,6 +163,8 @@ class Definitions(Assignments):
             elif isinstance(statement, ast.Assign):
                 alias = info.members.get(statement.value.id) if isinstance(statement.value, ast.Name) else None
                 value = alias if alias is not None else self.evaluate(statement.value)
+                if isinstance(value, Function):
+                    value = replace(value, cls=info)
                 for target in statement.targets:
                     if isinstance(target, ast.Name):
                         info.members[target.id] = value
@@ -148,7 +178,13 @@ class Definitions(Assignments):
                     if isinstance(inner, _FUNCTIONS):
                         made = self._decorate(inner, self.define_function(inner))
                         info.members[inner.name] = replace(made, cls=info) if isinstance(made, Function) else made
-        return Class(info)
+
+    def _subclassed(self, info: ClassInfo, s: ast.ClassDef) -> None:
+        """Call ``__init_subclass__`` of a base with the keywords of a class."""
+        given = {k.arg: self.evaluate(k.value) for k in s.keywords if k.arg is not None and k.arg != "metaclass"}
+        hook = info.find("__init_subclass__", after=info)
+        if isinstance(hook, Function):
+            self.call_function(hook, Arguments(None, [], given), s, receiver=Class(info))
 
     def _note_factory(self, info: ClassInfo, name: str, expression: ast.expr) -> None:
         """``field(default_factory=list)`` of a dataclass: each object gets one of its own."""

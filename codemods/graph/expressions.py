@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
-from codemods.graph.contents import ITEMS, REST
+from codemods.graph.contents import ITEMS, REST, RETURNED
 from codemods.graph.core import BudgetEnded
 from codemods.graph.definitions import Definitions
 from codemods.graph.values import (
@@ -17,6 +17,7 @@ from codemods.graph.values import (
     NUMBER,
     TEXT,
     Const,
+    Instance,
     Join,
     Mapping,
     Module,
@@ -92,11 +93,16 @@ class Expressions(Definitions):
         self.frame.yields.append(value)
         if self.frame.call is None:
             self.escape(value, "yielded to a caller that cannot be seen")
-        return self.unknown("sent")
+        sent = self.lost("sent")
+        if not isinstance(self.frame.statement, ast.Expr):
+            self.frame.sent.append(sent)
+        return sent
 
     def _eval_YieldFrom(self, e: ast.YieldFrom) -> Value:
-        self.frame.yields += self.iterate(self.evaluate(e.value), e)
-        return self.unknown("sent")
+        inner = self.evaluate(e.value)
+        self.frame.yields += self.iterate(inner, e)
+        returned = self.s.get((inner.oid, RETURNED)) if isinstance(inner, Sequence) else None
+        return returned if isinstance(returned, Value) else self.lost("sent")
 
     def _eval_Lambda(self, e: ast.Lambda) -> Value:
         return self.define_function(e)
@@ -137,26 +143,18 @@ class Expressions(Definitions):
                     # [*a.parameters(), *b.parameters()]: all of both, not either of them
                     items.append(value)
                 elif not isinstance(value, (Tuple, Sequence)):
-                    unseen = self.unknown("item", self.part(element, value, "item"))
-                    rest = unseen if rest is None else self.join(rest, unseen)
+                    for unseen in self.iterate(value, element):
+                        rest = unseen if rest is None else self.join(rest, unseen)
             else:
                 items.append(value)
-        made = self.new_sequence(items[:16], rest, kind)
-        for value in items[16:]:
-            old = self.s.get((made.oid, REST))
-            self.s.set((made.oid, REST), value if old is None else self.join(old, value))
-        return made
+        return self.new_sequence(items[:16], self.one_of([*items[16:], *([rest] if rest is not None else [])]), kind)
 
     def _eval_Dict(self, e: ast.Dict) -> Value:
         made = self.new_mapping()
         for key_expr, value_expr in zip(e.keys, e.values, strict=True):
             value = self.evaluate(value_expr)
             if key_expr is None:
-                if isinstance(value, Mapping):
-                    for key in self.mapping_keys(value):
-                        found = self.s.get((value.oid, key))
-                        if isinstance(found, Value):
-                            self.put_item(made, Const(key[1]) if isinstance(key, tuple) else TEXT, found)
+                self.fill_mapping(made, value, e)
                 continue
             self.put_item(made, self.evaluate(key_expr), value)
         return made
@@ -184,8 +182,11 @@ class Expressions(Definitions):
                     first = low if isinstance(low, int) else None
                     last = high if isinstance(high, int) else None
                     return Tuple(container.items[first:last])
+            if isinstance(container, Instance) and container.cls.find("__getitem__") is None:
+                container = self.contained(container) or container
             if isinstance(container, (Tuple, Sequence, Mapping)):
-                return self.new_sequence(self.elements(container)[:12])
+                every = self.elements(container)
+                return self.new_sequence(every[:12], self.one_of(every[12:]))
             if isinstance(container, (Module, Parameters)):
                 return container
         if isinstance(container, Tensor):
@@ -221,6 +222,8 @@ class Expressions(Definitions):
         for expression in e.args:
             value = self.evaluate(expression)
             if isinstance(expression, ast.Starred):
+                if isinstance(value, Instance):
+                    value = self.contained(value) or value
                 inner = list(value.items) if isinstance(value, Tuple) else None
                 if inner is None and isinstance(value, Sequence) and self.s.get((value.oid, REST)) is None:
                     inner = list(self.s.get((value.oid, ITEMS)) or ())
@@ -236,7 +239,10 @@ class Expressions(Definitions):
             value = self.evaluate(keyword.value)
             if keyword.arg is not None:
                 args.keywords[keyword.arg] = value
-            elif isinstance(value, Mapping):
+                continue
+            if not isinstance(value, (Mapping, Unknown)):
+                value = self.make_mapping(Arguments(None, [value]), keyword)
+            if isinstance(value, Mapping):
                 for key in self.mapping_keys(value):
                     found = self.s.get((value.oid, key))
                     if isinstance(key, tuple) and isinstance(found, Value) and isinstance(key[1], str):

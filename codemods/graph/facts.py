@@ -299,15 +299,34 @@ PREPARING = {"accelerate.Accelerator": "prepare", "lightning.Fabric": "setup", "
 
 NUMERIC_LIBRARIES = _words(
     """
-    numpy math random os sys time json pickle cv2 PIL scipy sklearn pandas logging argparse matplotlib pathlib glob
-    shutil csv re string datetime copyreg skimage nltk h5py yaml tensorboard tensorboardX wandb visdom tqdm gym
-    gymnasium itertools collections functools subprocess warnings platform io gc heapq bisect operator seaborn imageio
-    lmdb librosa soundfile networkx psutil gzip zipfile tarfile tempfile inspect types dataclasses typing statistics
-    configparser hashlib uuid socket struct decimal fractions numbers enum abc signal threading multiprocessing queue
-    sacred hydra omegaconf mlflow comet_ml neptune boto3 requests tensorflow
+    numpy math os sys time json pickle cv2 PIL scipy sklearn pandas logging argparse matplotlib pathlib glob shutil
+    csv re string datetime skimage nltk h5py yaml tensorboard tensorboardX wandb visdom tqdm gym gymnasium
+    subprocess warnings platform io gc seaborn imageio lmdb librosa soundfile networkx psutil gzip zipfile tarfile
+    tempfile configparser hashlib uuid socket struct decimal fractions numbers signal sacred hydra omegaconf mlflow
+    comet_ml neptune boto3 requests tensorflow
     """
 )
 """Libraries whose results carry no history (they know nothing of autograd)."""
+
+CARRYING_LIBRARIES = _words(
+    """
+    itertools collections functools heapq operator types dataclasses typing statistics enum abc threading
+    multiprocessing queue inspect copyreg random copy weakref contextlib contextvars concurrent asyncio bisect
+    """
+)
+"""Libraries of Python that hand on what they are given, tensors with their history, too (docs)."""
+
+NUMBERS_OF = _words(
+    """
+    random.random random.uniform random.randint random.randrange random.gauss random.normalvariate random.seed
+    random.getrandbits random.betavariate random.expovariate bisect.bisect bisect.bisect_left bisect.bisect_right
+    statistics.mean statistics.fmean statistics.stdev statistics.pstdev statistics.variance statistics.pvariance
+    itertools.count operator.index operator.length_hint operator.countOf operator.indexOf operator.truth operator.not_
+    operator.is_ operator.is_not operator.contains threading.get_ident threading.active_count multiprocessing.cpu_count
+    inspect.signature inspect.getsource inspect.isclass inspect.isfunction
+    """
+)
+"""Functions among them whose results are numbers, texts or other plain data (docs)."""
 
 NUMBERS = frozenset(
     f"{library}.{name}"

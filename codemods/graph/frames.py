@@ -5,11 +5,25 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.arguments import Arguments
-from codemods.graph.contents import REST
+from codemods.graph.contents import REST, RETURNED, SENT
 from codemods.graph.state import Key, State, written_since
 from codemods.graph.storing import Stores
 from codemods.graph.trace import Frame
-from codemods.graph.values import NONE, Carrier, Const, Function, Tuple, Unknown, Unseen, Value
+from codemods.graph.values import (
+    NONE,
+    Carrier,
+    Const,
+    Function,
+    Instance,
+    Method,
+    Partial,
+    Tuple,
+    Unknown,
+    Unseen,
+    Value,
+)
+
+_MAX_RAISES = 8
 
 
 class Frames(Stores):
@@ -44,7 +58,7 @@ class Frames(Stores):
         defaults = dict(zip(names[len(names) - len(function.defaults) :], function.defaults, strict=False))
         positional = list(args.positional)
         keywords = dict(args.keywords)
-        more = self.one_of([v for value in args.more for v in (self.elements(value) or [value])])
+        more = self.one_of([v for value in args.more for v in self._several(value, at)])
 
         def put(name: str, value: Value) -> None:
             frame.names.add(name)
@@ -79,6 +93,13 @@ class Frames(Stores):
             if more is not None:
                 self.s.set((rest_mapping.oid, REST), more)
             put(spec.kwarg.arg, rest_mapping)
+
+    def _several(self, value: Value, at: ast.AST) -> list[Value]:
+        """What ``*value`` or ``**value`` may give."""
+        inner = self.elements(value)
+        if inner or not isinstance(value, (Instance, Unknown, Method, Partial)):
+            return inner or [value]
+        return [self.taken(at, value)] if self.nodes_of(value) or self.held_in([value]) else [value]
 
     def argument(self, name: str) -> Unknown:
         """An argument that nobody in the tree passes: it may be attached outside."""
@@ -119,12 +140,21 @@ class Frames(Stores):
                 return NONE
             self.meet(ends, base)
             if frame.file.once(_yields, definition) or frame.yields:
-                return self.new_sequence(frame.yields[:8], kind="generator")
+                made = self.new_sequence(frame.yields[:8], self.one_of(frame.yields[8:]), kind="generator")
+                returned = self.one_of(values)
+                if returned is not None:
+                    self.s.set((made.oid, RETURNED), returned)
+                if frame.sent:
+                    self.s.set((made.oid, SENT), tuple(frame.sent))
+                return made
             result = values[0]
             for value in values[1:]:
                 result = self.join(result, value)
             return result
         finally:
+            if self.trying and self.raises:
+                # what a call did before it raised is there where that is caught
+                outer_raises += self.raises[:_MAX_RAISES]
             self.active.pop()
             self.returns, self.breaks, self.continues, self.raises = (
                 outer_returns,

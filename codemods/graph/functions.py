@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import builtins
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
+from codemods.graph.contents import ANY, BACKING
 from codemods.graph.program import ClassInfo
 from codemods.graph.remembering import Remembering
 from codemods.graph.trace import Frame
-from codemods.graph.values import Class, Function, Instance, Unseen, Value
+from codemods.graph.values import Class, Function, Instance, Library, Tuple, Unseen, Value
+
+_EXCEPTIONS = frozenset(
+    name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
+)
 
 MAX_DEPTH = 24
 MAX_RECURSION = 2
@@ -31,7 +37,7 @@ class Functions(Remembering):
                 self.trace.blind.append(self.tick())
             given = [*args.all(), *([] if receiver is None else [receiver]), function]
             self.escape_all(given, "a call that was not entered")
-            return self.unseen_call(self.opaque(at, "unentered", args.all()), "unentered")
+            return self.unseen_call(self.opaque(at, "unentered", given), "unentered")
         if receiver is not None and not self.entering_root and _is_abstract(definition):
             # whoever calls it means the method of a subclass that cannot be seen
             for value in args.all():
@@ -116,19 +122,63 @@ class Functions(Remembering):
             leaf = self.leaf(at, info.name)
         made = Instance(self.new_oid(), info, leaf)
         self.attributes[made.oid] = {}
+        if info.container and info.container != "record":
+            self.s.set((made.oid, BACKING), self._backing(info, Arguments(), at))
+        maker = info.find("__new__")
+        if isinstance(maker, Function) and maker.definition not in self.active:
+            given = Arguments(args.call, [Class(info), *args.positional], args.keywords, args.more)
+            found = self.call_function(maker, given, at)
+            own = [o for o in self.options(found) if isinstance(o, Instance) and info in o.cls.mro()]
+            if len(own) != 1:
+                return found
+            made = own[0]
         init = info.find("__init__")
+        if info.derives(_EXCEPTIONS):
+            self.set_attribute(made, "args", Tuple(tuple(args.positional)), at)
         if isinstance(init, Function):
             self.call_function(init, args, at, receiver=made)
         else:
-            fields = info.fields()
-            for name, factory in info.factories.items():
-                if name not in args.keywords and name not in fields[: len(args.positional)]:
-                    self.set_attribute(made, name, self.call_value(factory, Arguments(), at), at)
-            for name, value in zip(fields, args.positional, strict=False):
-                self.set_attribute(made, name, value, at)
-            for name, value in args.keywords.items():
-                self.set_attribute(made, name, value, at)
+            self._fill_fields(made, args, at)
+        if info.calls_differently and self.nodes_of(rest := Tuple(tuple(args.all()))):
+            # what a metaclass makes of its arguments is not followed
+            return self.join(made, self.taken(at, rest, info.name))
         return made
+
+    def new_object(self, info: ClassInfo) -> Instance:
+        """``object.__new__(cls)``."""
+        made = Instance(self.new_oid(), info)
+        self.attributes[made.oid] = {}
+        return made
+
+    def _fill_fields(self, made: Instance, args: Arguments, at: ast.AST) -> None:
+        """What a class without ``__init__`` makes of its arguments: fields of a record, what a container holds, or
+        something that a base does which cannot be seen."""
+        info = made.cls
+        if info.container and info.container != "record":
+            self.s.set((made.oid, BACKING), self._backing(info, args, at))
+            return
+        fields = info.fields()
+        for name, factory in info.factories.items():
+            if name not in args.keywords and name not in fields[: len(args.positional)]:
+                self.set_attribute(made, name, self.call_value(factory, Arguments(), at), at)
+        for name, value in zip(fields, args.positional, strict=False):
+            self.set_attribute(made, name, value, at)
+        for name, value in args.keywords.items():
+            self.set_attribute(made, name, value, at)
+        rest = Tuple((*args.positional[len(fields) :], *args.more))
+        if self.nodes_of(rest) or self.held_in([rest]):
+            self.set_attribute(made, ANY, self.taken(at, rest, info.name), at)
+        after = info.find("__post_init__")
+        if isinstance(after, Function):
+            self.call_function(after, Arguments(), at, receiver=made)
+
+    def _backing(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
+        """What an object of a class derived from a container holds at its begin."""
+        kind = info.container
+        if kind == "deque":
+            args = Arguments(args.call, args.positional[:1])
+        filled = kind if kind != "deque" else "list"
+        return self.call_value(Library(f"builtins.{filled}"), args, at)
 
 
 def _is_abstract(definition: ast.AST) -> bool:

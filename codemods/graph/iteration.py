@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from codemods.graph.arguments import Arguments
 from codemods.graph.attributes import Attributes
-from codemods.graph.contents import ITEMS, REST
+from codemods.graph.contents import ITEMS, KEYS, REST
 from codemods.graph.values import (
     ARRAY,
     NUMBER,
@@ -19,8 +19,11 @@ from codemods.graph.values import (
     Join,
     Library,
     Mapping,
+    Method,
     Module,
+    Namespace,
     Parameters,
+    Partial,
     Plain,
     Sequence,
     Tensor,
@@ -56,6 +59,8 @@ class Iteration(Attributes):
         if isinstance(value, Mapping):
             keys = [k for k in self.mapping_keys(value) if self.s.get((value.oid, k)) is not None]
             found: list[Value] = [Const(k[1]) for k in keys if isinstance(k, tuple)]
+            if isinstance(tensors := self.s.get((value.oid, KEYS)), Value):
+                return [tensors, tensors]
             return self._two(found) if found else [self.unknown("key", data=True)] * 2
         if isinstance(value, Join):
             per_option = [self.iterate(o, at) for o in value.options if not isinstance(o, (Const,))]
@@ -90,6 +95,10 @@ class Iteration(Attributes):
             return [NUMBER, NUMBER]
         if isinstance(value, Instance):
             return self._iterate_instance(value, at)
+        if isinstance(value, Namespace):
+            return [Plain("text"), Plain("text")]
+        if isinstance(value, (Method, Partial)):
+            return [self.taken(at, value), self.taken(at, value)]
         if isinstance(value, Tensor):
             if value.node is None:
                 return [Tensor(None, index=value.index, shadow=value.shadow)] * 2
@@ -100,6 +109,8 @@ class Iteration(Attributes):
             stored = self.s.get((value.oid, "[]"))
             if isinstance(stored, Value):
                 return [stored, stored]
+            if self.held_in([value]):
+                return [self.taken(at, value), self.taken(at, value)]
             first, second = self.unknown("item", data=True), self.unknown("item", data=True)
             # an argument that is gone through is a loader most often; what an unseen call made need not be
             first.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind == "call")
@@ -118,16 +129,28 @@ class Iteration(Attributes):
                 if name != "__iter__":
                     return [got, got]
                 if got is value or isinstance(got, Instance):
-                    following = (got if isinstance(got, Instance) else value).cls.find("__next__")
+                    turned = got if isinstance(got, Instance) else value
+                    following = turned.cls.find("__next__")
                     if isinstance(following, Function):
-                        item = self.call_function(following, Arguments(), at, receiver=value)
+                        item = self.call_function(following, Arguments(), at, receiver=turned)
                         return [item, item]
-                    return [self.unknown("item", data=True)] * 2
+                    return [self.handed_out(turned, at)] * 2
                 return self.iterate(got, at)
+        inner = self.contained(value)
+        if inner is not None:
+            return self.iterate(inner, at)
         items = self.s.get((value.oid, ITEMS))
         if items:
             return self._two(list(items))
-        return [self.unknown("item", data=True), self.unknown("item", data=True)]
+        return [self.handed_out(value, at), self.handed_out(value, at)]
+
+    def handed_out(self, value: Value, at: ast.AST) -> Value:
+        """An element of something that is gone through in a way that is not followed: what lies in it, else data."""
+        if self.nodes_of(value) or self.held_in([value]):
+            return self.taken(at, value)
+        made = self.unknown("item", data=True)
+        made.shadow = tuple(o for o in self.shadow_of([value]) if isinstance(o, Unseen) and o.kind != "argument")
+        return made
 
     def _two(self, items: list[Value]) -> list[Value]:
         if len(items) <= 3:
@@ -140,6 +163,8 @@ class Iteration(Attributes):
     def columns(self, value: Value, count: int, starred: int | None, at: ast.AST) -> list[Value]:
         """What ``value`` gives each of ``count`` targets; the one at ``starred`` takes a list."""
         items: list[Value] | None = None
+        if isinstance(value, Instance) and value.cls.find("__iter__") is None:
+            value = self.contained(value) or value
         if isinstance(value, Tuple):
             items = list(value.items)
         elif (
@@ -179,12 +204,15 @@ class Iteration(Attributes):
                 return [self.unknown("item", self.part(at, value, f"item {i}")) for i in range(count)]
             if not value.data and value.origin not in ("item",):
                 return [self.unknown_attribute(value, f"[{i}]", at) for i in range(count)]
-            return [self.unknown("item", data=True) for _ in range(count)]
+            return [self.handed_out(value, at) for _ in range(count)]
         if isinstance(value, (Plain, Const)):
             return [value if isinstance(value, Plain) else NUMBER] * count
         turns = self.iterate(value, at)
         if turns:
-            return [turns[min(i, len(turns) - 1)] for i in range(count)]
+            found = [turns[min(i, len(turns) - 1)] for i in range(count)]
+            if starred is not None:
+                found[starred] = self.new_sequence([], rest=self.one_of(turns))
+            return found
         return [self.lost() for _ in range(count)]
 
     def run_turns(self, loop: ast.AST, values: list[Value], body: Callable[[Value], None]) -> None:

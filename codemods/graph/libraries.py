@@ -18,9 +18,8 @@ from codemods.graph.values import (
     GradMode,
     Library,
     Method,
-    Parameters,
-    Partial,
     Tensor,
+    Tuple,
     Unknown,
     Value,
 )
@@ -52,7 +51,7 @@ class Libraries(Layers):
                 self.wants_tensor(value, path, at)
         if path in facts.GRAD_OFF:
             if args.positional and isinstance(args.positional[0], (Function, Method)):
-                return self._decorated(args.positional[0], False)
+                return self.decorated(args.positional[0], False)
             mode = args.get(0, "mode")
             if path.endswith("inference_mode") and mode is not None:
                 truth = self.truth(mode)
@@ -60,7 +59,7 @@ class Libraries(Layers):
             return GradMode(False)
         if path in facts.GRAD_ON:
             if args.positional and isinstance(args.positional[0], (Function, Method)):
-                return self._decorated(args.positional[0], True)
+                return self.decorated(args.positional[0], True)
             self.mark("enable_grad", at)
             return GradMode(True)
         if path in facts.GRAD_SWITCH:
@@ -97,6 +96,10 @@ class Libraries(Layers):
             return self._parameter(args, at)
         if path.startswith("torch.nn.functional."):
             return self.functional(last, args, at)
+        if path in ("copy.copy", "copy.deepcopy") and args.positional:
+            followed = self.standard_call(path, args, at)
+            if followed is not None:
+                return followed
         if path in facts.TRANSPARENT_WRAPPERS and args.all():
             return args.all()[0]
         if path in ("torch.nn.parallel.data_parallel", "torch.nn.parallel.parallel_apply") and args.positional:
@@ -150,9 +153,12 @@ class Libraries(Layers):
             for tensor in self.flat(value):
                 self.alter(tensor, "values", at)
 
-    def _decorated(self, function: Value, mode: bool) -> Value:
+    def decorated(self, function: Value, mode: bool | None) -> Value:
+        """A function that sets the mode while it runs."""
         if isinstance(function, Function):
             return replace(function, grad_mode=mode)
+        if isinstance(function, Method) and function.function is not None:
+            return replace(function, function=replace(function.function, grad_mode=mode))
         return function
 
     def _variable(self, args: Arguments, at: ast.AST) -> Value:
@@ -176,33 +182,33 @@ class Libraries(Layers):
             return Tensor(None)
         return Tensor(self.leaf(at, "parameter"))
 
+    def standard_call(self, path: str, args: Arguments, at: ast.AST) -> Value | None:
+        """A call of one of Python's own libraries; None where nothing is known of it."""
+        raise NotImplementedError
+
+    def _carried(self, path: str, args: Arguments, at: ast.AST) -> Unknown:
+        """What a library makes that knows nothing of tensors: it hands on what it is given."""
+        for value in args.all():
+            self.use(value, f"call:{path}", at)
+        results = self.run_callbacks(args, at)
+        made = self.taken(at, Tuple((*args.all(), *results)), path)
+        made.data, made.public = False, True
+        self.may_be_put(args, made, at)
+        return made
+
     def _other_library(self, path: str, args: Arguments, at: ast.AST) -> Value:
         top = path.partition(".")[0]
         last = path.rpartition(".")[2]
         if top in facts.BAR_LIBRARIES and args.positional:
             self.bars.update(getattr(o, "oid", 0) for o in self.options(args.positional[0]))
             return args.positional[0]
-        if path in ("functools.partial",) and args.positional:
-            return Partial(args.positional[0], tuple(args.positional[1:]), tuple(args.keywords.items()))
-        if path in ("functools.reduce",) and len(args.positional) > 1:
-            return self.opaque(at, path, [v for a in args.positional[1:] for v in self.flat(a)], public=True)
-        if path in ("collections.deque",):
-            return self.new_sequence(self.elements(args.positional[0]) if args.positional else [], kind="deque")
-        if path in ("collections.OrderedDict",):
-            return self.new_mapping()
-        if path in ("collections.defaultdict",):
-            made = self.new_mapping()
-            if args.positional:
-                self.s.set((made.oid, "factory"), args.positional[0])
-            return made
-        if path.startswith("itertools.") and args.positional:
-            if last in ("chain", "cycle", "islice", "repeat", "from_iterable"):
-                owners = [v for v in args.positional if isinstance(v, Parameters)]
-                if owners:
-                    return self.new_sequence(list(args.positional))
-                return self.new_sequence([], rest=self.one_of([v for a in args.positional for v in self.flat(a)]))
-            return self.unknown(path, self.mixed(at, path, args), public=True)
-        if top in facts.NUMERIC_LIBRARIES:
+        if top in facts.CARRYING_LIBRARIES:
+            followed = self.standard_call(path, args, at)
+            if followed is not None:
+                return followed
+            if path not in facts.NUMBERS_OF:
+                return self._carried(path, args, at)
+        if top in facts.NUMERIC_LIBRARIES or path in facts.NUMBERS_OF:
             for value in args.all():
                 self.use(value, f"call:{path}", at)
             self.run_callbacks(args, at)
@@ -220,12 +226,14 @@ class Libraries(Layers):
             return self.blob(at, path)
         if last == "from_pretrained" and ("Tokenizer" not in path and "Processor" not in path and "Config" not in path):
             return self.blob(at, path) if "Model" in path or "For" in path else self.unknown(path, public=True)
-        self.run_callbacks(args, at)
+        results = self.run_callbacks(args, at)
         for value in args.all():
             self.use(value, f"call:{path}", at)
         self.trace.handings.append(Handing(self.place(at), tuple(args.all())))
-        result = self.unknown(path, self.mixed(at, path, args), public=True)
+        given = Arguments(args.call, [*args.all(), *results])
+        result = self.unknown(path, self.mixed(at, path, given), public=True)
         result.shadow = self.shadow_of(args.all())
+        self.may_be_put(args, result, at)
         if result.node is None and any(isinstance(o, (Tensor, Unknown)) for v in args.all() for o in self.options(v)):
             # what looks like a function may be a module that was imported
             self.unseen_call(result, path)

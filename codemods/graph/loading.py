@@ -94,6 +94,9 @@ class Loading(Functions):
             "written",
             "entering_root",
             "unknowns",
+            "thrown",
+            "trying",
+            "class_bodies",
         )
         saved = {name: getattr(self, name) for name in names}
         self.s = State.empty(modules.cells)
@@ -102,7 +105,7 @@ class Loading(Functions):
         self.returns, self.breaks, self.continues, self.raises, self.narrowed = [], [], [], [], []
         self.active, self.memos, self.written, self.looked_at = [], {}, set(), set()
         self.spent, self.budget = 0, _LOAD_BUDGET
-        self.unknowns = []
+        self.unknowns, self.thrown, self.class_bodies, self.trying = [], [], [], 0
         first = self.oids
         frame = self.module_frame(file)
         modules.loaded[key] = frame.fid

@@ -22,6 +22,10 @@ class Names(Loading):
         """Read a variable."""
         frame: Frame | None = self.frame
         assert frame is not None
+        if self.class_bodies:
+            owner, members = self.class_bodies[-1]
+            if owner is frame and name in members:
+                return members[name]
         if name not in frame.globals and name in frame.names:
             value = self.s.get((frame.fid, name))
             if isinstance(value, (Imported, Join)) and (found := self.imported(value)) is not None:

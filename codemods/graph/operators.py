@@ -21,6 +21,7 @@ from codemods.graph.values import (
     Instance,
     Join,
     Library,
+    Mapping,
     Parameters,
     Plain,
     Sequence,
@@ -40,6 +41,33 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 }
 
 
+_METHODS = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mult": "mul",
+    "Div": "truediv",
+    "FloorDiv": "floordiv",
+    "Mod": "mod",
+    "Pow": "pow",
+    "MatMult": "matmul",
+    "LShift": "lshift",
+    "RShift": "rshift",
+    "BitAnd": "and",
+    "BitOr": "or",
+    "BitXor": "xor",
+    "USub": "neg",
+    "UAdd": "pos",
+    "Invert": "invert",
+    "Eq": "eq",
+    "NotEq": "ne",
+    "Lt": "lt",
+    "LtE": "le",
+    "Gt": "gt",
+    "GtE": "ge",
+}
+"""The special methods that classes define operators by (docs: data model)."""
+
+
 class Operators(OldForms):
     """The part of the engine that evaluates operators."""
 
@@ -57,6 +85,11 @@ class Operators(OldForms):
             return value if isinstance(e.op, ast.UAdd) else NUMBER
         if isinstance(value, Plain):
             return value
+        if isinstance(value, Instance):
+            member = value.cls.find(f"__{_METHODS[type(e.op).__name__]}__")
+            if isinstance(member, Function):
+                return self.call_function(member, Arguments(), e, receiver=value)
+            return self.taken(e, value)
         if isinstance(e.op, ast.Invert):
             return INDEX
         if self.nodes_of(value):
@@ -86,7 +119,8 @@ class Operators(OldForms):
         if isinstance(left, (Sequence, Tuple)) and isinstance(right, (Sequence, Tuple)) and name == "Add":
             if isinstance(left, Tuple) and isinstance(right, Tuple):
                 return Tuple((*left.items, *right.items))
-            return self.new_sequence([*self.elements(left), *self.elements(right)][:16])
+            every = [*self.elements(left), *self.elements(right)]
+            return self.new_sequence(every[:16], self.one_of(every[16:]))
         if isinstance(left, (Sequence, Parameters)) and isinstance(right, (Sequence, Parameters)) and name == "Add":
             # list(a.parameters()) + list(b.parameters())
             parts = [[v] if isinstance(v, Parameters) else self.elements(v) for v in (left, right)]
@@ -94,6 +128,9 @@ class Operators(OldForms):
         if isinstance(left, (Sequence, Tuple)) and name == "Mult":
             items = self.elements(left)
             return self.new_sequence([*items, *items] if isinstance(left, Sequence) else items)
+        if isinstance(left, Sequence) and isinstance(right, Sequence):
+            # sets
+            return self.new_sequence([], rest=self.one_of([*self.elements(left), *self.elements(right)]), kind="set")
         plain = (Const, Plain)
         if isinstance(left, plain) and isinstance(right, plain):
             if any(isinstance(v, Plain) and v.kind == "array" for v in (left, right)):
@@ -103,12 +140,12 @@ class Operators(OldForms):
                     return Const(left.value + right.value)
                 return TEXT
             return NUMBER
+        if isinstance(left, Mapping) and isinstance(right, Mapping) and name == "BitOr":
+            return self.make_mapping(Arguments(None, [left, right]), at)
         if isinstance(left, Instance) or isinstance(right, Instance):
-            method = {"Add": "__add__", "Mult": "__mul__", "Sub": "__sub__", "MatMult": "__matmul__"}.get(name)
-            if isinstance(left, Instance) and method is not None:
-                member = left.cls.find(method)
-                if isinstance(member, Function):
-                    return self.call_function(member, Arguments(None, [right]), at, receiver=left)
+            found = self._by_operator(name, left, right, at)
+            if found is not None:
+                return found
         if self.nodes_of(left) or self.nodes_of(right):
             scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
             saves = name not in ("Add", "Sub")
@@ -129,6 +166,34 @@ class Operators(OldForms):
         made = self.unknown(name, data=data)
         made.shadow = self.shadow_of([left, right])
         return made
+
+    def changed_object(self, name: str, old: Instance, added: Value, at: ast.AST) -> Value | None:
+        """What ``old += added`` makes of an object whose class says so; None where it does not."""
+        member = old.cls.find(f"__i{_METHODS.get(name, '')}__")
+        if isinstance(member, Function):
+            return self.call_function(member, Arguments(None, [added]), at, receiver=old)
+        inner = self.contained(old)
+        if name == "Add" and isinstance(inner, Sequence):
+            self.container_method(inner, "extend", Arguments(None, [added]), at)
+            return old
+        return None
+
+    def _by_operator(self, name: str, left: Value, right: Value, at: ast.AST) -> Value | None:
+        """What the classes of two objects make of an operator."""
+        method = _METHODS.get(name, "")
+        if isinstance(left, Instance):
+            member = left.cls.find(f"__{method}__")
+            if isinstance(member, Function):
+                return self.call_function(member, Arguments(None, [right]), at, receiver=left)
+        if isinstance(right, Instance):
+            member = right.cls.find(f"__r{method}__")
+            if isinstance(member, Function):
+                return self.call_function(member, Arguments(None, [left]), at, receiver=right)
+        inner = [self.contained(v) or v for v in (left, right)]
+        if inner != [left, right]:
+            return self.binary(name, inner[0], inner[1], at)
+        made = self.taken(at, Tuple((left, right)), name)
+        return made if made.node is not None else None
 
     # comparisons
 
@@ -153,6 +218,10 @@ class Operators(OldForms):
     def _compare(self, op: ast.cmpop, left: Value, right: Value, at: ast.expr) -> Value:
         for value in (left, right):
             self.use(value, "compare", at)
+        if isinstance(left, Instance):
+            member = left.cls.find(f"__{_METHODS.get(type(op).__name__, '')}__")
+            if isinstance(member, Function):
+                return self.call_function(member, Arguments(None, [right]), at, receiver=left)
         if isinstance(left, Const) and isinstance(right, Const):
             try:
                 return Const(bool(_COMPARE[type(op)](left.value, right.value)))

@@ -8,11 +8,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from codemods.findings import Span
-from codemods.graph.values import Value
+from codemods.graph.values import Function, Value
+
+_CONTAINERS = {
+    **dict.fromkeys(("list", "UserList", "List"), "list"),
+    **dict.fromkeys(("set", "frozenset"), "set"),
+    **dict.fromkeys(("dict", "OrderedDict", "defaultdict", "Counter", "UserDict", "ChainMap", "Dict"), "dict"),
+    "deque": "deque",
+    "tuple": "tuple",
+    "NamedTuple": "record",
+}
+"""What the classes of Python's own libraries are that hold values (docs: builtins, collections, typing)."""
 
 _Answer = TypeVar("_Answer")
 _Asked = TypeVar("_Asked", bound=ast.AST)
@@ -129,6 +140,8 @@ class ClassInfo:
     members: dict[str, Value] = field(default_factory=dict)
     oid: int = 0
     """Under which the state holds what was written to the class later."""
+    setters: dict[str, Function] = field(default_factory=dict)
+    """What is called where a property is set, by its name."""
     factories: dict[str, Value] = field(default_factory=dict)
     """What makes the fields of a dataclass that are not given."""
     family: str = "plain"
@@ -167,6 +180,38 @@ class ClassInfo:
             for s in base.node.body
             if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
         ]
+
+    @cached_property
+    def container(self) -> str:
+        """What its objects are beside: a ``list``, ``set``, ``deque``, ``tuple``, ``dict``, a ``record`` (a named
+        tuple), or empty."""
+        from codemods.graph.values import Class, Library
+
+        for base in self.bases:
+            if isinstance(base, Class) and base.info is not self and base.info.container:
+                return base.info.container
+            if isinstance(base, Library):
+                path = base.path.removeprefix("builtins.").removeprefix("collections.").removeprefix("typing.")
+                if path in _CONTAINERS and base.path.partition(".")[0] in ("builtins", "collections", "typing"):
+                    return _CONTAINERS[path]
+        return ""
+
+    @cached_property
+    def calls_differently(self) -> bool:
+        """Whether a class has a metaclass, so that a call of it may give something else than an object of it."""
+        known = ("ABCMeta", "EnumMeta", "type")
+        given = [k.value for info in self.mro() for k in info.node.keywords if k.arg == "metaclass"]
+        return any(ast.unparse(value).rpartition(".")[2] not in known for value in given)
+
+    def derives(self, names: frozenset[str]) -> bool:
+        """Whether one of its bases outside the tree is a builtin among ``names``."""
+        from codemods.graph.values import Library
+
+        return any(
+            isinstance(base, Library) and base.path.removeprefix("builtins.") in names
+            for info in self.mro()
+            for base in info.bases
+        )
 
     @property
     def is_module(self) -> bool:

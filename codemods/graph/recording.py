@@ -14,14 +14,18 @@ from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Alias, Alteration, Place
 from codemods.graph.values import (
     Const,
+    Function,
     Join,
-    Mapping,
+    Library,
+    Method,
+    Module,
     Node,
+    Optimizer,
+    Parameters,
+    Partial,
     Plain,
-    Sequence,
     Shadow,
     Tensor,
-    Tuple,
     Unknown,
     Unseen,
     Value,
@@ -32,6 +36,9 @@ MAX_UNSEEN = 16
 _OF_NUMBERS = frozenset(name for kind in (int, float, bool) for name in dir(kind))
 _ASKING = frozenset(("isinstance", "hasattr", "type", "is_tensor", "callable", "issubclass"))
 """Calls by which a program asks what a value is before it uses it."""
+
+_SIMPLE = frozenset({Const, Plain, Library, Module, Function, Parameters, Optimizer})
+"""Values that carry nothing unseen."""
 
 
 class Recording(Contents):
@@ -189,6 +196,23 @@ class Recording(Contents):
             if isinstance(option, (Tensor, Unknown)):
                 self.trace.alterations.append(Alteration(how, self.place(at), option))
 
+    def taken(self, at: ast.AST, value: Value, name: str = "item") -> Unknown:
+        """What is in ``value``, or is handed out by it, in a way that is not followed: perhaps any of its graphs.
+
+        Nothing is computed, so that it is attached where recording is off, too.
+        """
+        inside = list(dict.fromkeys([*self.nodes_of(value), *self.held_in([value])]))
+        if len(inside) == 1 and value.node is not None:
+            made = self.unknown(name, self.part(at, value, name))
+        else:
+            node = self.phi(inside, certain=False)
+            made = self.unknown(name, node)
+        made.shadow = tuple(o for o in self.shadow_of([value]) if isinstance(o, Unseen))
+        if made.node is not None:
+            made.node.shadow = made.shadow
+        made.data = made.node is None and isinstance(value, Unknown) and value.data
+        return made
+
     # values without history
 
     def shadow_of(self, values: Iterable[Value]) -> Shadow:
@@ -208,21 +232,33 @@ class Recording(Contents):
                         elif kept < 8:
                             found[id(origin)] = origin
                             kept += 1
-                elif isinstance(option, (Tuple, Sequence, Mapping)):
+                elif option.__class__ not in _SIMPLE:
                     for origin in self.unseen_in(option):
                         unseen[id(origin)] = origin
         if not unseen:
             return tuple(found.values())
         return (*list(unseen.values())[:MAX_UNSEEN], *found.values())
 
-    def unseen_in(self, container: Value, depth: int = 0) -> Iterator[Unseen]:
-        """What the elements of a container may carry unseen."""
-        for item in self.elements(container):
-            for option in item.options if isinstance(item, Join) else (item,):
-                if isinstance(option, (Tensor, Unknown)):
-                    yield from (origin for origin in option.shadow if isinstance(origin, Unseen))
-                elif isinstance(option, (Tuple, Sequence, Mapping)) and depth < 2:
-                    yield from self.unseen_in(option, depth + 1)
+    def unseen_in(self, container: Value) -> Iterator[Unseen]:
+        """What the elements of a container, or what an object holds, may carry unseen."""
+        seen: set[int] = set()
+        stack = [container]
+        while stack:
+            one = stack.pop()
+            kind = one.__class__
+            if kind in _SIMPLE:
+                continue
+            if isinstance(one, (Tensor, Unknown)):
+                yield from (origin for origin in one.shadow if isinstance(origin, Unseen))
+            elif isinstance(one, Join):
+                stack += one.options
+            elif isinstance(one, Method):
+                stack.append(one.receiver)
+            elif isinstance(one, Partial):
+                stack += self.given_to(one)
+            elif getattr(one, "oid", 0) not in seen:
+                seen.add(getattr(one, "oid", -1))
+                stack += self.elements(one)
 
     def detached(self, value: Value, *, scalar: bool = False, index: bool = False) -> Tensor:
         """The same data without history."""

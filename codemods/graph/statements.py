@@ -53,8 +53,14 @@ class Statements(Branches):
         self.dead = True
 
     def _do_Raise(self, s: ast.Raise) -> None:
-        raised = [self.evaluate(part) for part in (s.exc, s.cause) if part is not None]
-        self.escape_all(raised, "raised")
+        raised = self.evaluate(s.exc) if s.exc is not None else self.frame.caught
+        cause = self.evaluate(s.cause) if s.cause is not None else self.frame.caught
+        if raised is not None:
+            if cause is not None and cause is not raised and isinstance(raised, (Instance, Unknown)):
+                for name in ("__cause__", "__context__"):
+                    self.set_attribute(raised, name, cause, s)
+            self.thrown.append(raised)
+            self.escape_all([raised], "raised")
         self.raises.append(self.s)
         self.dead = True
 
@@ -146,22 +152,20 @@ class Statements(Branches):
     def _do_With(self, s: ast.With) -> None:
         saved = self.s.grad
         exits: list[Callable[[], None]] = []
-        for item in s.items:
-            self._enter(item, exits)
-        if self.raises_here:
-            for leave in reversed(exits):
-                leave()
-            return
         leaving = (self.breaks, self.continues, self.raises)
         before = [len(states) for states in leaving]
         returned = len(self.returns)
-        self.execute(s.body)
+        for item in s.items:
+            self._enter(item, exits)
+        if not self.raises_here:
+            self.execute(s.body)
         for leave in reversed(exits):
             leave()
         if not exits:
             return
         # what left through return, break or raise has left the context as well
-        self.s.grad = saved
+        if not self.raises_here:
+            self.s.grad = saved
         for state, _ in self.returns[returned:]:
             state.grad = saved
         for states, count in zip(leaving, before, strict=True):
@@ -187,8 +191,8 @@ class Statements(Branches):
             self.s.grad = value.enabled
             exits.append(lambda: setattr(self.s, "grad", before))
         elif isinstance(value, Instance):
-            enter = value.cls.find("__enter__")
-            leave = value.cls.find("__exit__")
+            enter = value.cls.find("__enter__") or value.cls.find("__aenter__")
+            leave = value.cls.find("__exit__") or value.cls.find("__aexit__")
             before = self.s.grad
             if isinstance(enter, Function):
                 result = self.call_function(enter, Arguments(), item.context_expr, receiver=value)
@@ -218,10 +222,12 @@ class Statements(Branches):
     def _do_Try(self, s: ast.Try) -> None:
         base = self.s
         self.s = base.fork()
-        outer_raises = self.raises
-        self.raises = []
+        outer_raises, outer_thrown, caught_before = self.raises, self.thrown, self.frame.caught
+        self.raises, self.thrown = [], []
         before = self.s.fork()
+        self.trying += 1
         self.execute(s.body)
+        self.trying -= 1
         ends: list[State] = []
         if not self.dead:
             self.execute(s.orelse)
@@ -229,11 +235,12 @@ class Statements(Branches):
         completed = not self.dead
         if completed:
             ends.append(self.s)
-        thrown = self.raises
-        self.raises = outer_raises
+        thrown, values = self.raises, self.thrown
+        self.raises, self.thrown = outer_raises, outer_thrown
         for handler in s.handlers:
+            self.frame.caught = self.one_of([*values, self.lost("exception")])
             # an exception may come at any point of the body: at its begin, or with all its effects
-            candidates = [before.fork(), *(state.fork() for state in thrown[:2])]
+            candidates = [before.fork(), *(state.fork() for state in thrown)]
             if completed:
                 candidates.append(after.fork())
             self.meet(candidates, base) if len(candidates) > 1 else None
@@ -242,12 +249,15 @@ class Statements(Branches):
             self.s.log.keys |= base.log.keys
             self.dead = False
             if handler.name:
-                self.store_name(handler.name, self.unknown("exception"), handler)
+                assert self.frame.caught is not None
+                self.store_name(handler.name, self.frame.caught, handler)
             self.execute(handler.body)
             if not self.dead:
                 ends.append(self.s)
+        self.frame.caught = caught_before
         if not s.handlers:
             self.raises.extend(thrown)
+            self.thrown += values
         self.meet(ends, base)
         if s.finalbody:
             was_dead = self.dead

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.arguments import Arguments
-from codemods.graph.contents import REST
+from codemods.graph.contents import KEYS, REST
 from codemods.graph.libraries import Libraries
 from codemods.graph.trace import Storing
 from codemods.graph.values import Const, Mapping, Tensor, Unknown, Value
@@ -17,6 +17,9 @@ class Stores(Libraries):
     def put_item(self, mapping: Mapping, key: Value, value: Value) -> None:
         """``mapping[key] = value``."""
         names = self.attributes.setdefault(mapping.oid, {})
+        if self.nodes_of(key):
+            known = self.s.get((mapping.oid, KEYS))
+            self.s.set((mapping.oid, KEYS), key if known is None else self.join(known, key))
         if isinstance(key, Const):
             cell = ("key", key.value)
             names[cell] = None

@@ -37,9 +37,13 @@ class Frame:
     captured: bool = False
     birth: int = 0
     end: int = -1
+    caught: Value | None = None
+    """The exception that is being handled."""
     grad: bool | None = True
     """Whether gradients were recorded when it was entered."""
     yields: list[Value] = field(default_factory=list)
+    sent: list[Value] = field(default_factory=list)
+    """What its ``yield`` gave: whatever is sent to the generator."""
     module_globals: int = 0
     root: bool = False
     """Whether nothing in the tree called it: its arguments are unknown."""

@@ -7,6 +7,7 @@ import ast
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.builtin_calls import BuiltinCalls
+from codemods.graph.contents import ANY
 from codemods.graph.values import (
     ARRAY,
     NONE,
@@ -14,9 +15,11 @@ from codemods.graph.values import (
     Const,
     Function,
     GradMode,
+    Instance,
     Method,
     Module,
     Plain,
+    Sequence,
     Tensor,
     Tuple,
     Unknown,
@@ -35,7 +38,7 @@ class Unknowns(BuiltinCalls):
                 self._enter_later(args.positional[0])
             elif any(isinstance(o, GradMode) for o in self.options(args.positional[0])):
                 self.s.grad = None
-            return args.positional[0]
+            return self.entered_value(args.positional[0], at)
         stored = self.s.get((receiver.oid, name))
         if isinstance(stored, Value):
             return self.call_value(stored, args, at)
@@ -110,20 +113,53 @@ class Unknowns(BuiltinCalls):
         if facts.PREPARING.get(receiver.path) == name and args.positional:
             values = args.positional
             return values[0] if len(values) == 1 else Tuple(tuple(values))
-        if name in ("get", "pop", "setdefault") and not any(self.nodes_of(v) for v in args.all()):
-            return (
-                self.unknown_attribute(receiver, f"[{name}]", at)
-                if not args.positional[1:]
-                else self.opaque(at, name, args.all())
-            )
+        if name in ("get", "pop", "setdefault"):
+            return self._item_of(receiver, name, args, at)
         if name in ("append", "add", "put", "push", "store", "update", "extend", "insert", "appendleft"):
             self.store_in_unknown(receiver, name, args, at)
-        self.run_callbacks(args, at)
-        made = self.opaque(at, f"{receiver.origin}.{name}", [*args.all(), receiver], public=receiver.public)
+        results = self.run_callbacks(args, at)
+        given = [*args.all(), receiver, *results]
+        made = self.opaque(at, f"{receiver.origin}.{name}", given, public=receiver.public)
+        self.may_be_put(args, made, at)
+        self._may_put_away(receiver, args, at)
         if receiver.data:
             made.data = made.node is None
             return made
         return self.unseen_call(made, name)
+
+    def _may_put_away(self, receiver: Unknown, args: Arguments, at: ast.AST) -> None:
+        """A method of whose result nothing is made did something with what it got: the object may keep it."""
+        if not isinstance(self.frame.file.parent(at), ast.Expr):
+            return
+        for value in args.all():
+            if self.nodes_of(value):
+                old = self.s.get((receiver.oid, ANY))
+                self.put_into(receiver, ANY, self.join(old, value) if isinstance(old, Value) else value)
+
+    def _item_of(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+        """``get``, ``pop`` or ``setdefault`` of something that cannot be seen."""
+        given = args.positional
+        if name == "setdefault" and len(given) > 1:
+            self.set_item(receiver, given[0], given[1], at, None)
+        key = f"[{given[0].value!r}]" if given and isinstance(given[0], Const) else ""
+        stored = self.s.get((receiver.oid, key)) if key else None
+        if isinstance(stored, Value):
+            found: Value = self.unknown_attribute(receiver, key, at)
+        elif self.held_in([receiver]):
+            found = self.taken(at, receiver, name)
+        else:
+            found = self.unknown_attribute(receiver, f"[{name}]", at)
+        return self.join(found, given[1]) if len(given) > 1 else found
+
+    def entered_value(self, context: Value, at: ast.AST) -> Value:
+        """What ``with context as name`` binds."""
+        if isinstance(context, Sequence) and context.kind == "generator":
+            return self.one_of(self.elements(context)) or self.unknown("entered")
+        if isinstance(context, Instance):
+            enter = context.cls.find("__enter__")
+            if isinstance(enter, Function):
+                return self.call_function(enter, Arguments(), at, receiver=context)
+        return context
 
     def _enter_later(self, context: Value) -> None:
         """Enter a context until its ``ExitStack`` is left."""

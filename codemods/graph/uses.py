@@ -25,6 +25,7 @@ from codemods.graph.values import (
     Node,
     Optimizer,
     Parameters,
+    Partial,
     Sequence,
     Shadow,
     Tensor,
@@ -196,8 +197,20 @@ class Uses(Joins):
             made.node.shadow = made.shadow
         return made
 
-    def run_callbacks(self, args: Arguments, at: ast.AST) -> None:
-        """Run the functions of the tree that are handed to code that cannot be seen."""
+    def may_be_put(self, args: Arguments, made: Unknown, at: ast.AST) -> None:
+        """Code that cannot be seen, and of whose result nothing is made, may have put some of its arguments into
+        others: lists and dicts hold what it made, too."""
+        if made.node is None or not isinstance(self.frame.file.parent(at), ast.Expr):
+            return
+        for value in args.all():
+            for option in self.options(value):
+                if isinstance(option, (Sequence, Mapping)):
+                    rest = self.s.get((option.oid, REST))
+                    self.s.set((option.oid, REST), self.join(rest, made) if isinstance(rest, Value) else made)
+
+    def run_callbacks(self, args: Arguments, at: ast.AST) -> list[Value]:
+        """Run the functions of the tree that are handed to code that cannot be seen; what they return."""
+        results: list[Value] = []
         if any(
             isinstance(o, (Parameters, Optimizer)) or self.is_module(o) for v in args.all() for o in self.options(v)
         ):
@@ -205,13 +218,38 @@ class Uses(Joins):
         self.trace.handed.update(o.oid for v in args.all() for o in self.options(v) if isinstance(o, Instance))
         given = args.keywords.get("args")
         extra = list(given.items) if isinstance(given, Tuple) else []
+        keywords = self.keywords_in(args.keywords.get("kwargs"))
+        more: list[Value] = []
         for value in args.all():
             for option in self.options(value):
-                if isinstance(option, (Function, Method)) and (
-                    not isinstance(option, Method) or option.function is not None
+                kept = isinstance(option, Method) and isinstance(option.receiver, (Sequence, Mapping, Unknown))
+                if kept and not more:
+                    more = self._others(args, at)
+                if (
+                    isinstance(option, (Function, Partial))
+                    or (isinstance(option, Method) and option.function is not None)
+                    or (kept and more)
                 ):
+                    if not extra and not keywords:
+                        more = more or self._others(args, at)
                     first = len(self.trace.frames)
-                    result = self.call_value(option, Arguments(args.call, list(extra)), at)
+                    positional = more if kept else list(extra)
+                    rest = [] if kept else more
+                    result = self.call_value(option, Arguments(args.call, positional, dict(keywords), rest), at)
                     for frame in self.trace.frames[first : first + 1]:
                         frame.handed = True
                     self.escape_all([result], "returned to code that cannot be seen")
+                    results.append(result)
+        return results
+
+    def _others(self, args: Arguments, at: ast.AST) -> list[Value]:
+        """What a function that is handed over may get of the arguments beside it."""
+        others = Tuple(tuple(v for v in args.all() if not isinstance(v, (Function, Method, Partial))))
+        return [self.taken(at, others)] if self.nodes_of(others) or self.held_in([others]) else []
+
+    def keywords_in(self, value: Value | None) -> dict[str, Value]:
+        """What is known to stand in a dict under texts."""
+        if not isinstance(value, Mapping):
+            return {}
+        found = {k[1]: self.s.get((value.oid, k)) for k in self.mapping_keys(value) if isinstance(k, tuple)}
+        return {k: v for k, v in found.items() if isinstance(k, str) and isinstance(v, Value)}

@@ -406,8 +406,17 @@ class Partial(Value):
     kwargs: tuple[tuple[str, Value], ...]
 
 
-CONTAINING = frozenset({Join, Tuple, Sequence, Mapping, Parameters})
-"""Values that may hold others that carry graph nodes."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Namespace(Value):
+    """``vars(obj)``, ``obj.__dict__``, ``globals()`` or ``locals()``: what the owner ``oid`` holds under its names, as
+    a dict that writes through. ``of`` is the object, None for variables."""
+
+    oid: int
+    of: Value | None = None
+
+
+CONTAINING = frozenset({Join, Tuple, Sequence, Mapping, Parameters, Partial, Namespace})
+"""Values that may hold others that carry graph nodes, beside methods and objects of derived containers."""
 
 
 def may_carry(value: Value | None) -> bool:
@@ -415,6 +424,10 @@ def may_carry(value: Value | None) -> bool:
     kind = value.__class__
     if kind is Tensor or kind is Unknown:
         return value.node is not None  # type: ignore[union-attr]
+    if isinstance(value, Instance):
+        return bool(value.cls.container)
+    if isinstance(value, Method):
+        return value.function is None and may_carry(value.receiver)
     return kind in CONTAINING
 
 

@@ -230,7 +230,8 @@ def is_module(value: Value | None) -> bool:
 def _looks(path: str) -> bool:
     """Whether a function of a library, or of Python itself, only looks at what it is given."""
     top = path.partition(".")[0]
-    return top == path or top in facts.NUMERIC_LIBRARIES or top in facts.LOOKING_LIBRARIES or facts.logs(path)
+    known = (*facts.NUMERIC_LIBRARIES, *facts.CARRYING_LIBRARIES, *facts.LOOKING_LIBRARIES)
+    return top == path or top in known or facts.logs(path)
 
 
 def picks(made: list[Any], after: int) -> bool:

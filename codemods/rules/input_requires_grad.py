@@ -336,7 +336,7 @@ def _library_model(node: Node) -> bool:
 def _looks(name: str) -> bool:
     """Whether a call only looks at the value of what it gets."""
     top = name.partition(".")[0]
-    return top == name or top in facts.NUMERIC_LIBRARIES or facts.logs(name)
+    return top == name or top in facts.NUMERIC_LIBRARIES | facts.CARRYING_LIBRARIES or facts.logs(name)
 
 
 def _maker(node: ast.AST) -> str | None:

@@ -37,7 +37,7 @@ FUNCTIONS = [
     ("def f():\n    f()\nf()\ny = x", "free"),
     ("from functools import partial\ndef f(a, b):\n    return b\ny = partial(f, x)(w)", "attached"),
     ("import functools\ndef f(a, b):\n    return b\ny = functools.partial(f, b=w)(x)", "attached"),
-    ("import functools\ny = functools.reduce(lambda a, b: a + b, [w, x])", "perhaps"),
+    ("import functools\ny = functools.reduce(lambda a, b: a + b, [w, x])", "attached"),
     ("def deco(f):\n    return f\n@deco\ndef f():\n    return w\ny = f()", "attached"),
     ("import functools\ndef deco(f):\n    @functools.wraps(f)\n    def g(*a, **k):\n        return f(*a, **k)\n"
      "    return g\n"

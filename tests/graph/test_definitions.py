@@ -51,7 +51,7 @@ CLASSES = [
      "a = A()\na.ts.append(w)\n"
      "y = a.ts", "attached"),
     ("from typing import NamedTuple\nclass A(NamedTuple):\n    a: int\n    t: object\ny = A(1, w).t", "attached"),
-    ("from collections import namedtuple\nA = namedtuple('A', 'a t')\ny = A(1, w)", "perhaps"),
+    ("from collections import namedtuple\nA = namedtuple('A', 'a t')\ny = A(1, w)", "attached"),
     ("class A:\n    def __init__(self):\n        self.f = self.g\n    def g(self):\n        return w\n"
      "y = A().f()", "attached"),
     ("class A:\n    pass\na = A()\na.t = w\ny = a.t", "attached"),

@@ -13,10 +13,8 @@ from codemods.rules._kept.model import Kept
 from codemods.rules._syntax import DEFINITIONS
 
 _NEEDS_NUMBERS = ("float", "int", "complex")
-_KEEPS_OBJECTS = frozenset(
-    ("pickle", "multiprocessing", "queue", "threading", "copyreg", "types", "functools", "itertools", "collections")
-)
-"""Libraries of the standard library that hand on what they get as it is."""
+_COMPARING = frozenset(("bisect", "heapq", "operator", "random", "statistics"))
+"""Libraries of Python that hand on, order or add up what they get, numbers and tensors alike (docs)."""
 _PLAIN_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "neg")
 _COUNTS_FEW = ("sum", "item", "count_nonzero", "nonzero", "count", "any", "all", "eq", "tolist")
 
@@ -29,9 +27,8 @@ def benign(kind: str) -> bool:
     if how != "call":
         return False
     top = called.partition(".")[0]
-    return (
-        called in _NEEDS_NUMBERS or facts.logs(called) or (top in facts.NUMERIC_LIBRARIES and top not in _KEEPS_OBJECTS)
-    )
+    known = called in _NEEDS_NUMBERS or called in facts.NUMBERS_OF or facts.logs(called)
+    return known or (top in facts.NUMERIC_LIBRARIES and top != "pickle") or top in _COMPARING
 
 
 def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
