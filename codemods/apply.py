@@ -163,8 +163,9 @@ class _Work:
 
     @property
     def owing(self) -> frozenset[Key]:
-        """What was made and brought something to light that is left, and no advice."""
-        left = (index for index in self._fresh if self.findings[index].promise is not Promise.ADVICE)
+        """What was made and brought something to light that is left although it is wanted, and no advice."""
+        wanted = {index for group in self._groups() for index in group.indices}
+        left = (index for index in self._fresh & wanted if self.findings[index].promise is not Promise.ADVICE)
         return frozenset(key for index in left for key in self._needs[index])
 
     def trusts(self, group: Group) -> bool:

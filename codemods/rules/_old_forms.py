@@ -207,6 +207,7 @@ def item(site: Site, file: ParsedFile) -> Change | None:
         f"`{middle}` raises on a 0-dimensional tensor, which a loss is since PyTorch 0.4",
         f"write `{_short(inner)}.item()`",
         KeepPart(site.span, subject, ".item()"),
+        promise=Promise.REPAIR,
     )
 
 
@@ -307,6 +308,7 @@ def retain(site: Site, file: ParsedFile) -> Change | None:
         "retain_variables= is refused since PyTorch 0.4",
         "write `retain_graph=`",
         RenameArgument(site.span, "retain_variables", "retain_graph"),
+        promise=Promise.REPAIR,
     )
 
 

@@ -10,6 +10,7 @@ from codemods.edits.model import Edit, ReplaceExpression
 from codemods.findings import Span
 from codemods.graph.program import ParsedFile, walk
 from codemods.graph.trace import Trace
+from codemods.rules._blocks import suites_around
 from codemods.rules._syntax import DEFINITIONS, called
 from codemods.rules.base import Observation
 
@@ -41,7 +42,7 @@ def _helper(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) 
             continue
         name = _asked_for_variable(file, node.test)
         value = node.body[0].value
-        if name is None or value is None:
+        if name is None or value is None or not _takes_apart(file, function, node, name):
             continue
         code = _detaching(value, name)
         if code is None:
@@ -53,6 +54,45 @@ def _helper(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) 
         last = file.span(node.body[0])
         span = Span(test.line, test.column, last.end_line, last.end_column)
         yield Observation(RULE, file.path, span, "helper", "fault", {"name": name, "edits": edits})
+
+
+def _takes_apart(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef, test: ast.If, name: str) -> bool:
+    """Whether a tensor, for which ``test`` does not hold, surely comes to a call of the function on its parts."""
+    then = _behind(file, test)
+    while isinstance(then, ast.If):
+        asked = then.test
+        if not (isinstance(asked, ast.Call) and called(asked) == "isinstance" and len(asked.args) == 2):
+            return False
+        kinds = asked.args[1].elts if isinstance(asked.args[1], ast.Tuple) else [asked.args[1]]
+        if not all(isinstance(kind, ast.Name) and kind.id in ("tuple", "list", "dict", "set") for kind in kinds):
+            return False
+        then = _behind(file, then)
+    while isinstance(then, (ast.Assign, ast.Expr)) and not _calls_itself(function, then):
+        then = _behind(file, then)
+    if not isinstance(then, (ast.Return, ast.Assign, ast.For)) or not _calls_itself(function, then):
+        return False
+    iterated = [n.iter for n in ast.walk(then) if isinstance(n, (ast.comprehension, ast.For))]
+    iterated += [
+        n.args[1] for n in ast.walk(then) if isinstance(n, ast.Call) and called(n) == "map" and len(n.args) > 1
+    ]
+    return any(isinstance(over, ast.Name) and over.id == name for over in iterated)
+
+
+def _behind(file: ParsedFile, statement: ast.stmt) -> ast.stmt | None:
+    """What runs after a statement, or after an ``if`` whose test does not hold."""
+    if isinstance(statement, ast.If) and statement.orelse:
+        return statement.orelse[0]
+    for suite, index in suites_around(file, statement):
+        if index + 1 < len(suite):
+            return suite[index + 1]
+    return None
+
+
+def _calls_itself(function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> bool:
+    return any(
+        isinstance(n, (ast.Name, ast.Attribute)) and (n.id if isinstance(n, ast.Name) else n.attr) == function.name
+        for n in ast.walk(statement)
+    )
 
 
 def _asked_for_variable(file: ParsedFile, test: ast.expr) -> str | None:

@@ -82,7 +82,8 @@ class LegacyCall(Rule):
     Left alone: what runs today under its old name without a warning (``F.sigmoid``, ``F.tanh``); functions and classes
     of the tree that have arguments of these names; ``size_average=flag``; iterators that are not made by ``iter()``.
 
-    Promise: exact. It does what the old form did where it ran.
+    Promise: repair where the old form is refused today: the rewritten one does what it did where it ran. Exact where it
+    still runs, with a warning.
 
     Sources: https://pytorch.org/blog/pytorch-0_4_0-migration-guide/ and the release notes of PyTorch; each form was
     tried on torch 2.13.
@@ -168,7 +169,8 @@ class LegacyCall(Rule):
                 header = Span(site.span.line, 0, site.span.line, 0)
                 simple = statement is not None and not hasattr(statement, "body")
                 key = file.span(statement) if simple and statement is not None else header
-                promise = Promise.EXACT if change.edits else Promise.ADVICE
+                kept = Promise.REPAIR if change.raises else Promise.EXACT
+                promise = kept if change.edits else Promise.ADVICE
                 lines[(site.path, key, change.since, promise)].append(change)
         for (path, _, since, promise), changes in sorted(lines.items(), key=lambda item: item[0][:2]):
             span = min(change.span for change in changes)
@@ -195,6 +197,8 @@ class _Change:
     remedy: str
     edits: tuple[Edit, ...]
     since: str = ""
+    raises: bool = True
+    """Whether it is refused today, and does not only warn."""
 
 
 def _asynchronous(tree: ast.Module) -> list[ast.Call]:
@@ -257,12 +261,12 @@ def _renamed(site: Site, file: ParsedFile, named: ast.expr) -> _Change:
     if isinstance(named, ast.Attribute) and home == module:
         owner = ast.unparse(named.value)
         edit: Edit = KeepPart(file.span(named), file.span(named.value), f".{successor}")
-        return _Change(site.span, message, f"write `{owner}.{successor}`", (edit,), "0.4")
+        return _Change(site.span, message, f"write `{owner}.{successor}`", (edit,), "0.4", refused)
     if not today.startswith("torch."):
         return _Change(site.span, message, f"import {successor} from {home}", ())
     code = f"{{torch}}{today.removeprefix('torch')}"
     since = "1.8" if refused else "0.4"
-    return _Change(site.span, message, f"write `{today}`", (ReplaceExpression(file.span(named), code),), since)
+    return _Change(site.span, message, f"write `{today}`", (ReplaceExpression(file.span(named), code),), since, refused)
 
 
 def _loss(site: Site, file: ParsedFile) -> _Change | None:
@@ -298,7 +302,7 @@ def _loss(site: Site, file: ParsedFile) -> _Change | None:
     if average is not None and reduce is not None:
         edits.append(DropArgument(site.span, reduce))
     message = "size_average= and reduce= are deprecated in favour of reduction="
-    return _Change(site.span, message, f'write `reduction="{word}"`', tuple(edits), "0.4.1")
+    return _Change(site.span, message, f'write `reduction="{word}"`', tuple(edits), "0.4.1", False)
 
 
 def _quote(file: ParsedFile) -> str:

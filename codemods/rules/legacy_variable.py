@@ -60,8 +60,9 @@ class LegacyVariable(Rule):
     ``Variable(None)``, numpy arrays (``Variable`` refuses them); a gradient of shape [1] for a loss that has that shape
     (``output.mean(0).view(1)``).
 
-    Promise: exact. The rewritten code does what the old form does today, or did where it ran. A mended ``type(x) ==
-    Variable`` is ``behaviour``, a gradient without dimensions ``repair``.
+    Promise: exact where the old form runs today, and the rewritten code does what it does. Repair where it is refused
+    today (``loss.data[0]``, ``retain_variables=``, a gradient without dimensions) and the rewritten code does what it
+    did where it ran. A mended ``type(x) == Variable`` is ``behaviour``.
 
     Source: https://pytorch.org/blog/pytorch-0_4_0-migration-guide/
     """
@@ -161,11 +162,13 @@ class LegacyVariable(Rule):
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        lines: dict[tuple[str, Span, int, Promise], forms.Line] = {}
+        lines: dict[tuple[str, Span, int, bool], forms.Line] = {}
         for change in self._changes(observations, decision):
-            key = (change.file.path, change.statement, change.line, change.promise)
+            # what changes the program must be asked for, and does not keep the rest of its line waiting
+            key = (change.file.path, change.statement, change.line, change.promise is Promise.BEHAVIOUR)
             lines.setdefault(key, forms.Line()).changes.append(change)
-        for (path, statement, _, promise), line in sorted(lines.items(), key=lambda item: item[0][:3]):
+        for (path, statement, _, _), line in sorted(lines.items(), key=lambda item: item[0][:3]):
+            promise = max((change.promise for change in line.changes), key=lambda p: p.rank)
             yield self._finding(path, statement, promise, line)
         yield from self._gradients(observations, decision)
 

@@ -62,8 +62,8 @@ class SurplusRetainGraph(Rule):
     unseen caller, taken from an argument that nobody in the tree passes, read through ``grad_fn``); the backward of an
     ``autograd.Function``.
 
-    Promise: exact. The graph is only freed earlier. Where the class of a model cannot be seen and might carry the graph
-    itself, the finding is advice.
+    Promise: exact. The graph is only freed earlier. Repair where the argument is ``retain_variables=``, which is
+    refused today. Where the class of a model cannot be seen and might carry the graph itself, the finding is advice.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html
     """
@@ -131,7 +131,7 @@ class SurplusRetainGraph(Rule):
             self.name,
             site.path,
             site.span,
-            Promise.ADVICE if advice else Promise.EXACT,
+            Promise.ADVICE if advice else Promise.REPAIR if name == "retain_variables" else Promise.EXACT,
             message,
             f"drop `{name}=True`",
             tuple(trail),

@@ -386,7 +386,7 @@ def test_repackaging_helper_belongs_to_another_rule(tmp_path: Path) -> None:
 def test_one_finding_a_line(tmp_path: Path) -> None:
     code = "for x, y in loader:\n    loss = criterion(net(Variable(x)), Variable(y)).data[0]\n"
     findings = found(tmp_path, RULE, HEAD, code)
-    assert [promise for _, promise in lines(findings)] == ["exact"]
+    assert [promise for _, promise in lines(findings)] == ["repair"]
     assert "loss = criterion(net(x), y).item()" in mended(tmp_path, findings)
 
 
