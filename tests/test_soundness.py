@@ -1,4 +1,4 @@
-"""Rewritten programs are sound: what two simulations show of them, and pairs of mistakes rewritten, run and compared."""
+"""Rewritten programs are sound: what two simulations show, and pairs of mistakes rewritten, run and compared."""
 
 from __future__ import annotations
 

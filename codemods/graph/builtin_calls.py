@@ -210,6 +210,10 @@ class BuiltinCalls(Containers):
         """``type(obj)``, or ``type(name, bases, members)``."""
         if len(given) == 1 and isinstance(given[0], Instance):
             return Class(given[0].cls)
+        if len(given) == 1 and isinstance(given[0], (Tuple, Mapping)):
+            return Library("builtins.tuple" if isinstance(given[0], Tuple) else "builtins.dict")
+        if len(given) == 1 and isinstance(given[0], Sequence) and given[0].kind in ("list", "set", "tuple"):
+            return Library(f"builtins.{given[0].kind}")
         if len(given) == 3 and isinstance(given[0], Const) and isinstance(given[2], Mapping):
             bases = tuple(given[1].items) if isinstance(given[1], Tuple) else ()
             info = self.made_class(str(given[0].value), bases, [])

@@ -229,7 +229,11 @@ class Operators(OldForms):
                 return NUMBER
         if isinstance(left, Unknown) and left.path == "builtins.type" and isinstance(right, Library):
             # type(h) == Variable: what was meant, although today it never holds
-            return Const(True) if right.path.endswith(("Variable", "Tensor")) else NUMBER
+            named = isinstance(op, (ast.Eq, ast.NotEq)) and right.path.endswith(("Variable", "Tensor"))
+            return Const(isinstance(op, ast.Eq)) if named else NUMBER
+        if isinstance(left, Library) and isinstance(right, Library) and left.path.startswith("builtins."):
+            known = isinstance(op, (ast.Eq, ast.NotEq))
+            return Const((left.path == right.path) is isinstance(op, ast.Eq)) if known else NUMBER
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             return INDEX
         if isinstance(left, Plain) and left.kind == "array":
