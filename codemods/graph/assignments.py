@@ -58,8 +58,13 @@ class Assignments(Operators):
             value = old
         elif isinstance(old, Instance) and (changed := self.changed_object(name, old, added, s)) is not None:
             value = changed
+        elif isinstance(old, Tensor) and old.node is not None and self.s.grad is False:
+            # changed in place: its history stays
+            value = old
         else:
             value = super().binary(name, old, added, s)
+            if isinstance(old, Tensor) and isinstance(value, Tensor) and self.nodes_of(added):
+                self.write_through(old, value, s)
             if isinstance(value, (Plain, Const)):
                 value = NUMBER if not (isinstance(value, Plain) and value.kind != "number") else value
         if name == "Add":
@@ -111,13 +116,16 @@ class Assignments(Operators):
         elif isinstance(target, ast.Subscript):
             container = self.evaluate(target.value)
             key = self.evaluate(target.slice)
-            if isinstance(container, Tensor) and isinstance(target.value, ast.Name | ast.Attribute):
+            if isinstance(container, Tensor):
                 # an element written in place: the tensor now depends on the value as well
                 self.alter(container, "attached" if self.nodes_of(value) else "values", target)
-                if self.nodes_of(value) or container.node is not None:
+                if self.s.grad is not False and (self.nodes_of(value) or container.node is not None):
                     changed = self.tensor_op(target, "setitem", [container, value], saves=False)
                     self.note_element(target, value_expr, value, changed)
-                    self.assign(target.value, changed, None)
+                    if self.nodes_of(value):
+                        self.write_through(container, changed, target)
+                    if isinstance(target.value, (ast.Name, ast.Attribute, ast.Subscript)):
+                        self.assign(target.value, changed, None)
                 return
             self.set_item(container, key, value, target, value_expr)
         elif isinstance(target, (ast.Tuple, ast.List)):

@@ -7,6 +7,7 @@ import ast
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.contents import ANY
+from codemods.graph.cutting import PLAIN
 from codemods.graph.names import Names, library_member
 from codemods.graph.program import ClassInfo
 from codemods.graph.values import (
@@ -76,7 +77,11 @@ class Attributes(Names):
                 return kept
         if isinstance(receiver, Tensor):
             value = self.tensor_attribute(receiver, name, at)
-            return value if value is not None else Method(receiver, None, name)
+            return value if value is not None else self._unlisted(receiver, name, at)
+        if isinstance(receiver, Tuple):
+            if name in receiver.names:
+                return receiver.items[receiver.names.index(name)]
+            return self._unlisted(receiver, name, at)
         if isinstance(receiver, Unknown):
             return self.unknown_attribute(receiver, name, at)
         if isinstance(receiver, Library):
@@ -113,7 +118,18 @@ class Attributes(Names):
                 return DATA
             if name == "requires_grad":
                 return NUMBER
+            if receiver.element and name in ("T", "mT", "H", "mH", "real", "imag"):
+                return self.tensor_op(at, name, [receiver], saves=False)
         return Method(receiver, None, name)
+
+    def _unlisted(self, receiver: Tensor | Tuple, name: str, at: ast.AST) -> Value:
+        """An attribute that is in no table: part of what it is asked of."""
+        known = facts.BOUND_METHODS if isinstance(receiver, Tensor) else ("index", "count", "_replace", "_asdict")
+        if name in known or (name.endswith("_") and not name.endswith("__")):
+            return Method(receiver, None, name)
+        if isinstance(receiver, Tensor) and receiver.node is not None:
+            return self.unknown(name, self.part(at, receiver, name))
+        return self.opaque(at, name, [receiver]) if self.nodes_of(receiver) else self.lost(name, "attribute")
 
     def class_member(self, info: ClassInfo, name: str, at: ast.AST) -> Value | None:
         """What a class or its bases hold under ``name``, as written last."""
@@ -250,6 +266,8 @@ class Attributes(Names):
         if receiver.module is not None:
             return self._object_attribute(receiver.module, name, at)
         if name in ("data", "grad", "grad_fn", "requires_grad", "shape", "dtype", "device", "is_cuda", "ndim"):
+            if name == "data" and receiver.path in facts.PACKING:
+                return self.tensor_op(at, name, [receiver], saves=False)
             tensor_value = self.tensor_attribute(receiver, name, at)
             if tensor_value is not None:
                 return tensor_value
@@ -257,6 +275,8 @@ class Attributes(Names):
                 self.use(receiver, "data", at)
                 if receiver.node is not None:
                     return self.detached(receiver, scalar=receiver.node.scalar)
+        if name in PLAIN["Distribution"] and receiver.path.startswith("torch.distributions."):
+            return NUMBER
         if receiver.node is not None:
             return self.unknown(name, self.part(at, receiver, name))
         member = receiver.members.get(name)

@@ -195,7 +195,7 @@ class Expressions(Definitions):
             if container.node is not None and container.node.scalar and isinstance(key, Const):
                 scalar = True  # loss.data[0] of old PyTorch
             if container.node is None:
-                return Tensor(None, container.scalar, container.index, container.shadow, container.aliases)
+                return replace(container, either=(), bases=self.memory(container))
             return self.tensor_op(e, "getitem", [container], saves=saves, scalar=scalar)
         return self.get_item(container, key, e)
 
@@ -266,6 +266,18 @@ class Expressions(Definitions):
         if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
             self.replace_everywhere(receiver, result)
         target = function.value
+        if self.s.grad is False and name != "detach_":
+            # its values change, not its history
+            if isinstance(target, ast.Attribute) and target.attr == "data":
+                self.mark("data-written", function)
+            return
+        if any(self.nodes_of(value) for value in args.all()):
+            for option in self.options(receiver):
+                if isinstance(option, Tensor) and isinstance(result, Tensor):
+                    self.write_through(option, result, function)
+                elif isinstance(option, Unknown) and option.node is None and not self.is_module(option):
+                    option.node = self.node(function, "call", self.nodes_of(result), certain=False, label=name)
+                    self.put_into(option, "[]", result)
         several = isinstance(receiver, Join) and self._are_tensors(receiver) and self._are_tensors(result)
         if not several and (not isinstance(receiver, (Tensor, Unknown)) or not isinstance(result, Tensor)):
             return

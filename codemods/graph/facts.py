@@ -2,10 +2,12 @@
 
 Each table names its source. "docs" are the PyTorch 2.x API pages (``torch``, ``torch.Tensor``, ``torch.nn``,
 ``torch.autograd``); "derivatives" is ``tools/autograd/derivatives.yaml`` of PyTorch, which says what each operation
-saves; "ran" was tried on torch 2.13 (CPU).
+saves; "ran" was tried on torch 2.13 (CPU). What ends a graph stands in :mod:`codemods.graph.cutting`.
 """
 
 from __future__ import annotations
+
+from codemods.graph.cutting import INTEGERS, PARTS, PLAIN
 
 
 def _words(text: str) -> frozenset[str]:
@@ -57,6 +59,11 @@ PAIR_STATE = _words("LSTM LSTMCell")
 
 RECURRENT = _words("LSTM GRU RNN LSTMCell GRUCell RNNCell")
 
+PACKING = frozenset(
+    f"torch.nn.utils.rnn.{name}" for name in ("pack_padded_sequence", "pack_sequence", "PackedSequence")
+)
+"""What makes a packed sequence, whose ``data`` is the attached tensor itself (docs)."""
+
 SCALAR_FUNCTIONS = _words(
     """
     l1_loss mse_loss cross_entropy ctc_loss nll_loss poisson_nll_loss gaussian_nll_loss kl_div binary_cross_entropy
@@ -85,28 +92,16 @@ ZERO_GRADIENT = _words("sign sgn round floor ceil trunc bernoulli")
 """Step functions and draws whose gradient is zero: they are part of the graph nevertheless, and backward walks on
 behind them (ran)."""
 
-WITHOUT_GRADIENT = _words(
-    """
-    argmax argmin argsort eq ne gt lt ge le equal isnan isinf isfinite isclose allclose nonzero multinomial
-    searchsorted bincount histc unique unique_consecutive count_nonzero any all
-    logical_and logical_or logical_not logical_xor randperm randint long int short byte bool is_nonzero numel
-    floor_divide signbit heaviside isin bucketize
-    """
+WITHOUT_GRADIENT = INTEGERS["torch"] | INTEGERS["Tensor"]
+"""Results never carry gradients: integers, booleans."""
+
+WITH_INDICES = frozenset(
+    path.rpartition(".")[2] for path, parts in PARTS.items() if [name for name, _ in parts] == ["values", "indices"]
 )
-"""Results never carry gradients: integers, booleans (derivatives: non-differentiable)."""
+"""Return (values, indices) when given a dimension; indices carry no gradients."""
 
-WITH_INDICES = _words("max min median mode sort topk kthvalue cummax cummin")
-"""Return (values, indices) when given a dimension; indices carry no gradients (docs)."""
-
-PLAIN_METHODS = _words(
-    """
-    item tolist numpy size dim ndimension numel nelement stride storage data_ptr element_size type_as_string
-    get_device is_contiguous is_floating_point is_complex storage_offset __len__ nbytes
-    """
-)
-"""Tensor methods that leave the world of tensors (docs: torch.Tensor)."""
-
-PLAIN_ATTRIBUTES = _words("shape dtype device ndim is_cuda requires_grad is_leaf layout names itemsize nbytes")
+PLAIN_METHODS = PLAIN["Tensor"] | _words("type_as_string __len__ names")
+"""Methods and attributes of tensors that leave the world of tensors."""
 
 FACTORIES = _words(
     """
@@ -147,6 +142,9 @@ SAVES_NOTHING = _words(
 )
 """Operations whose backward needs no saved tensor (derivatives; "add, sum, cat, view, stack save nothing": ran)."""
 
+OVERWRITES = _words("copy_ zero_ fill_ normal_ uniform_ random_ exponential_ bernoulli_ cauchy_ geometric_ log_normal_")
+"""Methods that fill a tensor: it stays part of its graph, and that gets gradients of zero (ran)."""
+
 VIEWS = _words(
     """
     view view_as squeeze unsqueeze transpose permute t narrow select expand expand_as unflatten diagonal movedim
@@ -157,6 +155,12 @@ VIEWS = _words(
 
 MAY_COPY = _words("reshape reshape_as contiguous flatten to cpu cuda float double half type type_as long int")
 """Methods whose result is the tensor, a view of it or a copy, as it happens (docs: torch.Tensor)."""
+
+BOUND_METHODS = frozenset().union(
+    *(PLAIN_METHODS, WITHOUT_GRADIENT, REDUCTIONS, ELEMENTWISE, KEEPS_SHAPE, SAVES_NOTHING, VIEWS, MAY_COPY),
+    _words("backward register_hook retain_grad"),
+)
+"""Methods of tensors that are known as such where they are not called at once."""
 
 SAVES_OUTPUT = _words(
     """
@@ -235,7 +239,7 @@ SIZE_AVERAGE_AT = {
 OLD_METHODS = _words("cuda to copy_ type next masked_fill masked_fill_ masked_select masked_scatter masked_scatter_")
 """Methods of which some forms are refused today: ``async=``, ``iter(loader).next()``, masks of bytes (ran)."""
 
-DETACHING = _words("detach detach_ detach_copy")
+DETACHING = _words("detach detach_")
 
 TRANSPARENT_MODULE_METHODS = _words(
     """
@@ -264,7 +268,7 @@ TRANSPARENT_WRAPPERS = _words(
     apex.parallel.DistributedDataParallel apex.parallel.convert_syncbn_model
     """
 )
-"""Calls that return their module, possibly wrapped; its forward builds the same graph."""
+"""Calls that return their module or function, possibly wrapped; its forward builds the same graph."""
 
 GRAD_OFF = _words(
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from codemods.graph.recording import Recording
 from codemods.graph.state import State, merge
 from codemods.graph.trace import Alias
@@ -55,7 +57,8 @@ class Joins(Recording):
                 options[i] = self._join_tensors(other, value)
                 return
             elif isinstance(value, Tuple) and isinstance(other, Tuple) and len(value.items) == len(other.items):
-                options[i] = Tuple(tuple(self.join(x, y) for x, y in zip(other.items, value.items, strict=True)))
+                joined = tuple(self.join(x, y) for x, y in zip(other.items, value.items, strict=True))
+                options[i] = Tuple(joined, other.names if other.names == value.names else ())
                 return
             elif isinstance(value, Parameters) and isinstance(other, Parameters) and value.owner is other.owner:
                 return
@@ -82,7 +85,8 @@ class Joins(Recording):
             aliases = (*both, *either)[:8]
         one_of = tuple(dict.fromkeys(t for o in (a, b) for t in (o.either or (o,)))) if node is None else ()
         shadow = self.shadow_of([a, b])
-        return Tensor(node, a.scalar and b.scalar, a.index and b.index, shadow, aliases, one_of[:_MAX_EITHER])
+        shared = tuple(dict.fromkeys((*self.memory(a), *self.memory(b))))
+        return Tensor(node, a.scalar and b.scalar, a.index and b.index, shadow, aliases, one_of[:_MAX_EITHER], shared)
 
     def one_of(self, values: list[Value]) -> Value | None:
         """The join of all values, None without any."""
@@ -95,11 +99,11 @@ class Joins(Recording):
         """A value that is there on some paths only."""
         if isinstance(value, Tensor) and value.node is not None:
             maybe = self.phi([value.node], certain=False)
-            return Tensor(maybe, value.scalar, value.index, value.shadow, tuple(a.perhaps() for a in value.aliases))
+            return replace(value, node=maybe, aliases=tuple(a.perhaps() for a in value.aliases), either=())
         if isinstance(value, Unknown) and value.node is not None:
             return self.unknown(value.origin, self.phi([value.node], certain=False), public=value.public)
         if isinstance(value, Tuple):
-            return Tuple(tuple(self.maybe(item) for item in value.items))
+            return Tuple(tuple(self.maybe(item) for item in value.items), value.names)
         return value
 
     def meet(self, states: list[State], base_state: State) -> None:

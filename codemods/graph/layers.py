@@ -148,14 +148,19 @@ class Layers(Tensors):
             if name in facts.RECURRENT and args.positional and isinstance(args.positional[0], Tensor):
                 self.trace.unpacked.add(made)
         if name in facts.TUPLE_OUTPUT:
+            first: Value = Tensor(made)
             second: Value
+            given = args.get(0, "input")
+            if isinstance(given, Unknown) and given.path in facts.PACKING:
+                # what comes of a packed sequence is one
+                first = self.unknown(given.path, made, public=True)
             if name in facts.PAIR_STATE:
                 if name == "LSTMCell":
                     return Tuple((Tensor(made), Tensor(made)))
                 second = Tuple((Tensor(made), Tensor(made)))
             else:
                 second = Tensor(made)
-            return Tuple((Tensor(made), second))
+            return Tuple((first, second))
         if not name:
             output = self.unknown("output", made)
             output.shadow = shadow

@@ -85,11 +85,19 @@ class Libraries(Layers):
             return NONE
         if path in facts.GRAD_FUNCTIONS and isinstance(at, ast.Call):
             return self.autograd_grad(args, at)
+        if last == "functional_call" and args.positional and path.startswith(("torch.func.", "torch.nn.utils.")):
+            # the parameters that it is given may be anything
+            inputs = self.flat(args.get(2, "args"))
+            made = self.call_value(args.positional[0], Arguments(args.call, inputs), at)
+            return self.unseen_call(self.opaque(at, path, [made, *args.all()], public=True), path)
+        if last == "vmap" and path.startswith(("torch.", "functorch.")) and args.positional:
+            # what it makes of a function does the same to more of it
+            return args.positional[0]
         if path.startswith(facts.FUNCTIONAL_GRADIENTS):
             self.mark("functional-gradient", at)
             for value in args.all():
                 self.escape(value, "a functional gradient may use it")
-            return self.opaque(at, path, args.all(), public=True)
+            return self.unseen_call(self.opaque(at, path, args.all(), public=True), path)
         if path in ("torch.autograd.Variable", "torch.Variable"):
             return self._variable(args, at)
         if path == "torch.nn.Parameter":
@@ -106,7 +114,7 @@ class Libraries(Layers):
             inputs = self.flat(args.positional[1]) if len(args.positional) > 1 else []
             return self.call_value(args.positional[0], Arguments(args.call, inputs), at)
         if path.startswith("torch.nn.utils.rnn."):
-            return self.opaque_tensor(at, last, args)
+            return self.opaque_tensor(at, path, args)
         if path.startswith(("torch.nn.utils.", "torch.nn.init.")):
             if last.startswith("clip_grad"):
                 self.mark_owned("gradients-changed", at, args.get(0, "parameters"))
@@ -129,14 +137,29 @@ class Libraries(Layers):
             reentrant = args.keywords.get("use_reentrant")
             if reentrant is None or self.truth(reentrant) is not False:
                 self.mark("reentrant-checkpoint", at, [n for v in args.all() for n in self.nodes_of(v)])
-            rest = Arguments(args.call, args.positional[1:], {}, args.more)
+            if last == "checkpoint_sequential":
+                given = args.get(2, "input")
+                for function in self.flat(args.get(0, "functions")):
+                    given = self.call_value(function, Arguments(args.call, [given] if given is not None else []), at)
+                return given if given is not None else self.unknown(path, public=True)
+            own = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
+            named = {name: value for name, value in args.keywords.items() if name not in own}
+            rest = Arguments(args.call, args.positional[1:], named, args.more)
             return self.call_value(args.positional[0], rest, at) if args.positional else self.unknown(path, public=True)
         if path.startswith(("torch.utils.data.", "torchvision.datasets.", "torchvision.transforms.", "torchtext.")):
             return self.unknown(path, data=True, public=True)
         if path.startswith("torch.utils.tensorboard."):
             return self.unknown(path, public=True)
-        if head in ("torch", "torch.linalg", "torch.fft", "torch.special", "torch.cuda", "torch.sparse"):
-            return self.torch_function(last, args, at)
+        if head in (
+            "torch",
+            "torch.linalg",
+            "torch.fft",
+            "torch.special",
+            "torch.cuda",
+            "torch.sparse",
+            "torch.nested",
+        ):
+            return self.torch_function(head, last, args, at)
         if path in ("torch.cuda.amp.GradScaler", "torch.amp.GradScaler"):
             return Library("torch.amp.GradScaler()")
         if path.startswith("torch.amp.GradScaler()."):
@@ -152,6 +175,10 @@ class Libraries(Layers):
         for value in filled:
             for tensor in self.flat(value):
                 self.alter(tensor, "values", at)
+        if in_place and head == "torch" and self.s.grad is not False and self.parents_of(args.all()[1:]):
+            for tensor in self.options(args.positional[0]) if args.positional else ():
+                if isinstance(tensor, Tensor):
+                    self.write_through(tensor, self.tensor_op(at, last, args.all()), at)
 
     def decorated(self, function: Value, mode: bool | None) -> Value:
         """A function that sets the mode while it runs."""

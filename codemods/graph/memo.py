@@ -134,7 +134,7 @@ def rebuild(value: Value, fresh: dict[Node, Node], unseen: tuple[Unseen, ...]) -
             return replace(value, node=node, shadow=shadow)
         return Unknown(value.oid, value.origin, node, data=value.data, shadow=shadow, public=value.public)
     if isinstance(value, Tuple):
-        return Tuple(tuple(rebuild(part, fresh, unseen) for part in value.items))
+        return Tuple(tuple(rebuild(part, fresh, unseen) for part in value.items), value.names)
     if isinstance(value, Join):
         return Join(tuple(rebuild(part, fresh, unseen) for part in value.options))
     return value

@@ -146,7 +146,7 @@ class Operators(OldForms):
             found = self._by_operator(name, left, right, at)
             if found is not None:
                 return found
-        if self.nodes_of(left) or self.nodes_of(right):
+        if self.nodes_of(left) or self.nodes_of(right) or self.held_in([left, right]):
             scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
             saves = name not in ("Add", "Sub")
             if saves and name in ("Mult", "Div") and isinstance(right, plain):

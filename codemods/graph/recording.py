@@ -9,10 +9,13 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from codemods.graph import facts
 from codemods.graph.contents import Contents
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Alias, Alteration, Place
 from codemods.graph.values import (
+    DATA,
+    INDEX,
     Const,
     Function,
     Join,
@@ -36,6 +39,7 @@ MAX_UNSEEN = 16
 _OF_NUMBERS = frozenset(name for kind in (int, float, bool) for name in dir(kind))
 _ASKING = frozenset(("isinstance", "hasattr", "type", "is_tensor", "callable", "issubclass"))
 """Calls by which a program asks what a value is before it uses it."""
+_MAX_BASES = 8
 
 _SIMPLE = frozenset({Const, Plain, Library, Module, Function, Parameters, Optimizer})
 """Values that carry nothing unseen."""
@@ -146,10 +150,12 @@ class Recording(Contents):
     ) -> Tensor:
         """The tensor that an operation makes of ``inputs``."""
         given = list(inputs)
+        parents = self.parents_of(given)
+        held = self.phi([n for n in self.held_in(given) if n not in parents], certain=False) if self.holders else None
         made = self.node(
             at,
             "op",
-            self.parents_of(given),
+            parents if held is None else [*parents, held],
             saves=saves,
             scalar=scalar,
             dimensionless=dimensionless,
@@ -160,7 +166,15 @@ class Recording(Contents):
             made.shadow = shadow
             if saves:
                 self.drawn(given, made)
-        return Tensor(made, scalar, shadow=shadow)
+        bases = self.memory(given[0]) if label in facts.SHARING_MEMORY and given else ()
+        return Tensor(made, scalar, shadow=shadow, bases=bases)
+
+    @staticmethod
+    def memory(value: Value) -> tuple[Tensor, ...]:
+        """The tensors by which it is known what shares memory with a tensor, itself among them."""
+        if not isinstance(value, Tensor):
+            return ()
+        return value.bases if value is DATA or value is INDEX else (value, *value.bases[:_MAX_BASES])
 
     def drawn(self, inputs: Iterable[Value], node: Node) -> None:
         """Record the aliases among the inputs of an operation that may save them."""

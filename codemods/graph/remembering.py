@@ -137,5 +137,5 @@ class Remembering(Frames):
         if isinstance(value, Unknown):
             value.shadow = (marker, *value.shadow)
         if isinstance(value, Tuple):
-            return Tuple(tuple(self.kept_result(item, marker) for item in value.items))
+            return Tuple(tuple(self.kept_result(item, marker) for item in value.items), value.names)
         return value

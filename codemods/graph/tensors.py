@@ -1,6 +1,7 @@
 """Tensors: their attributes and methods, and the functions of ``torch`` and ``torch.nn.functional``.
 
-What each does to the graph stands in the tables of :mod:`codemods.graph.facts`.
+What each does to the graph stands in the tables of :mod:`codemods.graph.facts`; what ends a graph, in
+:mod:`codemods.graph.cutting`. Whatever stands in neither carries on what goes in.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.backward import Backward
+from codemods.graph.cutting import FRESH, INTEGERS, PARTS, SOMETIMES
 from codemods.graph.values import ARRAY, DATA, INDEX, NONE, NUMBER, Const, Plain, Tensor, Tuple, Unknown, Value
 
 
@@ -37,13 +39,13 @@ class Tensors(Backward):
             self.mark("graph-read", at)
             self.escape(tensor, "its grad_fn is read")
             return self.unknown("grad_fn")
-        if name in facts.PLAIN_ATTRIBUTES:
+        if name in facts.PLAIN_METHODS:
             if name == "requires_grad":
                 self.mark("requires_grad-read", at, self.nodes_of(tensor))
             elif name == "is_leaf":
                 self.mark("is_leaf-read", at, self.nodes_of(tensor))
             return NUMBER
-        if name in ("T", "mT", "H", "real", "imag"):
+        if name in ("T", "mT", "H", "mH", "real", "imag"):
             return self.tensor_op(at, name, [tensor], saves=False)
         return None
 
@@ -58,6 +60,9 @@ class Tensors(Backward):
         if name in facts.PLAIN_METHODS:
             self.use(tensor, f"method:{name}", at)
             return ARRAY if name in ("numpy", "tolist") else NUMBER
+        if name in FRESH["Tensor"] and not name.startswith("new"):
+            self.use(tensor, f"method:{name}", at)
+            return Tensor(None)
         if name in ("requires_grad_", "requires_grad"):
             on = args.get(0, "requires_grad")
             if on is not None and self.truth(on) is False:
@@ -79,14 +84,9 @@ class Tensors(Backward):
             self.use(tensor, f"method:{name}", at)
             return INDEX
         inputs = [tensor, *args.all()]
-        if name in facts.WITH_INDICES and (not args.empty or name in ("sort", "topk", "kthvalue", "cummax", "cummin")):
-            first = args.get(0, "other")
-            if isinstance(first, Tensor):
-                return self.tensor_op(at, name, inputs)
-            if not self.nodes_of(tensor):
-                # the indices forget where they come from: the reading is noted here
-                self.use(tensor, f"method:{name}", at)
-            return Tuple((self.tensor_op(at, name, inputs), INDEX))
+        several = self._elements_of(f"Tensor.{name}", inputs, args.positional, args.keywords, at)
+        if several is not None:
+            return several
         if name in ("split", "chunk", "unbind", "tensor_split"):
             piece = self.tensor_op(at, name, [tensor], saves=False)
             return self.new_sequence([], rest=piece)
@@ -94,10 +94,6 @@ class Tensors(Backward):
             return self._handed_on(name, args, at) or self.fresh_tensor(args, at)
         reduces = name in (facts.REDUCTIONS | facts.WITH_INDICES) and self._reduces(name, args, start=0)
         base = name[:-1] if name.endswith("_") and not name.startswith("_") else name
-        if name == "copy_":
-            return self.tensor_op(at, name, args.all() or [tensor], saves=False)
-        if base in ("zero", "fill", "normal", "uniform", "random", "exponential") and name.endswith("_"):
-            return Tensor(None)
         keeps = scalar and (base in facts.SAVES_NOTHING or not args.positional) and base not in ("expand", "repeat")
         keeps = keeps and base not in ("unsqueeze", "view", "reshape", "unbind")
         single = base in ("view", "reshape", "unsqueeze") and scalar
@@ -105,7 +101,7 @@ class Tensors(Backward):
             at,
             name,
             inputs,
-            saves=base not in facts.SAVES_NOTHING,
+            saves=base not in facts.SAVES_NOTHING and name not in facts.OVERWRITES,
             scalar=reduces or keeps or single,
             dimensionless=(reduces and self._drops_all(name, args))
             or (base in facts.KEEPS_SHAPE and self.is_dimensionless(tensor))
@@ -132,8 +128,8 @@ class Tensors(Backward):
 
     # functions
 
-    def torch_function(self, name: str, args: Arguments, at: ast.AST) -> Value:
-        """A function of ``torch`` itself."""
+    def torch_function(self, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A function of ``torch`` itself, or of ``head``, a module below it."""
         if name in ("as_tensor", "asarray"):
             given = args.get(0, "data" if name == "as_tensor" else "obj")
             if isinstance(given, Tensor) and len(args.all()) == 1:
@@ -154,11 +150,13 @@ class Tensors(Backward):
             return self._handed_on(name, args, at) or self.fresh_tensor(
                 args, at, index=name in ("LongTensor", "IntTensor", "ByteTensor", "BoolTensor", "randint", "randperm")
             )
-        if name in facts.WITHOUT_GRADIENT:
+        if name in INTEGERS.get(head, ()):
             for value in args.all():
                 self.use(value, f"torch.{name}", at)
             return INDEX
-        if name in facts.DETACHING:
+        if name in FRESH.get(head, ()):
+            for value in args.all():
+                self.use(value, f"torch.{name}", at)
             return Tensor(None)
         if name in (
             "is_tensor",
@@ -193,13 +191,11 @@ class Tensors(Backward):
                     self.use(value, f"torch.{name}", at)
             return NUMBER
         inputs = args.all()
-        if name in facts.WITH_INDICES:
-            others = args.positional[1:] + [v for k, v in args.keywords.items() if k in ("dim", "k")]
-            if others and not isinstance(others[0], Tensor):
-                return Tuple((self.tensor_op(at, name, inputs), INDEX))
-            if others and name in ("max", "min"):
-                return self.tensor_op(at, name, inputs)
-            single = not others and name not in ("sort", "topk")
+        several = self._elements_of(f"{head}.{name}", inputs, args.positional[1:], args.keywords, at)
+        if several is not None:
+            return several
+        if head == "torch" and name in facts.WITH_INDICES:
+            single = not args.positional[1:] and "other" not in args.keywords and not args.more
             return self.tensor_op(at, name, inputs, scalar=single, dimensionless=single and self._drops_all(name, args))
         if name in ("split", "chunk", "unbind", "tensor_split", "meshgrid", "broadcast_tensors"):
             return self.new_sequence([], rest=self.tensor_op(at, name, inputs, saves=False))
@@ -217,7 +213,7 @@ class Tensors(Backward):
             "triangular_solve",
         ):
             return self.opaque_tensor(at, name, args)
-        if name == "where" and len(args.positional) == 1:
+        if name == "where" and len(args.positional) == 1 and not args.keywords:
             return Tuple((INDEX, INDEX))
         scalar = name in facts.REDUCTIONS and self._reduces(name, args, start=1)
         dimensionless = scalar and self._drops_all(name, args)
@@ -247,20 +243,64 @@ class Tensors(Backward):
 
     def functional(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A function of ``torch.nn.functional``."""
-        if name == "one_hot":
+        if name in INTEGERS["torch.nn.functional"]:
+            for value in args.all():
+                self.use(value, f"torch.{name}", at)
             return INDEX
         if args.positional and self.truth(args.keywords.get("inplace", NONE)) is True:
             self.alter(args.positional[0], "attached" if self.nodes_of(args.positional[0]) else "values", at)
         scalar = name in facts.SCALAR_FUNCTIONS and self.is_reduced(args)
         dimensionless = scalar and not args.more and len(args.positional) <= facts.REDUCE_AT
         made = self.tensor_op(at, name, args.all(), scalar=scalar, dimensionless=dimensionless)
-        if name == "multi_head_attention_forward" or self._returns_indices(args):
+        if name == "multi_head_attention_forward":
+            return Tuple((made, made))
+        if self._gives_several(f"torch.nn.functional.{name}", args.positional[1:], args.keywords) is True:
             return Tuple((made, INDEX))
         return made
 
-    def _returns_indices(self, args: Arguments) -> bool:
-        flag = args.keywords.get("return_indices")
-        return flag is not None and self.truth(flag) is True
+    def _elements_of(
+        self, path: str, inputs: list[Value], others: list[Value], keywords: dict[str, Value], at: ast.AST
+    ) -> Value | None:
+        """What a function gives that may give several, some of them cut; None if it gives one.
+
+        ``others`` are the positional arguments behind the first tensor.
+        """
+        parts = PARTS.get(path)
+        gives = self._gives_several(path, others, keywords) if parts is not None else False
+        if parts is None or gives is False:
+            return None
+        if gives is None:
+            return self.opaque(at, path if path.startswith("torch.") else f"torch.{path}", inputs, public=True)
+        name = path.rpartition(".")[2]
+        made = self.tensor_op(at, name, inputs)
+        if made.node is None:
+            # what is cut forgets where it comes from: the reading is noted here
+            for value in inputs:
+                self.use(value, f"method:{name}", at)
+        cut = {"": made, "i": INDEX, "f": Tensor(None), "p": NUMBER}
+        names = tuple(part for part, _ in parts if part.isidentifier())
+        return Tuple(tuple(cut[sort] if sort else replace(made) for _, sort in parts), names)
+
+    def _gives_several(self, path: str, others: list[Value], keywords: dict[str, Value]) -> bool | None:
+        """Whether it gives several, by what stands behind the first tensor; None where that cannot be seen."""
+        parts = PARTS.get(path)
+        if parts is None:
+            return False
+        if path not in SOMETIMES:
+            return True
+        if parts[0][0] == "values":
+            second = others[0] if others else keywords.get("dim")
+            if second is None:
+                return False
+            if all(isinstance(option, (Const, Plain)) for option in self.options(second)):
+                return True
+            return False if isinstance(second, Tensor) else None
+        flags = [
+            self.truth(keywords[k]) for k in ("return_indices", "return_inverse", "return_counts") if k in keywords
+        ]
+        if None in flags:
+            return None
+        return flags.count(True) == len(parts) - 1
 
     def is_reduced(self, args: Arguments) -> bool:
         """Whether a loss gives one number, by its ``reduction`` and ``reduce``."""

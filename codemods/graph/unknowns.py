@@ -8,6 +8,7 @@ from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.builtin_calls import BuiltinCalls
 from codemods.graph.contents import ANY
+from codemods.graph.cutting import FRESH, PLAIN
 from codemods.graph.values import (
     ARRAY,
     NONE,
@@ -81,11 +82,16 @@ class Unknowns(BuiltinCalls):
                 self.use(value, f"call:{receiver.path}.{name}", at)
             self.run_callbacks(args, at)
             return self.unknown(f"{receiver.path}.{name}", public=True)
+        if receiver.path.startswith("torch.distributions."):
+            if name in FRESH["Distribution"] | PLAIN["Distribution"]:
+                self.use(receiver, f"method:{name}", at)
+                return Tensor(None) if name in FRESH["Distribution"] else NUMBER
+            if receiver.node is not None:
+                return self.opaque(at, f"{receiver.path}.{name}", [receiver, *args.all()], public=True)
+        if receiver.path in facts.PACKING and name in facts.KEEPS_SHAPE | {"pin_memory"}:
+            return receiver
         if receiver.node is not None:
             return self._opaque_tensor_method(receiver, name, args, at)
-        if name in ("sample", "sample_n") and receiver.path.startswith("torch.distributions."):
-            # drawn under no_grad
-            return Tensor(None)
         if name in ("data_ptr", "item", "numpy", "tolist", "size", "dim", "numel"):
             return ARRAY if name in ("numpy", "tolist") else NUMBER
         if name in facts.DETACHING:

@@ -6,7 +6,9 @@ Rules ask a node for its uses, stores and escapes; this is where they are noted.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from operator import is_not
 from typing import Any
 
 from codemods.graph.arguments import Arguments
@@ -94,15 +96,40 @@ class Uses(Joins):
 
     def replace_everywhere(self, old: Value, new: Value) -> None:
         """Something was changed in place: whatever holds ``old`` holds ``new`` now."""
+        self._replace(lambda value: new if value is old else value)
+
+    def write_through(self, old: Tensor, new: Tensor, at: ast.AST) -> None:
+        """A tensor was changed in place into ``new``: whatever holds it holds that now, and what shares its memory may
+        depend on what was written."""
+        memory = self.memory(old)
+        if not memory:
+            return
+        mine = frozenset(map(id, memory))
+        changed: dict[int, Tensor] = {id(old): replace(new, bases=memory)}
+
+        def rewritten(value: Value) -> Value:
+            if not isinstance(value, Tensor) or value is new:
+                return value
+            if id(value) not in mine and mine.isdisjoint(map(id, value.bases)):
+                return value
+            if id(value) not in changed:
+                node = self.node(at, "op", [*self.nodes_of(value), *self.nodes_of(new)], saves=False, certain=False)
+                changed[id(value)] = replace(value, node=node, either=(), bases=self.memory(value))
+            return changed[id(value)]
+
+        self._replace(rewritten)
+
+    def _replace(self, change: Callable[[Value], Value]) -> None:
+        """Change values wherever they are held."""
 
         def replaced(value: Value) -> Value:
-            if value is old:
-                return new
-            if isinstance(value, Tuple) and any(replaced(v) is not v for v in value.items):
-                return Tuple(tuple(replaced(v) for v in value.items))
-            if isinstance(value, Join) and any(option is old for option in value.options):
-                return Join(tuple(replaced(option) for option in value.options))
-            return value
+            if isinstance(value, Tuple):
+                items = tuple(replaced(v) for v in value.items)
+                return Tuple(items, value.names) if any(map(is_not, items, value.items)) else value
+            if isinstance(value, Join):
+                options = tuple(change(option) for option in value.options)
+                return Join(options) if any(map(is_not, options, value.options)) else value
+            return change(value)
 
         for key, content in list(self.s.cells.items()):
             if isinstance(content, tuple):

@@ -215,13 +215,16 @@ class Tensor(Value):
     ``Variable(x)``."""
     either: tuple[Tensor, ...] = ()
     """Where branches met: the tensors without history of which it is one."""
+    bases: tuple[Tensor, ...] = ()
+    """The tensors whose memory it may share: what it is a view of, what it was before it was changed in place."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tuple(Value):
-    """An immutable sequence of known values."""
+    """An immutable sequence of known values; ``names`` are those of its fields, if it has any."""
 
     items: tuple[Value, ...]
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
