@@ -132,6 +132,7 @@ class Statements(Branches):
                 break
             self.meet(ends, start)
         if not self.dead:
+            self._shift_on(s)
             self.execute(s.orelse)
             if not self.dead:
                 finished.append(self.s)
@@ -146,6 +147,16 @@ class Statements(Branches):
             self.s = base
             return
         self.meet(ends, base)
+
+    def _shift_on(self, loop: ast.For | ast.AsyncFor | ast.While) -> None:
+        """What further turns hand from name to name: ``a, b, c = b, c, loss`` fills ``a`` in the third."""
+        copies = self.frame.file.once(_copies, loop)
+        owner = self.frame.fid if self.frame.function is not None else self.frame.module_globals
+        for _ in copies:
+            for target, source in copies:
+                old, new = self.s.peek((owner, target)), self.s.peek((owner, source))
+                if isinstance(old, Value) and isinstance(new, Value) and self.nodes_of(new) and not self.nodes_of(old):
+                    self.store_name(target, self.join(old, new), loop)
 
     # with and try
 
@@ -266,6 +277,22 @@ class Statements(Branches):
             self.dead = self.dead or was_dead
 
     _do_TryStar = _do_Try  # noqa: N815
+
+
+def _copies(loop: ast.For | ast.AsyncFor | ast.While) -> list[tuple[str, str]]:
+    """The names that a loop's own statements bind to other names, where these get theirs in the same way."""
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    for statement in loop.body:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                several = isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple)
+                if several and len(target.elts) == len(statement.value.elts):  # type: ignore[attr-defined]
+                    pairs += zip(target.elts, statement.value.elts, strict=True)  # type: ignore[attr-defined]
+                else:
+                    pairs.append((target, statement.value))
+    named = [(a.id, b.id) for a, b in pairs if isinstance(a, ast.Name) and isinstance(b, ast.Name)]
+    bound = {target for target, _ in named}
+    return [(target, source) for target, source in named if source in bound]
 
 
 Statements.executors = {
