@@ -287,7 +287,7 @@ class Calls(Standard):
         if isinstance(receiver, Instance) and receiver.cls.is_module and not self.frame.inside_module:
             entered = self.trace.frames[known : known + 1]
             returned = self.nodes_of(result) or any(isinstance(o, Unseen) for o in self.shadow_of([result]))
-            out = returned or not entered or entered[0].left
+            out = returned or not entered or entered[0].left or entered[0].held
             name = getattr(method.definition, "name", "")
             self.forwarded(at, receiver, first, grad, name, args, None if out else method)
         return result

@@ -76,6 +76,8 @@ class Core:
         self.running: set[int] = set()
         """The ``Sequential`` modules whose children are being run."""
         self.caches: dict[ast.AST, Unseen | None] = {}
+        self.instances: set[int] = set()
+        """The objects of the tree's classes, by identity."""
         self.closures: dict[int, int] = {}
         """The frame around each frame in which a function was defined, 0 for none."""
         self.written: set[Key] = set()

@@ -10,8 +10,9 @@ from codemods.graph.arguments import Arguments
 from codemods.graph.contents import ANY, BACKING
 from codemods.graph.program import ClassInfo
 from codemods.graph.remembering import Remembering
+from codemods.graph.state import Key
 from codemods.graph.trace import Frame
-from codemods.graph.values import Class, Function, Instance, Library, Tuple, Unseen, Value
+from codemods.graph.values import Class, Function, Instance, Library, Mapping, Sequence, Tuple, Unseen, Value
 
 _EXCEPTIONS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
@@ -93,16 +94,37 @@ class Functions(Remembering):
 
     def _note_left(self, frame: Frame, result: Value) -> None:
         """Note the graphs made in a call that has ended which are still there."""
-        kept: list[Value] = []
+        kept: dict[Key, list[Value]] = {}
         for owner, name in self.written:
             if owner < frame.fid:
                 content = self.s.peek((owner, name))
-                kept += [v for v in (content if isinstance(content, tuple) else (content,)) if isinstance(v, Value)]
-        found = self.reach([result, *frame.yields, *kept])
-        frame.left = tuple(node for node in found if node.birth >= frame.birth)
+                values = [v for v in (content if isinstance(content, tuple) else (content,)) if isinstance(v, Value)]
+                if any(node.birth >= frame.birth for node in self.reach(values)):
+                    kept[owner, name] = values
+        start = _begin(frame)
+        lists = self._lists_of_objects() if any(owner not in self.instances for owner, _ in kept) else {}
+        found: list[Value] = [result, *frame.yields]
+        for (owner, name), values in kept.items():
+            holder, attribute = (owner, str(name)) if owner in self.instances else lists.get(owner, (0, ""))
+            if holder <= start:
+                found += values
+            else:
+                nodes = (node for node in self.reach(values) if node.birth >= frame.birth)
+                frame.held[attribute] = (*frame.held.get(attribute, ()), *nodes)
+        frame.left = tuple(node for node in self.reach(found) if node.birth >= frame.birth)
         frame.left_unseen = any(
             isinstance(o, Unseen) and o.kind == "call" for o in self.shadow_of([result, *self.elements(result)])
         )
+
+    def _lists_of_objects(self) -> dict[int, tuple[int, str]]:
+        """The lists and dicts, by identity, that attributes of objects of the tree hold: the object, and the name."""
+        held: dict[int, tuple[int, str]] = {}
+        for (owner, name), content in self.s.cells.items():
+            if owner in self.instances and isinstance(name, str) and isinstance(content, Value):
+                for option in self.options(content):
+                    if isinstance(option, (Sequence, Mapping)):
+                        held[option.oid] = (owner, name)
+        return held
 
     def _leave_grad(self, function: Function, saved: bool | None) -> None:
         # a statement torch.set_grad_enabled(...) in a callee stays in force; a decorator or context does not
@@ -122,6 +144,7 @@ class Functions(Remembering):
             leaf = self.leaf(at, info.name)
         made = Instance(self.new_oid(), info, leaf)
         self.attributes[made.oid] = {}
+        self.instances.add(made.oid)
         if info.container and info.container != "record":
             self.s.set((made.oid, BACKING), self._backing(info, Arguments(), at))
         maker = info.find("__new__")
@@ -148,6 +171,7 @@ class Functions(Remembering):
         """``object.__new__(cls)``."""
         made = Instance(self.new_oid(), info)
         self.attributes[made.oid] = {}
+        self.instances.add(made.oid)
         return made
 
     def _fill_fields(self, made: Instance, args: Arguments, at: ast.AST) -> None:
@@ -179,6 +203,13 @@ class Functions(Remembering):
             args = Arguments(args.call, args.positional[:1])
         filled = kind if kind != "deque" else "list"
         return self.call_value(Library(f"builtins.{filled}"), args, at)
+
+
+def _begin(frame: Frame) -> int:
+    """The identity from which on everything was made in the program that a call belongs to: 0 in a script."""
+    while not frame.root and frame.call is not None:
+        frame = frame.call.frame
+    return frame.fid if frame.root else 0
 
 
 def _is_abstract(definition: ast.AST) -> bool:

@@ -52,6 +52,8 @@ class Frame:
     left: tuple[Node, ...] = ()
     """The graphs made in it that outlive it: what it returned, and what it left in things that were there before. Not
     noted of what runs inside a forward."""
+    held: dict[str, tuple[Node, ...]] = field(default_factory=dict)
+    """Those that only attributes of objects hold which the program made itself, by the name of the attribute."""
     left_unseen: bool = False
     """Whether it returned what code that cannot be seen made."""
 

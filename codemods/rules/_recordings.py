@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from bisect import bisect_left
+from collections import defaultdict
 from typing import Any
 
 from codemods.graph import facts
@@ -22,6 +23,7 @@ from codemods.graph.values import (
     all_ancestors,
     all_descendants,
 )
+from codemods.rules._syntax import DEFINITIONS
 
 _NEED_GRADIENTS = {
     "requires_grad": "an input asks for gradients",
@@ -84,6 +86,8 @@ class Recordings:
         self._needed = sorted(n.birth for n in real if id(n) in needed)
         self._doubted = sorted(n.birth for n in real if id(n) in doubted)
         self._outliving: dict[Frame, list[int]] = {}
+        self._trace = trace
+        self._read: dict[str, bool] = {}
         self._walks = sorted(w.place.clock for w in trace.walks)
         self._steps = sorted(s.place.clock for s in trace.steps)
         self._marks = sorted((m.place.clock, m.kind) for m in trace.marks if m.kind in _NEED_GRADIENTS)
@@ -110,6 +114,7 @@ class Recordings:
         if frame not in self._outliving:
             births: dict[Node, int] = {}
             stack = list(frame.left)
+            stack += [node for name, nodes in frame.held.items() if not self._all_read(name) for node in nodes]
             while stack:
                 node = stack.pop()
                 if node.birth >= frame.birth and node not in births:
@@ -119,6 +124,17 @@ class Recordings:
             found = (b for n, b in births.items() if n.kind not in ("leaf", "phi", "part", "argument"))
             self._outliving[frame] = sorted(found)
         return self._outliving[frame]
+
+    def _all_read(self, name: str) -> bool:
+        """Whether all code that reads an attribute of that name has run: what it does with what lies there is seen."""
+        if self._trace.blind:
+            return False
+        if name not in self._read:
+            files = {frame.file for frame in self._trace.frames}
+            ran = {frame.definition for frame in self._trace.frames}
+            readers = (reader for file in files for reader in file.once(_readers, file.tree).get(name, ()))
+            self._read[name] = all(reader in ran for reader in readers)
+        return self._read[name]
 
     def leaves(self, frame: Frame, first: int, last: int) -> bool:
         """Whether graphs made in a stretch of a call outlive it."""
@@ -166,6 +182,20 @@ def source(made: list[Node], forward: Forward, stretches: list[tuple[int, int]])
             seen.update(more)
             stack.extend(more)
     return "evaluated" if given else ""
+
+
+def _readers(tree: ast.AST) -> dict[str, list[ast.AST]]:
+    """The functions that read attributes, by the name of the attribute."""
+    found: dict[str, list[ast.AST]] = defaultdict(list)
+    stack: list[tuple[ast.AST, ast.AST | None]] = [(tree, None)]
+    while stack:
+        node, function = stack.pop()
+        if isinstance(node, DEFINITIONS):
+            function = node
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and function is not None:
+            found[node.attr].append(function)
+        stack.extend((child, function) for child in ast.iter_child_nodes(node))
+    return found
 
 
 def _was_there(node: Node, moment: int) -> bool:

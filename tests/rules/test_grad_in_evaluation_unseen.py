@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from codemods.findings import Promise
+from codemods.options import Options
+from codemods.rules import rule
+from codemods.rules.base import Decision
 from tests.graph.tools import run_tree
 from tests.rules.tools import found, lines, mended
 
@@ -826,6 +829,31 @@ WRAPPED = {
                 print(tester.report())
         main()
         """,
+        "    @torch.no_grad()\n    def run(self, x):",
+    ),
+    "results that an object keeps, and that code reads which never ran": (
+        """
+        class Tester:
+            def __init__(self, net):
+                self.net = net
+
+            def run(self, x):
+                self.out = self.net(x)
+
+            def report(self):
+                return self.out.argmax(1).tolist()
+
+            def loss(self, y):
+                return F.mse_loss(self.out, y)
+
+        def main():
+            net.eval()
+            tester = Tester(net)
+            for x, _ in batches:
+                tester.run(x)
+                print(tester.report())
+        main()
+        """,
         "@torch.no_grad()\ndef main():",
     ),
     "the loop of a script, by what a helper returns": (
@@ -913,10 +941,6 @@ def test_at_no_budget_anything_is_said_of_what_a_later_call_walks() -> None:
     text = START + DEEP.format("", "learn()")
     for budget in range(60, 900, 7):
         trace = run_tree({"main.py": text}, budget=budget).trace
-        from codemods.options import Options
-        from codemods.rules import rule
-        from codemods.rules.base import Decision
-
         observations = list(rule(RULE).observe(trace))
         file = trace.frames[0].file if trace.frames else None
         findings = rule(RULE).decide(observations, Decision(lambda _, file=file: file, Options()))  # type: ignore[misc]
