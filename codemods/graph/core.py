@@ -76,6 +76,8 @@ class Core:
         self.running: set[int] = set()
         """The ``Sequential`` modules whose children are being run."""
         self.caches: dict[ast.AST, Unseen | None] = {}
+        self.unseen_since: dict[Unseen, int] = {}
+        """The moments at which code that cannot be seen was called, by what stands for what it made."""
         self.instances: set[int] = set()
         """The objects of the tree's classes, by identity."""
         self.closures: dict[int, int] = {}

@@ -113,7 +113,8 @@ class Functions(Remembering):
                 frame.held[attribute] = (*frame.held.get(attribute, ()), *nodes)
         frame.left = tuple(node for node in self.reach(found) if node.birth >= frame.birth)
         frame.left_unseen = any(
-            isinstance(o, Unseen) and o.kind == "call" for o in self.shadow_of([result, *self.elements(result)])
+            isinstance(o, Unseen) and self.unseen_since.get(o, -1) >= frame.birth
+            for o in self.shadow_of([result, *self.elements(result)])
         )
 
     def _lists_of_objects(self) -> dict[int, tuple[int, str]]:

@@ -55,7 +55,7 @@ class Frame:
     held: dict[str, tuple[Node, ...]] = field(default_factory=dict)
     """Those that only attributes of objects hold which the program made itself, by the name of the attribute."""
     left_unseen: bool = False
-    """Whether it returned what code that cannot be seen made."""
+    """Whether it returned what code that cannot be seen made while it ran."""
 
     @property
     def definition(self) -> ast.AST | None:

@@ -216,10 +216,11 @@ class Uses(Joins):
         made.shadow = (Unseen(kind, name),)
         return made
 
-    @staticmethod
-    def unseen_call(made: Unknown, name: str) -> Unknown:
+    def unseen_call(self, made: Unknown, name: str) -> Unknown:
         """What code that cannot be seen made: it may carry a graph that nothing here tells of."""
-        made.shadow = (Unseen("call", name), *made.shadow)
+        origin = Unseen("call", name)
+        self.unseen_since[origin] = self.clock
+        made.shadow = (origin, *made.shadow)
         if made.node is not None:
             made.node.shadow = made.shadow
         return made
