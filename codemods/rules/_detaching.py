@@ -9,7 +9,7 @@ from typing import Any
 from codemods.edits.model import AddHelper, Edit, InsertStatements
 from codemods.findings import Span
 from codemods.graph.program import ParsedFile
-from codemods.graph.trace import Frame, Place, Trace
+from codemods.graph.trace import Frame, Place, Trace, Walk
 from codemods.graph.values import (
     Const,
     Instance,
@@ -25,15 +25,20 @@ from codemods.graph.values import (
     Value,
 )
 from codemods.rules._blocks import crossed
+from codemods.rules._bound import bound_at, contents, held, kinds
 from codemods.rules._carried import Carry
 
 _HELPER = """def detach_state(state):
     if isinstance(state, {torch}.Tensor):
         return state.detach()
     if isinstance(state, dict):
-        return {key: detach_state(part) for key, part in state.items()}
-    if isinstance(state, (list, tuple)):
-        return type(state)(detach_state(part) for part in state)
+        for key, part in state.items():
+            state[key] = detach_state(part)
+    if isinstance(state, list):
+        return [detach_state(part) for part in state]
+    if isinstance(state, tuple):
+        parts = [detach_state(part) for part in state]
+        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
     return state
 """
 
@@ -64,10 +69,33 @@ def _cut(trace: Trace, carry: Carry, style: str) -> tuple[str, Span, str, bool] 
     for place, with_step, through_globals in attempts:
         anchor = _anchor(trace, place, carry, with_step=with_step)
         path = _path(carry, place.frame, through_globals=through_globals) if anchor is not None else None
-        if anchor is not None and path is not None:
-            file = place.frame.file
-            return (file.path, file.span(anchor), *_detached(path, carry, style))
+        if anchor is None or path is None:
+            continue
+        file = place.frame.file
+        if not bound_at(file, anchor, path.partition(".")[0]):
+            continue
+        moments = _moments(trace, carry, place.frame)
+        before = [held(path, place.frame, walk.cells) for walk in moments]
+        if any(values is None for values in before):
+            # somewhere the step ends before there is anything to detach
+            continue
+        found = {
+            k for walk, values in zip(moments, before, strict=True) for v in values or () for k in kinds(v, walk.cells)
+        }
+        sure = _siblings(file, carry.store.statement, anchor) if carry.store.statement is not None else False
+        made = _detached(path, carry, style, found, sure=sure)
+        if made is not None:
+            return (file.path, file.span(anchor), *made)
     return None
+
+
+def _moments(trace: Trace, carry: Carry, frame: Frame) -> list[Walk]:
+    """The backwards, of all turns, with which a step of ``frame`` ends."""
+    return [
+        walk
+        for walk in trace.walks
+        if walk.call is carry.freed_by.call and any(place.frame is frame for place in walk.place.chain())
+    ]
 
 
 def _inside(place: Place, loop: ast.AST) -> Iterator[Place]:
@@ -197,50 +225,63 @@ def _common(value: Join, members: dict[int, list[tuple[str, Value]]]) -> list[tu
     return [(name, member) for name, member in first.items() if all(other.get(name) is member for other in others)]
 
 
-def _detached(path: str, carry: Carry, style: str) -> tuple[str, bool]:
-    """The statement that detaches ``path``, and whether it needs the helper."""
+def _detached(path: str, carry: Carry, style: str, found: set[str], *, sure: bool) -> tuple[str, bool] | None:
+    """The statement that detaches ``path``, and whether it needs the helper; None if nothing fits all it may hold.
+
+    ``found`` says what it held wherever a step ended; ``sure`` tells that every step stores something there.
+    """
     cells = carry.freed_by.cells
     value: Value = carry.reading.value
     if carry.carrier.kind == "element":
         container = _find(value, carry.carrier.owner, cells)
         if style == "last":
-            return f"{path}[-1] = {path}[-1].detach()", False
+            line = f"{path}[-1] = {path}[-1].detach()"
+            return line if sure else f"if {path}:\n    {line}", False
         if container is not None:
             value = container
     if isinstance(value, Join):
         kept = [o for o in value.options if not isinstance(o, (Const, Plain))]
         if len(kept) == 1:
             value = kept[0]
+    found = found | kinds(value, cells)
+    guard = ""
+    if found & {"number", "unknown", "mixed"} or {"tensor", "tensors"} <= found:
+        guard = f"isinstance({path}, {{torch}}.Tensor)"
+    elif "none" in found:
+        guard = f"{path} is not None"
+    line, helps = f"{path} = detach_state({path})", True
     if isinstance(value, Tensor):
-        return f"{path} = {path}.detach()", False
-    if isinstance(value, Tuple) and value.items and all(_tensor(v) for v in value.items):
-        return f"{path} = tuple(h.detach() for h in {path})", False
-    if isinstance(value, Sequence) and value.kind == "list":
-        items = _contents(value, cells)
+        line, helps = f"{path} = {path}.detach()", False
+    elif found <= {"tensors", "none"} and isinstance(value, Tuple) and all(_tensor(v) for v in value.items):
+        line, helps = f"{path} = tuple(h.detach() for h in {path})", False
+    elif found <= {"tensors", "none"} and isinstance(value, Sequence) and value.kind == "list":
+        items = contents(value, cells) or ()
         if items and all(_tensor(v) for v in items):
-            return f"{path} = [h.detach() for h in {path}]", False
-    return f"{path} = detach_state({path})", True
+            line, helps = f"{path} = [h.detach() for h in {path}]", False
+    if helps:
+        # the helper asks for itself what it gets
+        known = "unknown" not in kinds(value, cells) and not _others(value, cells)
+        return (line, True) if known else None
+    return (f"if {guard}:\n    {line}" if guard else line), False
+
+
+def _others(value: Value, cells: dict[Any, Any], depth: int = 0) -> bool:
+    """Whether there are containers in it that the helper does not know."""
+    if isinstance(value, Sequence) and value.kind != "list":
+        return True
+    inner = value.options if isinstance(value, Join) else contents(value, cells) or ()
+    return depth < 4 and any(_others(part, cells, depth + 1) for part in inner)
 
 
 def _tensor(value: Value) -> bool:
     return isinstance(value, Tensor) and value.node is not None
 
 
-def _contents(value: Value, cells: dict[Any, Any]) -> list[Value]:
-    """What is in a container, by the cells of some moment."""
-    if isinstance(value, Tuple):
-        return list(value.items)
-    if isinstance(value, Sequence):
-        rest = cells.get((value.oid, "[rest]"))
-        return [*(cells.get((value.oid, "[items]")) or ()), *([rest] if isinstance(rest, Value) else [])]
-    return []
-
-
 def _find(value: Value, oid: int, cells: dict[Any, Any], depth: int = 0) -> Value | None:
     if isinstance(value, (Sequence, Mapping)) and value.oid == oid:
         return value
     if depth < 3:
-        inner = value.options if isinstance(value, Join) else _contents(value, cells)
+        inner = value.options if isinstance(value, Join) else contents(value, cells) or ()
         for part in inner:
             found = _find(part, oid, cells, depth + 1)
             if found is not None:
