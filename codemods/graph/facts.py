@@ -343,6 +343,14 @@ NUMBERS = frozenset(
 )
 """Constants of libraries that are Python numbers."""
 
+COMMAND_LINES = _words(
+    """
+    argparse.ArgumentParser optparse.OptionParser configargparse.ArgumentParser configargparse.ArgParser
+    configargparse.Parser
+    """
+)
+"""What reads a command line: words and numbers."""
+
 DATA_LIBRARIES = _words(
     """
     cv2 PIL h5py pandas sklearn scipy imageio argparse omegaconf hydra yaml json configparser csv re os sys string glob

@@ -45,8 +45,11 @@ class Unknowns(BuiltinCalls):
             return self.call_value(stored, args, at)
         if receiver.module is not None:
             return self.module_method_of_unknown(receiver, name, args, at)
-        if name == "parse_args" and receiver.path == "argparse.ArgumentParser":
-            return self._namespace()
+        if name in ("parse_args", "parse_known_args") and receiver.path in facts.COMMAND_LINES:
+            options = self._namespace()
+            if name == "parse_known_args" or receiver.path == "optparse.OptionParser":
+                return Tuple((options, self.unknown("list of words", data=True, public=True)))
+            return options
         if name == "backward":
             if (
                 args.positional

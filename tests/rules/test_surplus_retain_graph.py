@@ -536,3 +536,37 @@ def test_a_product_with_a_number_saves_it() -> None:
     total.backward()
     with pytest.raises(RuntimeError, match="second time"):
         total.backward()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "import argparse\noptions = argparse.ArgumentParser().parse_args()",
+        "import argparse\noptions, rest = argparse.ArgumentParser().parse_known_args()",
+        "import optparse\noptions, rest = optparse.OptionParser().parse_args()",
+        "import optparse\noptions = optparse.OptionParser().parse_args()[0]",
+        "import configargparse\noptions = configargparse.ArgumentParser().parse_args()",
+    ],
+)
+def test_a_command_line_holds_no_graph(tmp_path: Path, read: str) -> None:
+    loop = (
+        "for step in range(3):\n    loss = F.mse_loss(net(x), y) * options.weight\n"
+        "    loss.backward(retain_graph=True)\n    opt.step()\n"
+    )
+    assert [f.promise for f in found(tmp_path, RULE, START, f"{read}\n{loop}")] == [Promise.EXACT]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "from settings import ArgumentParser\noptions = ArgumentParser().parse_args()",
+        "import heads\noptions = heads.OptionParser().parse_args()",
+        "import argparse\noptions = argparse.ArgumentParser().parse_args()\noptions.weight = head(net(x)).mean()",
+    ],
+)
+def test_what_only_looks_like_a_command_line_may(tmp_path: Path, read: str) -> None:
+    loop = (
+        "for step in range(3):\n    loss = F.mse_loss(net(x), y) * options.weight\n"
+        "    loss.backward(retain_graph=True)\n    opt.step()\n"
+    )
+    assert [f.promise for f in found(tmp_path, RULE, START, f"{read}\n{loop}") if f.promise is Promise.EXACT] == []
