@@ -145,11 +145,11 @@ class Contents(Core):
             return [value.node] if value.node is not None else []  # type: ignore[union-attr]
         if value is None or not may_carry(value):
             return []
-        if depth > _MAX_DEPTH:
+        if depth > _MAX_DEPTH or kind is Namespace:
             return self._nodes_below(value)
         if isinstance(value, Join):
             return [n for option in value.options for n in self.nodes_of(option, depth + 1)]
-        if isinstance(value, (Tuple, Sequence, Mapping, Instance, Namespace)):
+        if isinstance(value, (Tuple, Sequence, Mapping, Instance)):
             items = self.elements(value)
             self.spent += len(items) >> 2
             return [n for item in items for n in self.nodes_of(item, depth + 1)]
@@ -214,14 +214,14 @@ class Contents(Core):
     def _nodes_below(self, value: Value) -> list[Node]:
         """The graph nodes in a value that lies deep, each container looked at once: it may hold itself."""
         found: dict[Node, None] = {}
-        seen: set[int] = set()
+        seen: set[tuple[type, int]] = set()
         stack = [value]
         while stack:
             one = stack.pop()
-            if isinstance(one, (Sequence, Mapping, Instance)):
-                if one.oid in seen:
+            if isinstance(one, (Sequence, Mapping, Instance, Namespace)):
+                if (one.__class__, one.oid) in seen:
                     continue
-                seen.add(one.oid)
+                seen.add((one.__class__, one.oid))
             if isinstance(one, (Tensor, Unknown)):
                 found.update([(one.node, None)] if one.node is not None else [])
             elif isinstance(one, Join):

@@ -71,6 +71,20 @@ def test_every_one_behind_several_others() -> None:
     assert lost == []
 
 
+HOLDS_ITSELF = [
+    "kept = locals()\nfor n in range(3):\n    kept['h'] = h\nout = kept['h']",
+    "kept = globals()\nother = [kept]\nkept['more'] = other\nout = kept['h']",
+    "class A:\n    pass\na = A()\na.t = h\na.own = vars(a)\nout = a.own['own']['t']",
+    "kept = [h]\nkept.append(kept)\nout = kept[-1][0]",
+    "kept = {'h': h}\nkept['own'] = kept\nout = kept['own']['own']['h']",
+]
+
+
+@pytest.mark.parametrize("code", HOLDS_ITSELF)
+def test_what_holds_itself_is_looked_at_once(code: str) -> None:
+    assert engine_keeps(code)
+
+
 CUT = """\
 h.item()
 float(h)
