@@ -338,6 +338,6 @@ class Calls(Standard):
         """``autograd.Function.apply``: its backward is its own business."""
         nodes = [n for v in args.all() for n in self.nodes_of(v)]
         self.mark("custom-function", at, nodes)
-        made = self.unknown(info.name, self.node(at, "op", nodes, label=info.name))
+        made = self.unknown(info.name, self.node(at, "op", nodes, label="custom-function"))
         made.shadow = self.shadow_of(args.all())
         return made

@@ -83,7 +83,8 @@ class Definitions(Assignments):
                 value = replace(value, kind=decorator.name)
             elif (made := self._applied_decorator(decorator, value, s)) is not None:
                 value = made
-            elif self.may_switch(expression) or (isinstance(decorator, Unknown) and "grad" in decorator.origin):
+            elif self.may_switch(expression) or (isinstance(decorator, Unknown) and not decorator.public):
+                # a decorator that cannot be seen may switch gradients off
                 value = replace(value, grad_mode=None)
             elif self._may_keep(decorator):
                 value = replace(value, wrapped=True)

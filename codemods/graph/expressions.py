@@ -12,6 +12,7 @@ from codemods.graph.arguments import Arguments
 from codemods.graph.contents import ITEMS, REST, RETURNED
 from codemods.graph.core import BudgetEnded
 from codemods.graph.definitions import Definitions
+from codemods.graph.paths import canonical
 from codemods.graph.values import (
     NONE,
     NUMBER,
@@ -19,6 +20,7 @@ from codemods.graph.values import (
     Const,
     Instance,
     Join,
+    Library,
     Mapping,
     Module,
     Parameters,
@@ -209,13 +211,34 @@ class Expressions(Definitions):
                 self.wants_tensor(receiver, function.attr, function)
             args = self._arguments(e)
             self.note_old_call(e, receiver, function.attr)
+            self._note_callee(e, self._callee(receiver, function.attr))
             result = self.call_method(receiver, function.attr, args, e)
             self._in_place(function, receiver, args, result)
             return result
         target = self.evaluate(function)
         args = self._arguments(e)
         self.note_old_call(e, target, "")
+        self._note_callee(e, self._callee(target, ""))
         return self.call_value(target, args, e)
+
+    def _note_callee(self, e: ast.Call, path: str) -> None:
+        known = self.trace.called.setdefault(e, path)
+        if known != path:
+            self.trace.called[e] = ""
+
+    def _callee(self, target: Value, method: str) -> str:
+        """The public name of what is called: ``target``, or a ``method`` of it."""
+        if isinstance(target, Library):
+            return canonical(f"{target.path}.{method}" if method else target.path)
+        if not method:
+            return target.path if isinstance(target, Unknown) and target.module is None else ""
+        if isinstance(target, Unknown) and target.public:
+            return f"{target.path}.{method}"
+        if isinstance(target, Tensor):
+            return f"torch.Tensor.{method}"
+        if isinstance(target, (Sequence, Mapping, Tuple, Plain, Const)):
+            return f"builtins.object.{method}"
+        return f"?.{method}" if isinstance(target, Unknown) and target.module is None else ""
 
     def _arguments(self, e: ast.Call) -> Arguments:
         args = Arguments(e)

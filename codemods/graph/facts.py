@@ -408,6 +408,9 @@ BAR_LIBRARIES = _words("tqdm rich alive_progress progressbar fastprogress")
 BAR_METHODS = _words("set_postfix set_postfix_str set_description set_description_str")
 """Methods of such a bar that print what they get (docs: tqdm)."""
 
+CACHING = _words("functools.lru_cache functools.cache functools.cached_property")
+"""Decorators that hand a former result out again (docs: functools)."""
+
 EXIT_STACKS = _words("contextlib.ExitStack contextlib.AsyncExitStack")
 """What enters contexts one by one (docs: contextlib)."""
 
@@ -473,11 +476,11 @@ RANDOM_CALLS = RANDOM_FACTORIES | _words(
 
 LOOKING_CALLS = _words(
     """
-    item detach cpu numpy tolist append data float format extend update_loss add_scalar set_description set_postfix info
-    debug write keys size dim int str len print round
+    item detach cpu numpy tolist append float format extend set_description set_postfix keys size dim int str len print
+    round
     """
 )
-"""Functions and methods that only look at values which are there already."""
+"""Builtins, and methods of tensors, containers and progress bars, that only look at values which are there."""
 
 DATA_CALLS = _words(
     """
@@ -499,11 +502,17 @@ PASSING_DECORATORS = frozenset(
     [
         "abc",
         "builtins",
+        "click",
         "contextlib",
         "dataclasses",
         "enum",
         "functools",
+        "hydra",
+        "lightning",
         "numba",
+        "overrides",
+        "pytest",
+        "pytorch_lightning",
         "torch",
         "types",
         "typing",

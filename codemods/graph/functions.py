@@ -142,7 +142,7 @@ class Functions(Remembering):
         if info.is_module and info.find("__init__") is None and not any(isinstance(b, Class) for b in info.bases):
             leaf = None
         elif info.family == "external-module":
-            leaf = self.leaf(at, info.name)
+            leaf = self.leaf(at, "module")
         made = Instance(self.new_oid(), info, leaf)
         self.attributes[made.oid] = {}
         self.instances.add(made.oid)

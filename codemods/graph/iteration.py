@@ -202,7 +202,7 @@ class Iteration(Attributes):
         if isinstance(value, Unknown):
             if value.node is not None:
                 return [self.unknown("item", self.part(at, value, f"item {i}")) for i in range(count)]
-            if not value.data and value.origin not in ("item",):
+            if not value.data:
                 return [self.unknown_attribute(value, f"[{i}]", at) for i in range(count)]
             return [self.handed_out(value, at) for _ in range(count)]
         if isinstance(value, (Plain, Const)):

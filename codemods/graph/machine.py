@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from codemods.graph.arguments import Arguments
 from codemods.graph.core import BudgetEnded
-from codemods.graph.program import ParsedFile, walk
+from codemods.graph.program import ParsedFile, receiver_name, walk
 from codemods.graph.statements import Statements
 from codemods.graph.trace import Frame, Trace
 from codemods.graph.values import Class, Const, Function, Instance, Module, Plain, Unknown, Value
@@ -126,7 +126,7 @@ class Machine(Statements):
         for node, name in receiver.cls.file.once(_own_modules, scope):
             value = self.s.get((receiver.oid, name))
             if isinstance(value, Unknown) and value.module is None:
-                value.module = Module(self.new_oid(), "", self.leaf(node, name))
+                value.module = Module(self.new_oid(), "", self.leaf(node, "module"))
 
     def _run_root(self, function: Function, receiver: Value | None, at: ast.AST, turns: int = 2) -> None:
         definition = function.definition
@@ -143,7 +143,7 @@ class Machine(Statements):
             for name in names[skip:]:
                 value = self.argument(name)
                 if name in evidence:
-                    value.module = Module(self.new_oid(), "", self.leaf(definition, name))
+                    value.module = Module(self.new_oid(), "", self.leaf(definition, "module"))
                 args.keywords[name] = value
             for arg in spec.kwonlyargs:
                 args.keywords[arg.arg] = self.argument(arg.arg)
@@ -195,16 +195,29 @@ def _attributes(scope: ast.AST) -> frozenset[str]:
 
 
 def _own_modules(scope: ast.AST) -> tuple[tuple[ast.AST, str], ...]:
-    """Attributes of ``self`` on which a class calls what only a module has, with the calls."""
+    """Attributes of its object on which a class calls what only a module has, with the calls."""
     return tuple(
         (node, node.func.value.attr)
-        for node in walk(scope)
+        for method in getattr(scope, "body", ())
+        if isinstance(method, _FUNCTIONS)
+        for node in walk(method)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("eval", "train", "parameters")
+        and _is_of_module(node, ("eval", "train", "parameters"))
         and isinstance(node.func.value, ast.Attribute)
         and isinstance(node.func.value.value, ast.Name)
-        and node.func.value.value.id == "self"
+        and node.func.value.value.id == receiver_name(method)
+    )
+
+
+def _is_of_module(call: ast.Call, names: tuple[str, ...]) -> bool:
+    """Whether only a module has such a method with such arguments: ``train()`` takes a flag, ``eval()`` nothing."""
+    assert isinstance(call.func, ast.Attribute)
+    if call.func.attr not in names:
+        return False
+    given = [*call.args, *(k.value for k in call.keywords)]
+    return call.func.attr not in ("eval", "train") or all(
+        isinstance(e, ast.Constant) and isinstance(e.value, bool) for e in given
     )
 
 
@@ -215,8 +228,8 @@ def _module_names(definition: ast.AST) -> set[str]:
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and node.func.attr in ("eval", "train", "parameters", "named_parameters", "load_state_dict")
             and isinstance(node.func.value, ast.Name)
+            and _is_of_module(node, ("eval", "train", "parameters", "named_parameters", "load_state_dict"))
         ):
             found.add(node.func.value.id)
     return found

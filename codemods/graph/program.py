@@ -6,6 +6,7 @@ Nothing is ever imported or run.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from codemods.findings import Span
+from codemods.graph.paths import canonical
 from codemods.graph.values import Function, Value
 
 _CONTAINERS = {
@@ -55,6 +57,36 @@ def _may_hold(node: ast.AST, span: Span) -> bool:
     return bool(first <= span.line and span.end_line <= node.end_lineno)  # type: ignore[attr-defined]
 
 
+def receiver_name(definition: ast.AST) -> str:
+    """What a method calls its own object: its first argument."""
+    spec = getattr(definition, "args", None)
+    given = [*spec.posonlyargs, *spec.args] if isinstance(spec, ast.arguments) else []
+    return given[0].arg if given else ""
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """What the names of a file are by their public names, where nothing but one import, or nothing at all, binds
+    them."""
+    found: dict[str, set[str]] = {}
+    for node in walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                found.setdefault(name, set()).add(alias.name if alias.asname else name)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                path = "" if node.level else f"{node.module}.{alias.name}"
+                found.setdefault(alias.asname or alias.name, set()).add(path)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.setdefault(node.id, set()).add("")
+        elif isinstance(node, ast.arg):
+            found.setdefault(node.arg, set()).add("")
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.setdefault(node.name, set()).add("")
+    free = {} if "*" in found else {name: {f"builtins.{name}"} for name in dir(builtins) if name not in found}
+    return {name: next(iter(paths)) for name, paths in {**found, **free}.items() if len(paths) == 1}
+
+
 @dataclass(eq=False)
 class ParsedFile:
     """One file of the tree: its display ``path``, its place below the tree's root and its syntax tree."""
@@ -93,6 +125,18 @@ class ParsedFile:
         self.tree.body.clear()
         self._answers.clear()
         self._parents = None
+
+    def named(self, node: ast.expr) -> str:
+        """The public name of what an expression is by the imports of the file: ``torch.no_grad`` for ``th.no_grad``.
+
+        Empty where its first name comes from elsewhere, or may.
+        """
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.insert(0, node.attr)
+            node = node.value
+        first = self.once(_imported, self.tree).get(node.id, "") if isinstance(node, ast.Name) else ""
+        return canonical(".".join([first, *parts])) if first else ""
 
     def find(self, span: Span, *kinds: type[ast.AST]) -> ast.AST | None:
         """The outermost node of one of ``kinds`` that stands exactly at ``span``."""

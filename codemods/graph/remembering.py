@@ -9,12 +9,14 @@ import ast
 from dataclasses import replace
 from typing import Any
 
+from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.frames import Frames
 from codemods.graph.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
+from codemods.graph.paths import canonical
 from codemods.graph.state import Key
 from codemods.graph.trace import Frame
-from codemods.graph.values import Function, Node, Tensor, Tuple, Unknown, Unseen, Value
+from codemods.graph.values import Function, Library, Node, Tensor, Tuple, Unknown, Unseen, Value
 
 KERNELS = frozenset(
     {"LSTM", "GRU", "MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "Transformer"}
@@ -122,10 +124,18 @@ class Remembering(Frames):
     def cache_of(self, definition: ast.AST) -> Unseen | None:
         """What stands for the results of a function whose decorator hands the same result out again."""
         if definition not in self.caches:
-            texts = [ast.unparse(d) for d in getattr(definition, "decorator_list", ())]
-            again = any("cache" in text or "memo" in text for text in texts)
+            again = any(self._may_repeat(d) for d in getattr(definition, "decorator_list", ()))
             self.caches[definition] = Unseen("call", getattr(definition, "name", "")) if again else None
         return self.caches[definition]
+
+    def _may_repeat(self, decorator: ast.expr) -> bool:
+        """Whether a decorator may hand a former result out again: one that is not known to do otherwise."""
+        value = self.values.get(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if isinstance(value, Library):
+            path = canonical(value.path)
+            return path in facts.CACHING or path.partition(".")[0] not in facts.PASSING_DECORATORS
+        # one of the tree is run itself, and what it keeps is seen
+        return isinstance(value, Unknown)
 
     def kept_result(self, value: Value, marker: Unseen) -> Value:
         """A result that later calls may give again."""

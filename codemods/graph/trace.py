@@ -334,6 +334,9 @@ class Trace:
         self.handed: set[int] = set()
         """Objects of the tree, by identity, that code gets which cannot be seen."""
         self.handings: list[Handing] = []
+        self.called: dict[ast.AST, str] = {}
+        """The public names of what calls went to: empty where that is of the tree, or not one thing; ``?.name`` for a
+        method of what cannot be seen."""
         self.emptied: list[tuple[int, int]] = []
         """Containers from which something was taken, by identity, with the moment."""
         self.readings: list[Reading] = []

@@ -63,7 +63,7 @@ class Unknowns(BuiltinCalls):
         if self._is_of_module(name, args) and (
             receiver.node is None and (not receiver.data or name in ("parameters", "named_parameters"))
         ):
-            receiver.module = Module(self.new_oid(), "", self.leaf(at, receiver.origin))
+            receiver.module = Module(self.new_oid(), "", self.leaf(at, receiver.path or "module"))
             return self.module_method_of_unknown(receiver, name, args, at)
         if name == "register_forward_hook" and args.all():
             # a part of some module that cannot be seen

@@ -120,17 +120,14 @@ def _forms(code: ast.AST) -> list[ast.expr]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             continue
         if isinstance(node, ast.Call):
-            if _is_named_variable(node.func):
+            if isinstance(node.func, ast.Name) or (
+                isinstance(node.func, ast.Attribute) and node.func.attr == "Variable"
+            ):
                 found.append(node)
         elif isinstance(node, ast.Subscript) and first_element(node) is not None:
             found.append(node)
         stack.extend(ast.iter_child_nodes(node))
     return found
-
-
-def _is_named_variable(function: ast.expr) -> bool:
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return str(name).endswith(("Variable", "V", "Var"))
 
 
 def walked(subject: ast.expr, code: ast.AST) -> bool:

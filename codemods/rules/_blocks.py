@@ -129,20 +129,21 @@ def deeds(trace: Trace, suite: list[ast.stmt], frame: Frame, turns: Turns) -> li
     return found
 
 
-def looks_only(statement: ast.stmt, also: frozenset[str] = frozenset()) -> bool:
+def looks_only(trace: Trace, statement: ast.stmt, also: frozenset[str] = frozenset()) -> bool:
     """Whether a statement only looks at values that are there already: prints, logs, turns them into numbers.
 
-    ``also`` names further functions and methods that do no harm.
+    ``also`` names further functions of libraries, and methods, that do no harm.
     """
     for node in ast.walk(statement):
         if isinstance(node, (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)):
             return False
         if isinstance(node, ast.Call):
-            function = node.func
-            name = getattr(function, "attr", None) or getattr(function, "id", None)
-            if name in facts.LOOKING_CALLS or name in also:
-                continue
-            return False
+            path = trace.called.get(node, "")
+            name = path.rpartition(".")[2]
+            # of what cannot be seen only that is known which tensors have
+            known = facts.PLAIN_METHODS | facts.DETACHING if path.startswith("?.") else facts.LOOKING_CALLS
+            if not (name in known or name in also or facts.logs(path)):
+                return False
     return isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass, ast.If))
 
 

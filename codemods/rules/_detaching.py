@@ -196,10 +196,10 @@ def _paths_in(frame: Frame, cells: dict[Any, Any], *, through_globals: bool) -> 
     found: dict[int, str] = {}
     level: list[tuple[str, Value]] = []
     if frame.function is not None:
-        level += sorted(members.get(frame.fid, ()), key=lambda entry: entry[0] != "self")
+        level += sorted(members.get(frame.fid, ()), key=lambda entry: entry[1] is not frame.receiver)
     if frame.function is None or through_globals:
         level += members.get(frame.module_globals, ())
-    for _ in range(5):
+    while level:
         following: list[tuple[str, Value]] = []
         for path, value in level:
             if isinstance(value, Unknown) and value.module is not None:

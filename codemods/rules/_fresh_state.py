@@ -6,37 +6,25 @@ import ast
 from collections.abc import Iterator
 
 from codemods.edits.model import Edit, InsertStatements
-from codemods.graph.program import ClassInfo
+from codemods.graph.program import ClassInfo, ParsedFile, receiver_name
 from codemods.graph.trace import Frame
 from codemods.graph.values import Function, Instance
 from codemods.rules._carried import Carry, Ledger
-from codemods.rules._syntax import DEFINITIONS, is_own
+from codemods.rules._syntax import DEFINITIONS, is_own, renamed
+
+_OWN = "__own__"
+"""What statements call the object whose method they go to, before that is known."""
 
 _DRAWING = frozenset(
-    [
-        "rand",
-        "randn",
-        "randint",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "randperm",
-        "normal",
-        "normal_",
-        "uniform",
-        "uniform_",
-        "random_",
-        "bernoulli",
-        "bernoulli_",
-        "exponential_",
-        "xavier_uniform_",
-        "xavier_normal_",
-        "kaiming_uniform_",
-        "kaiming_normal_",
-        "orthogonal_",
-        "trunc_normal_",
-    ]
+    """
+    rand randn randint rand_like randn_like randint_like randperm normal normal_ uniform uniform_ random_ bernoulli
+    bernoulli_ exponential_ xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ orthogonal_ trunc_normal_
+    multinomial poisson sample rsample
+    """.split()  # noqa: SIM905
 )
+"""Functions of torch, and methods of tensors, that draw random numbers (docs)."""
+
+_Methods = dict[str, tuple[ast.FunctionDef | ast.AsyncFunctionDef, ParsedFile]]
 
 
 def fresh_state(ledger: Ledger, carries: list[Carry]) -> list[tuple[str, Edit]] | None:
@@ -67,8 +55,8 @@ def _fresh_one(ledger: Ledger, carry: Carry) -> tuple[str, Edit] | None:
         if not isinstance(outer, Function) or not _once(ledger, carry, holder, outer):
             continue
         code = _owner_constructor(holder.cls, name, attribute)
-        if code is None and constructor is not None and constructor.count("self") == constructor.count("self."):
-            own = constructor.replace("self.", f"self.{name}.")
+        if code is None and constructor is not None and constructor.count(_OWN) == constructor.count(f"{_OWN}."):
+            own = constructor.replace(f"{_OWN}.", f"{_OWN}.{name}.")
             code = own if "(" in own and own.rstrip().endswith("()") else None
         if code is not None and not _draws(owner.cls, code):
             return _at_top(outer, code)
@@ -76,6 +64,7 @@ def _fresh_one(ledger: Ledger, carry: Carry) -> tuple[str, Edit] | None:
 
 
 def _at_top(forward: Function, code: str) -> tuple[str, Edit]:
+    code = renamed(ast.parse(code), _OWN, receiver_name(forward.definition))
     return forward.file.path, InsertStatements(forward.file.span(forward.definition), "first-in", code)
 
 
@@ -105,42 +94,46 @@ def _once(ledger: Ledger, carry: Carry, owner: Instance, forward: Function) -> b
     return len(runs) == 1
 
 
-def _methods(cls: ClassInfo) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
-    found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+def _methods(cls: ClassInfo) -> _Methods:
+    found: _Methods = {}
     for info in reversed(cls.mro()):
         for member in info.node.body:
             if isinstance(member, DEFINITIONS):
-                found[member.name] = member
+                found[member.name] = (member, info.file)
     return found
 
 
 def _constructor(cls: ClassInfo, attribute: str) -> str | None:
     """The statement of a class that makes a fresh state, usable in any of its methods."""
     methods = _methods(cls)
-    for method in methods.values():
-        parameters = _parameters(method) - {"self"}
+    for method, _ in methods.values():
+        own = receiver_name(method)
+        parameters = _parameters(method) - {own}
         for node in ast.walk(method):
             if not isinstance(node, ast.Assign) or len(node.targets) != 1:
                 continue
-            if attribute not in _own_targets(node.targets[0]):
+            if attribute not in _own_targets(node.targets[0], own):
                 continue
             call = node.value
-            if not (isinstance(call, ast.Call) and is_own(call.func) and isinstance(call.func, ast.Attribute)):
+            if not (isinstance(call, ast.Call) and is_own(call.func, own) and isinstance(call.func, ast.Attribute)):
                 continue
-            maker = methods.get(call.func.attr)
             names = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
-            if maker is None or names - {"self"} or names & parameters or _drawing(maker):
+            if call.func.attr not in methods or names - {own} or names & parameters:
                 continue
-            return ast.unparse(node)
-    for name, method in methods.items():
-        if name in ("forward", "__init__") or len(_parameters(method)) != 1 or _drawing(method):
+            if not _drawing(call.func.attr, methods):
+                return renamed(node, own, _OWN)
+    for name, (method, _) in methods.items():
+        if name in ("forward", "__init__") or len(_parameters(method)) != 1 or _drawing(name, methods):
             continue
+        own = receiver_name(method)
         body = method.body[1:] if ast.get_docstring(method) is not None else method.body
-        assigned = [t for s in body if isinstance(s, ast.Assign) for target in s.targets for t in _own_targets(target)]
+        assigned = [
+            t for s in body if isinstance(s, ast.Assign) for target in s.targets for t in _own_targets(target, own)
+        ]
         if attribute in assigned and all(isinstance(s, ast.Assign) for s in body):
-            calls = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Call) and is_own(n.func)]
+            calls = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Call) and is_own(n.func, own)]
             if not calls:
-                return f"self.{name}()"
+                return f"{_OWN}.{name}()"
     return None
 
 
@@ -149,15 +142,16 @@ def _owner_constructor(cls: ClassInfo, name: str, attribute: str) -> str | None:
     init = _methods(cls).get("__init__")
     if init is None:
         return None
-    for node in ast.walk(init):
+    own = receiver_name(init[0])
+    for node in ast.walk(init[0]):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.value, ast.Call):
             continue
-        if ast.unparse(node.targets[0]) != f"self.{name}.{attribute}":
+        if ast.unparse(node.targets[0]) != f"{own}.{name}.{attribute}":
             continue
-        if not ast.unparse(node.value.func).startswith(f"self.{name}."):
+        if not ast.unparse(node.value.func).startswith(f"{own}.{name}."):
             continue
-        if {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)} == {"self"}:
-            return ast.unparse(node)
+        if {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)} == {own}:
+            return renamed(node, own, _OWN)
     return None
 
 
@@ -166,15 +160,27 @@ def _draws(cls: ClassInfo, code: str) -> bool:
         n.func.attr for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
     }
     methods = _methods(cls)
-    return any(_drawing(methods[name]) for name in called if name in methods)
+    return any(_drawing(name, methods) for name in called if name in methods)
 
 
-def _drawing(method: ast.AST) -> bool:
-    """Whether it draws random numbers: calling it once more would move the generator."""
-    return any(
-        (isinstance(n, ast.Attribute) and n.attr in _DRAWING) or (isinstance(n, ast.Name) and n.id in _DRAWING)
-        for n in ast.walk(method)
-    )
+def _drawing(name: str, methods: _Methods, active: frozenset[str] = frozenset()) -> bool:
+    """Whether a method may draw random numbers: calling it once more would move the generator."""
+    method, file = methods[name]
+    own = receiver_name(method)
+    for call in (n for n in ast.walk(method) if isinstance(n, ast.Call)):
+        path = file.named(call.func)
+        if path:
+            if not path.startswith(("torch.", "builtins.")) or path.rpartition(".")[2] in _DRAWING:
+                return True
+        elif not isinstance(call.func, ast.Attribute):
+            # a function of the tree, or one that cannot be seen
+            return True
+        elif is_own(call.func, own) and call.func.attr in methods:
+            if call.func.attr not in active and _drawing(call.func.attr, methods, active | {name}):
+                return True
+        elif call.func.attr in _DRAWING:
+            return True
+    return False
 
 
 def _parameters(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
@@ -183,9 +189,9 @@ def _parameters(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     return {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *more)}
 
 
-def _own_targets(target: ast.expr) -> list[str]:
+def _own_targets(target: ast.expr, own: str) -> list[str]:
     parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-    return [p.attr for p in parts if isinstance(p, ast.Attribute) and is_own(p)]
+    return [p.attr for p in parts if isinstance(p, ast.Attribute) and is_own(p, own)]
 
 
 def _holders(carry: Carry, inner: Instance) -> Iterator[tuple[Instance, str]]:

@@ -191,7 +191,7 @@ class Plan:
 
     def _factor(self, loop: ast.For | ast.While, between: list[ast.stmt]) -> str | None:
         """What is between the loop and the backward, as a factor for each term; None if it is more than that."""
-        scaling = Scaling(self.walk, self.sum)
+        scaling = Scaling(self.trace, self.walk, self.sum)
         factor = scaling.factor(loop, between)
         self.why = scaling.why or self.why
         return factor

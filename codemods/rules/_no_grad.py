@@ -179,7 +179,9 @@ class Placement:
             return False
         if (path, site.span) in self.open or self._trains(path, site.span):
             return False
-        return node.name not in ("forward", "__init__", "__call__", "setup", "__getitem__", "__iter__", "__next__")
+        if node.name.startswith("__") and node.name.endswith("__"):
+            return False
+        return not (node.name == "forward" and isinstance(file.parent(node), ast.ClassDef))
 
     # decorators
 
@@ -256,7 +258,7 @@ class Placement:
         outer = file.parent(node)
         while outer is not None and not isinstance(outer, (*DEFINITIONS, ast.Lambda, ast.ClassDef, ast.Module)):
             if isinstance(outer, LOOPS):
-                return outer if self._wasted(file, outer) and not _switches_off(outer) else None
+                return outer if self._wasted(file, outer) and not _switches_off(file, outer) else None
             outer = file.parent(outer)
         return None
 
@@ -306,7 +308,7 @@ class Placement:
     def _shares_autocast(self, file: ParsedFile, node: ast.AST | None) -> bool:
         outer = file.parent(node) if node is not None else None
         while outer is not None and not isinstance(outer, DEFINITIONS):
-            if isinstance(outer, ast.With) and any("autocast" in ast.unparse(i.context_expr) for i in outer.items):
+            if isinstance(outer, ast.With) and any(_enters(file, i, _AUTOCASTS) for i in outer.items):
                 return not self._wasted(file, outer)
             outer = file.parent(outer)
         return False
@@ -391,10 +393,21 @@ def _suspends(node: ast.AST) -> bool:
     return False
 
 
-def _switches_off(loop: ast.AST) -> bool:
+_AUTOCASTS = frozenset(
+    f"torch.{name}" for name in ("autocast", "amp.autocast", "cuda.amp.autocast", "cpu.amp.autocast")
+)
+
+
+def _enters(file: ParsedFile, item: ast.withitem, contexts: frozenset[str]) -> bool:
+    """Whether a ``with`` enters one of the contexts of these public names."""
+    context = item.context_expr
+    return file.named(context.func if isinstance(context, ast.Call) else context) in contexts
+
+
+def _switches_off(file: ParsedFile, loop: ast.AST) -> bool:
     """Whether blocks of a loop are under ``no_grad`` already: its author switches gradients off by the statement."""
     return any(
-        isinstance(n, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in n.items) and _computes(n)
+        isinstance(n, ast.With) and any(_enters(file, i, facts.GRAD_OFF) for i in n.items) and _computes(file, n)
         for n in ast.walk(loop)
     )
 
@@ -406,10 +419,18 @@ def _walks_graphs(definition: ast.AST) -> bool:
     )
 
 
-def _computes(block: ast.With) -> bool:
+def _computes(file: ParsedFile, block: ast.With) -> bool:
     """Whether there is more in a block than the inputs of a forward, which is made elsewhere."""
     calls = [n for statement in block.body for n in ast.walk(statement) if isinstance(n, ast.Call)]
-    return any(called(call) not in facts.DATA_CALLS | {"Variable"} for call in calls)
+    return not all(_makes_data(file, call) for call in calls)
+
+
+def _makes_data(file: ParsedFile, call: ast.Call) -> bool:
+    path = file.named(call.func)
+    if path == "torch.autograd.Variable":
+        return True
+    of_libraries = path.startswith(("torch.", "builtins."))
+    return (of_libraries or (not path and isinstance(call.func, ast.Attribute))) and called(call) in facts.DATA_CALLS
 
 
 def _returns_value(node: ast.AST) -> bool:

@@ -44,7 +44,7 @@ def _helper(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) 
         value = node.body[0].value
         if name is None or value is None or not _takes_apart(file, function, node, name):
             continue
-        code = _detaching(value, name)
+        code = _detaching(file, value, name)
         if code is None:
             continue
         edits: list[Edit] = [ReplaceExpression(file.span(node.test), f"isinstance({name}, {{torch}}.Tensor)")]
@@ -112,13 +112,12 @@ def _asked_for_variable(file: ParsedFile, test: ast.expr) -> str | None:
 
 def is_variable(file: ParsedFile, node: ast.expr) -> bool:
     """Whether an expression names ``torch.autograd.Variable``, by the imports of the file."""
-    text = ast.unparse(node)
-    if text in ("torch.autograd.Variable", "autograd.Variable", "torch.autograd.variable.Variable"):
-        return True
+    if isinstance(node, ast.Attribute):
+        return node.attr == "Variable" and file.named(node) in ("torch.autograd.Variable", "torch.Variable")
     if not isinstance(node, ast.Name):
         return False
     names = file.once(_variable_names, file.tree)
-    return "*" in names or node.id in names
+    return node.id in names or ("*" in names and node.id == "Variable")
 
 
 def _variable_names(tree: ast.Module) -> frozenset[str]:
@@ -132,13 +131,13 @@ def _variable_names(tree: ast.Module) -> frozenset[str]:
     )
 
 
-def _detaching(value: ast.expr, name: str) -> str | None:
+def _detaching(file: ParsedFile, value: ast.expr, name: str) -> str | None:
     """What the cut of ``name`` becomes, None if the expression is no cut of it."""
     text = ast.unparse(value)
     if text in (f"{name}.detach()", f"{name}.data", f"{name}.detach().clone()", f"{name}.data.clone()"):
         return f"{name}.detach().clone()" if "clone" in text else f"{name}.detach()"
-    if isinstance(value, ast.Call) and called(value) == "Variable" and len(value.args) == 1:
-        inner = _detaching(value.args[0], name) if not isinstance(value.args[0], ast.Name) else f"{name}.detach()"
+    if isinstance(value, ast.Call) and is_variable(file, value.func) and len(value.args) == 1:
+        inner = _detaching(file, value.args[0], name) if not isinstance(value.args[0], ast.Name) else f"{name}.detach()"
         keywords: dict[str | None, Any] = {k.arg: k.value for k in value.keywords}
         if (
             inner is None

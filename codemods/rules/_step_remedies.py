@@ -164,7 +164,7 @@ class Remedy:
         if leaves_suite(statement) or not isinstance(statement, (ast.Expr, ast.Assign, ast.AugAssign, ast.If)):
             return False
         if done.quiet:
-            return looks_only(statement, also=frozenset() if later else facts.DATA_CALLS)
+            return looks_only(self.trace, statement, also=frozenset() if later else facts.DATA_CALLS)
         if any(f.grad is not True for f in done.forwards) or (later and done.forwards):
             return False
         for node in done.nodes:
@@ -275,7 +275,7 @@ class Remedy:
         """Whether modules run in statements, or anything else that may draw random numbers."""
         return any(
             self.done[k].runs_modules
-            or (not self.done[k].nodes and self.done[k].quiet and not looks_only(self.suite[k]))
+            or (not self.done[k].nodes and self.done[k].quiet and not looks_only(self.trace, self.suite[k]))
             for k in statements
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.trace import Walk
+from codemods.graph.trace import Trace, Walk
 from codemods.rules._blocks import bound, looks_only, read
 from codemods.rules._sums import Sum
 
@@ -12,7 +12,8 @@ from codemods.rules._sums import Sum
 class Scaling:
     """How ``sum_`` enters the backward of ``walk``; ``why`` says what stands in the way where that cannot be told."""
 
-    def __init__(self, walk: Walk, sum_: Sum) -> None:
+    def __init__(self, trace: Trace, walk: Walk, sum_: Sum) -> None:
+        self.trace = trace
         self.walk = walk
         self.sum = sum_
         self.why = ""
@@ -31,7 +32,9 @@ class Scaling:
                 scaled = self._scale(statement.op, statement.value, loop)
             if scaled is not None:
                 factor += scaled
-            elif isinstance(statement, ast.If) or not looks_only(statement) or current in bound([statement]):
+            elif (
+                isinstance(statement, ast.If) or not looks_only(self.trace, statement) or current in bound([statement])
+            ):
                 self.why = f"line {statement.lineno} does more than to scale the sum"
                 return None
         assert self.walk.call is not None

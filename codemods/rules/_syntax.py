@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FUNCTIONS = (*DEFINITIONS, ast.Lambda)
@@ -17,6 +18,15 @@ def called(call: ast.Call) -> str:
     )
 
 
-def is_own(node: ast.expr) -> bool:
-    """Whether it is an attribute of ``self``."""
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+def is_own(node: ast.expr, own: str) -> bool:
+    """Whether it is an attribute of what a method calls ``own``: its object."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own
+
+
+def renamed(node: ast.AST, old: str, new: str) -> str:
+    """The text of a syntax node with one variable called differently."""
+    copied = copy.deepcopy(node)
+    for inner in ast.walk(copied):
+        if isinstance(inner, ast.Name) and inner.id == old:
+            inner.id = new
+    return ast.unparse(copied)

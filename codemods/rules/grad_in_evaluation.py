@@ -9,6 +9,7 @@ from typing import Any
 
 from codemods.findings import Finding, Promise
 from codemods.gates import form
+from codemods.graph.program import receiver_name
 from codemods.graph.trace import Forward, Frame, Ran, Trace
 from codemods.graph.values import Instance
 from codemods.rules._no_grad import Placement
@@ -30,13 +31,13 @@ class GradInEvaluation(Rule):
 
     Left alone: whatever reaches ``backward``, ``autograd.grad`` or ``.grad``, also inside a callee (adversarial
     attacks, forces from energies, gradient penalties); functions that training and evaluation share; callers that
-    switch gradients off already; models whose parameters are all frozen; results that are handed to code that cannot be
-    seen.
+    switch gradients off already; models whose parameters are all frozen; results that code which cannot be seen
+    keeps, or gets together with an optimizer or parameters.
 
     Advice: a forward inside training code whose result is detached at once (a teacher, a target network); one that
     takes what a training forward gave, and that no backward comes back through (a loss that was left out); evaluation
     in a function that training shares; a model whose class is nowhere in the tree and is called in a way that may take
-    gradients.
+    gradients; results that code gets which cannot be seen, and that gives nothing back.
 
     Promise: exact where the results are only reported. ``LSTM``, ``MultiheadAttention`` and the Transformer layers
     choose other kernels while gradients are off, whose results differ in the last digits (by 1e-8 to 5e-7): where these
@@ -244,12 +245,13 @@ def _is_literally_volatile(call: ast.AST) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _calls_own_eval(definition: ast.AST) -> bool:
+    own = receiver_name(definition)
     return any(
         isinstance(n, ast.Call)
         and isinstance(n.func, ast.Attribute)
         and n.func.attr == "eval"
         and isinstance(n.func.value, ast.Name)
-        and n.func.value.id == "self"
+        and n.func.value.id == own
         for n in ast.walk(definition)
     )
 

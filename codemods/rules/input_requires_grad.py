@@ -10,10 +10,11 @@ from codemods.edits.model import DropArgument, Edit, RemoveStatement, ReplaceExp
 from codemods.findings import Finding, Promise, TrailStep
 from codemods.gates import form
 from codemods.graph import facts
-from codemods.graph.program import ParsedFile
+from codemods.graph.program import ParsedFile, receiver_name
 from codemods.graph.trace import Mark, Place, Trace
-from codemods.graph.values import Carrier, Join, Node, Unknown, Unseen
+from codemods.graph.values import Carrier, Instance, Join, Node, Unknown, Unseen
 from codemods.rules._graphs import opaque
+from codemods.rules._syntax import called
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _READS = frozenset({"grad-read", "gradients-changed", "hook", "optimized"})
@@ -235,7 +236,7 @@ class _Judge:
             return "needed", "its variable also holds a tensor whose gradient is taken"
         if any(c.kind == "element" for c, _ in leaf.stores):
             return "unsure", "an element of a container"
-        others = self._of_others(leaf) or _for_checkpoints(leaf.place)
+        others = self._of_others(leaf) or _by_a_setting(leaf.place)
         if others:
             return "unsure", others
         affected = self.affected
@@ -292,7 +293,7 @@ class _Judge:
 
     def lasting(self, leaf: Node) -> bool:
         """Whether it outlives the step and is made up rather than data: it looks like a parameter."""
-        made = _maker(leaf.place.node)
+        made = _maker(leaf.place.frame.file, leaf.place.node)
         if made is None:
             return False
         on_module = any(c.kind == "attribute" for c, _ in leaf.stores) and _in_constructor(leaf.place)
@@ -305,13 +306,19 @@ class _Judge:
         return len(walked) > 1
 
 
-def _for_checkpoints(place: Place) -> str:
-    """Whether it is asked only where checkpoints are in use: a reentrant one wants inputs that ask for gradients."""
-    file = place.frame.file
+def _by_a_setting(place: Place) -> str:
+    """Whether a forward asks for it only where a setting of the module says so: a reentrant checkpoint wants that."""
+    file, definition = place.frame.file, place.frame.definition
+    if definition is None or not isinstance(place.frame.receiver, Instance) or not place.frame.receiver.cls.is_module:
+        return ""
+    own = receiver_name(definition)
     outer = file.parent(place.node)
-    while outer is not None and not isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        if isinstance(outer, (ast.If, ast.IfExp)) and "checkpoint" in ast.unparse(outer.test):
-            return "a checkpoint may want it"
+    while outer is not None and outer is not definition:
+        if isinstance(outer, (ast.If, ast.IfExp)) and any(
+            isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == own
+            for n in ast.walk(outer.test)
+        ):
+            return "a setting asks for it, as for a reentrant checkpoint"
         outer = file.parent(outer)
     return ""
 
@@ -339,12 +346,13 @@ def _looks(name: str) -> bool:
     return top == name or top in facts.NUMERIC_LIBRARIES | facts.CARRYING_LIBRARIES or facts.logs(name)
 
 
-def _maker(node: ast.AST) -> str | None:
+def _maker(file: ParsedFile, node: ast.AST) -> str | None:
     """The name of the factory that made the tensor at ``node`` up, None for data."""
     if isinstance(node, ast.Attribute):
         return None
     while isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        path = file.named(node.func)
+        name = called(node) if path.startswith("torch.") or (isinstance(node.func, ast.Attribute) and not path) else ""
         if name in _FILLED:
             return name
         if name in ("tensor", "Tensor", "FloatTensor") and node.args and all(_literal(a) for a in node.args):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from codemods.edits.model import Edit, MoveStatement
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph import facts
-from codemods.graph.program import ParsedFile
+from codemods.graph.program import ParsedFile, receiver_name
 from codemods.graph.trace import Place, Trace, Walk
 from codemods.graph.values import Node
 from codemods.rules._blocks import bound, meeting, read, stepped_between, suites_around
 from codemods.rules._graphs import reached_surely
 from codemods.rules._pairs import SURPLUS, flags, paired
-from codemods.rules._syntax import FUNCTIONS
+from codemods.rules._syntax import FUNCTIONS, called
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 
@@ -296,8 +297,9 @@ class _Move:
         if len(statement.targets) > 1 or not isinstance(target, ast.Attribute) or not direct:
             return None, []
         inside = {n.id for n in ast.walk(definition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        inside |= {a.arg for a in ast.walk(definition) if isinstance(a, ast.arg)} - {"self"}
-        if ast.unparse(target.value) != "self" or read([statement]) & inside:
+        own = receiver_name(definition)
+        inside |= {a.arg for a in ast.walk(definition) if isinstance(a, ast.arg)} - {own}
+        if ast.unparse(target.value) != own or read([statement]) & inside:
             return None, []
         places = [(next(p for p in n.place.chain() if p.frame is made.frame), n) for n in everything]
         if self._draws(places):
@@ -315,7 +317,7 @@ class _Move:
             return None, []
         if any(not isinstance(n.ctx, ast.Load) for _, n in readers) or not isinstance(method, ast.FunctionDef):
             return None, []
-        if method.decorator_list or not method.args.args or method.args.args[0].arg != "self":
+        if method.decorator_list or not method.args.args or receiver_name(method) != own:
             return None, []
         self.remedy = f"compute it in `{method.name}`, where it is used"
         return file.span(method), [file.span(statement)]
@@ -368,12 +370,38 @@ class _Move:
                 if inner_place.frame.definition is not None:
                     bodies.append(inner_place.frame.definition)
             for body in bodies:
-                for inner in ast.walk(body):
-                    name = getattr(inner, "attr", None) or getattr(inner, "id", None)
-                    if name in facts.RANDOM_CALLS:
-                        self.why = "it draws random numbers: moving it would change their order"
-                        return True
+                if self._draws_in(body, set()):
+                    self.why = "it draws random numbers: moving it would change their order"
+                    return True
         return False
+
+    def _draws_in(self, body: ast.AST, seen: set[ast.AST]) -> bool:
+        """Whether a call in a body, or in the functions of the tree that it enters, may draw random numbers."""
+        seen.add(body)
+        for call in (n for n in ast.walk(body) if isinstance(n, ast.Call)):
+            path = self.trace.called.get(call)
+            if path is None:
+                # it did not run
+                name = called(call)
+            elif path:
+                name = path.rpartition(".")[2]
+            else:
+                inner = [d for d in self._entered.get(call, ()) if d not in seen]
+                if any(self._draws_in(definition, seen) for definition in inner):
+                    return True
+                continue
+            if name in facts.RANDOM_CALLS:
+                return True
+        return False
+
+    @cached_property
+    def _entered(self) -> dict[ast.AST, list[ast.AST]]:
+        """The functions of the tree that each call entered."""
+        found: dict[ast.AST, list[ast.AST]] = {}
+        for frame in self.trace.frames:
+            if frame.call is not None and frame.definition is not None:
+                found.setdefault(frame.call.node, []).append(frame.definition)
+        return found
 
     def _used_in(self, loop: ast.AST, everything: set[Node]) -> bool:
         """Whether all that is computed from the graph is computed in the loop itself."""

@@ -67,7 +67,7 @@ class MissingZeroGrad(Rule):
         step = steps[0]
         walks = _contributing(trace, step)
         anchor = _anchor(walks[0], step) if walks else None
-        name = _receiver(step)
+        name = _receiver(step, trace.called.get(step.place.node) == "torch.amp.GradScaler().step")
         if anchor is None or name is None:
             return
         file = step.place.frame.file
@@ -161,8 +161,9 @@ def _anchor(walk: Walk, step: Step) -> ast.stmt | None:
     return None
 
 
-def _receiver(step: Step) -> str | None:
-    """The optimizer as the program names it at the step; None for closures and the like."""
+def _receiver(step: Step, scaled: bool) -> str | None:
+    """The optimizer as the program names it at the step, that of a gradient scaler where it is ``scaled``; None for
+    closures and the like."""
     call = step.place.node
     assert isinstance(call, ast.Call)
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "step" or call.keywords:
@@ -171,7 +172,7 @@ def _receiver(step: Step) -> str | None:
     if call.args:
         # scaler.step(optimizer); a closure is no optimizer
         named = call.args[0]
-        if len(call.args) > 1 or not isinstance(step.optimizer, Optimizer) or "scaler" not in ast.unparse(call).lower():
+        if len(call.args) > 1 or not isinstance(step.optimizer, Optimizer) or not scaled:
             return None
     inner = named
     while isinstance(inner, ast.Attribute):

@@ -19,6 +19,12 @@ from codemods.rules.base import Decision, Observation, Rule, Site, sites, statio
 _NAMES = ("total_loss", "loss_total", "running_loss", "summed_loss")
 
 
+_FRESH = frozenset(
+    f"torch.{name}" for name in ("zeros", "tensor", "FloatTensor", "cuda.FloatTensor", "Tensor", "autograd.Variable")
+)
+"""What makes a sum that is empty yet."""
+
+
 class UnresetLoss(Rule):
     """A loss that grows is back-propagated in every step and never begins anew.
 
@@ -253,7 +259,9 @@ class _Plan:
                 targets = [ast.unparse(n) for n in ast.walk(candidate) if isinstance(n, (ast.Name, ast.Attribute))
                            and isinstance(n.ctx, ast.Store)]  # fmt: skip
                 if self.target in targets:
-                    return candidate if isinstance(candidate, ast.Assign) and _fresh(candidate.value) else None
+                    return (
+                        candidate if isinstance(candidate, ast.Assign) and _fresh(self.file, candidate.value) else None
+                    )
         return None
 
     def _uses(self, scope: ast.AST) -> list[ast.expr]:
@@ -358,12 +366,12 @@ class _Plan:
         return next(n for n in (*_NAMES, *(f"total_loss_{i}" for i in range(2, 100))) if n not in taken)
 
 
-def _fresh(value: ast.expr) -> bool:
+def _fresh(file: ParsedFile, value: ast.expr) -> bool:
     """``0``, ``0.0``, ``torch.zeros(1)`` and the like."""
     if isinstance(value, ast.Constant):
         return isinstance(value.value, (int, float))
-    names = [n for n in ast.walk(value) if isinstance(n, ast.Attribute)]
-    return isinstance(value, ast.Call) and any(n.attr in ("zeros", "tensor", "FloatTensor", "Variable") for n in names)
+    paths = [file.named(n) for n in ast.walk(value) if isinstance(n, (ast.Attribute, ast.Name))]
+    return isinstance(value, ast.Call) and any(path in _FRESH for path in paths)
 
 
 RULE = UnresetLoss

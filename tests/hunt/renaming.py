@@ -152,66 +152,57 @@ def _each(path: str, named: Named, new: Mapping[Key, str]) -> Iterator[str]:
 # what is found, up to the names
 
 
-class Outcome(NamedTuple):
-    """What ``check`` and ``apply`` say of a tree: findings, and lines of the diff, with the names struck out."""
+class Said(NamedTuple):
+    """What ``check`` and ``apply`` say of a tree: findings, and files with their texts before and after."""
 
-    findings: list[str]
-    diff: list[str]
+    findings: list[tuple[str, int, str, str, str, tuple[tuple[str, int], ...]]]
+    rewrites: list[tuple[str, str, str]]
+
+    def lines(self, words: frozenset[str], paths: Mapping[str, str]) -> list[str]:
+        """The same as text, with ``words`` struck out and ``paths`` as they were."""
+
+        def neutral(text: str) -> str:
+            return re.sub(r"[^\W\d]\w*", lambda m: "_" if m[0] in words else m[0], text)
+
+        findings = []
+        for path, line, about, message, remedy, trail in self.findings:
+            steps = sorted({(paths.get(p, p), at) for p, at in trail})
+            # what is quoted is cut short where it is long, and how long it is depends on names
+            spoken = [neutral(re.sub(r"write `[^`]*`", "write", text)) for text in (message, remedy)]
+            findings.append(f"{paths.get(path, path)}:{line}: {about} {' | '.join(spoken)} | {steps}")
+        diffs = []
+        for path, old, new in sorted(self.rewrites, key=lambda one: paths.get(one[0], one[0])):
+            both = [neutral(text).splitlines() for text in (old, new)]
+            diff = difflib.unified_diff(*both, lineterm="", n=0)
+            diffs += [f"{paths.get(path, path)}: {line}" for line in list(diff)[2:]]
+        return sorted(findings) + diffs
 
 
-def outcome(
-    texts: Mapping[str, str],
-    words: frozenset[str],
-    paths: Mapping[str, str],
-    options: Options,
-    *,
-    jobs: int = 1,
-    rewrite: bool = True,
-) -> Outcome:
-    """Check and rewrite a tree, and say what came of it without any of ``words``; ``paths`` are the old ones."""
-
-    def neutral(text: str) -> str:
-        return re.sub(r"[^\W\d]\w*", lambda m: "_" if m[0] in words else m[0], text)
-
-    def spoken(text: str) -> str:
-        # what is quoted is cut short where it is long, and how long it is depends on names
-        return neutral(re.sub(r"write `[^`]*`", "write", text))
-
+def said(texts: Mapping[str, str], options: Options, *, jobs: int = 1, rewrite: bool = True) -> Said:
+    """Check a tree in a folder of its own and, where ``rewrite`` is wanted, mend it."""
     with tempfile.TemporaryDirectory(prefix="renaming-") as folder:
-        root = os.path.realpath(folder)
-        os.mkdir(os.path.join(root, ".git"))
+        os.mkdir(os.path.join(folder, ".git"))
         for path, text in texts.items():
-            place = Path(root, path)
+            place = Path(folder, path)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(text.encode())
-        known = {os.path.join(root, path): paths.get(path, path) for path in texts}
         before = os.getcwd()
-        os.chdir(root)
+        os.chdir(folder)
         try:
             targets = read_targets(["."])
-            result = check(targets.sources, options=options, jobs=jobs)
+            found = check(targets.sources, options=options, jobs=jobs).findings
             findings = []
-            for one in result.findings:
-                f = one.finding
-                where = paths.get(f.path, f.path)
-                trail = sorted({(paths.get(s.path, s.path), s.line) for s in f.trail})
-                findings.append(
-                    f"{where}:{f.span.line}: {f.rule} [{f.promise.value}] fixable={one.fixable} "
-                    f"{spoken(f.message)} | {spoken(f.remedy)} | {trail}"
-                )
-            diff = []
-            if rewrite and any(one.fixable for one in result.findings):
+            for f, obstacle in found:
+                about = f"{f.rule} [{f.promise.value}] {'left' if obstacle else 'fixed'}"
+                trail = tuple((step.path, step.line) for step in f.trail)
+                findings.append((f.path, f.span.line, about, f.message, f.remedy, trail))
+            rewrites = []
+            if rewrite and any(one.fixable for one in found):
                 made = apply(targets.sources, options=options, dry_run=True, jobs=jobs)
-                for source, new in made.rewrites:
-                    where = paths.get(source.path, source.path)
-                    lines = difflib.unified_diff(
-                        neutral(source.text).splitlines(), neutral(new).splitlines(), lineterm="", n=0
-                    )
-                    diff += [f"{where}: {line}" for line in list(lines)[2:]]
+                rewrites = [(source.path, source.text, new) for source, new in made.rewrites]
         finally:
             os.chdir(before)
-        assert known is not None
-    return Outcome(sorted(findings), sorted(diff, key=lambda line: line.partition(": ")[0]))
+    return Said(findings, rewrites)
 
 
 class Difference(NamedTuple):
@@ -238,20 +229,14 @@ def differences(
 ) -> list[Difference]:
     """What changes in findings and diffs when all names do, in each of the ``styles`` with their seeds."""
     chosen = options or Options()
+    one = said(texts, chosen, jobs=jobs, rewrite=rewrite)
     found = []
     for style, seed in styles:
         after = renamed(texts, style, seed)
-        one = outcome(texts, after.words, {}, chosen, jobs=jobs, rewrite=rewrite)
-        other = outcome(after.texts, after.words, after.paths, chosen, jobs=jobs, rewrite=rewrite)
-        if one != other:
-            found.append(
-                Difference(
-                    style,
-                    seed,
-                    _without(one.findings, other.findings) + _without(one.diff, other.diff),
-                    _without(other.findings, one.findings) + _without(other.diff, one.diff),
-                )
-            )
+        other = said(after.texts, chosen, jobs=jobs, rewrite=rewrite)
+        before, now = one.lines(after.words, {}), other.lines(after.words, after.paths)
+        if before != now:
+            found.append(Difference(style, seed, _without(before, now), _without(now, before)))
     return found
 
 
@@ -279,7 +264,7 @@ def tree_of(path: str) -> dict[str, str]:
         except (SyntaxError, ValueError, OSError, RecursionError):
             continue
         relative = Path(file).resolve()
-        if file.endswith(".py") and relative.is_relative_to(root):
+        if relative.suffix == ".py" and relative.is_relative_to(root):
             texts[relative.relative_to(root).as_posix()] = text
     return texts
 

@@ -74,6 +74,8 @@ class Named:
         self.tree = Tree({path: Path(path) for path in texts}, {path: path for path in texts})
         self.files: dict[str, _File] = {}
         self.kept: set[Key] = set()
+        self.own: list[Key] = []
+        """The files and folders of the tree."""
         self.occurrences: list[Occurrence] = []
         self.words: set[str] = set()
         """All identifiers that stand anywhere, in any role."""
@@ -122,7 +124,7 @@ class Named:
     def renamable(self) -> Iterator[tuple[Key, list[Occurrence]]]:
         """What may be renamed, with all its places, in order of the files."""
         kept = {self.find(key) for key in self.kept}
-        found: dict[Key, list[Occurrence]] = {}
+        found: dict[Key, list[Occurrence]] = {root: [] for key in self.own if (root := self.find(key)) not in kept}
         for occurrence in self.occurrences:
             root = self.find(occurrence.key)
             if root not in kept:
@@ -140,7 +142,7 @@ class Named:
         )
 
     def _keep(self) -> None:
-        for key in {o.key for o in self.occurrences}:
+        for key in {*self.own, *(o.key for o in self.occurrences)}:
             name = key[-1]
             known = name in self.strings and (key[0] in ("k", "m") or (key[0] == "v" and key[2] == "0"))
             of_others = key[0] == "a" and not self.is_attribute_of_users(name)
@@ -451,7 +453,7 @@ class _File:
         module = PurePosixPath(self.path)
         parts = module.parts if module.name != "__init__.py" else module.parts[:-1]
         for i in range(len(parts)):
-            self._module_key("/".join(parts[: i + 1]))
+            self.named.own.append(self._module_key("/".join(parts[: i + 1])))
 
     def _attribute(self, node: ast.Attribute, scope: _Scope) -> None:
         start = self._end(node) - len(node.attr.encode())

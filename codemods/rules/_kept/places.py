@@ -40,7 +40,7 @@ class Places:
         given = [(e.place, e.added) for e in sums] + [(e.place, e.value) for e in self.run.trace.storings]
         for at, value in given:
             if isinstance(value, (Plain, Const, Join)) and sometimes_number(value):
-                self.run.numbers |= {(id(at.node), id(p.node)) for p in at.chain()[:4]}
+                self.run.numbers |= {(id(at.node), id(p.node)) for p in at.chain()}
         yield from self._totals(sums)
         yield from self._histories()
         yield from self._bests()
@@ -63,7 +63,7 @@ class Places:
                 kept = self.judge.kept(
                     TOTAL, event.place, _name(event.target), "adds up", event.parts, attached, nodes_of(event.new)
                 )
-                around = events[max(0, i - 7) : i], events[i + 1 : i + 8]
+                around = events[:i], events[i + 1 :]
                 yield from self.judge.results(kept, partial(self._sum_outlives, event, attached, *around))
 
     def _sum_outlives(
@@ -114,7 +114,7 @@ class Places:
                 written = list(event.held) if event.method == "element" else []
                 kept = self.judge.kept(HISTORY, event.place, _container(event), "keeps", event.parts, attached, written)
                 kept.tensor = bool(written)
-                around = events[max(0, i - 7) : i], events[i + 1 : i + 8]
+                around = events[:i], events[i + 1 :]
                 yield from self.judge.results(kept, partial(self._element_outlives, event, attached, *around))
 
     def _element_outlives(
