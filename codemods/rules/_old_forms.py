@@ -13,6 +13,7 @@ from codemods.findings import Promise, Span
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.rules._repackaging import repackaging_helpers
+from codemods.rules._syntax import called
 from codemods.rules.base import Decision, Site
 
 _WITHOUT_DATA = frozenset(
@@ -42,6 +43,8 @@ _FILLS = frozenset({"zero_", "normal_", "uniform_", "random_", "exponential_"})
 _COPIES = frozenset({"clone", "flip", "repeat", "roll", "tile"})
 """Methods that copy a tensor, and take no other."""
 
+
+_INDEX_ERRORS = frozenset({"IndexError", "LookupError", "Exception", "BaseException"})
 
 _VOLATILE = "volatile=True switched recording off for all that came of it, and is ignored since PyTorch 0.4"
 _UNDER_NO_GRAD = "put what should not be recorded under `torch.no_grad()`, then drop it"
@@ -196,6 +199,8 @@ def item(site: Site, file: ParsedFile) -> Change | None:
     if isinstance(outer, (ast.Attribute, ast.Subscript, ast.AugAssign)) and getattr(outer, "target", node) is node:
         # something is done with it that no number can do
         return None
+    if _is_answered(file, node):
+        return None
     subject = site.facts["subject"]
     inner = file.find(subject, ast.expr)
     if not isinstance(inner, ast.expr) or _loses_comments(file, node, inner):
@@ -209,6 +214,29 @@ def item(site: Site, file: ParsedFile) -> Change | None:
         KeepPart(site.span, subject, ".item()"),
         promise=Promise.REPAIR,
     )
+
+
+def _is_answered(file: ParsedFile, node: ast.expr) -> bool:
+    """Whether code around it lives with the IndexError: today another branch runs, which the rewrite would end."""
+    inner: ast.AST | None = node
+    while inner is not None and not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        outer = file.parent(inner)
+        if isinstance(outer, ast.Try) and inner in outer.body and any(map(_catches_index_errors, outer.handlers)):
+            return True
+        if isinstance(outer, ast.With) and any(_suppresses(item.context_expr) for item in outer.items):
+            return True
+        inner = outer
+    return False
+
+
+def _suppresses(manager: ast.expr) -> bool:
+    return isinstance(manager, ast.Call) and called(manager) == "suppress"
+
+
+def _catches_index_errors(handler: ast.ExceptHandler) -> bool:
+    named = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    last = (getattr(name, "attr", getattr(name, "id", "")) for name in named if name is not None)
+    return handler.type is None or not _INDEX_ERRORS.isdisjoint(last)
 
 
 def data(site: Site, file: ParsedFile) -> Change | None:

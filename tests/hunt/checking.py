@@ -16,6 +16,9 @@ from tests.hunt.running import Run, run
 
 Files = Mapping[str, str]
 
+HARMLESS = ("refused", "flat")
+"""Kinds of violation that break nothing: an edit was taken back in time, or another holder of a graph was not seen."""
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -140,7 +143,7 @@ class Checker:
         if comparing.grows(new) and new.alive == before.alive and not result.remaining:
             totals = {"attached-loss-total", "attached-loss-history"}
             if {finding.rule for finding in result.fixed} <= totals:
-                self._note("memory", f"still grows: {before.alive}", result, after)
+                self._note("flat", f"still grows: {before.alive}", result, after)
 
     def _settled(self, options: Options, result: ApplyResult, after: Files) -> None:
         """After ``apply`` there is nothing left that it would change, and its text is Python."""

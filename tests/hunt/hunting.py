@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.hunt import covering
-from tests.hunt.checking import Verdict, Violation, check
+from tests.hunt.checking import HARMLESS, Verdict, Violation, check
 from tests.hunt.programs import Program, program
 from tests.hunt.running import warm
 from tests.hunt.shrinking import shrunk
@@ -119,11 +119,11 @@ def _one(hunt: Hunt, seed: int, found: Findings) -> None:
         with open(hunt.out / "violations.jsonl", "a") as log:
             for group, violation in groups.items():
                 log.write(json.dumps([seed, group, violation.why, made.features]) + "\n")
-    if any(violation.kind != "refused" for violation in violations):
+    if any(violation.kind not in HARMLESS for violation in violations):
         found.suspects.update(set(made.features))
     for group, violation in groups.items():
         found.violations[group] += 1
-        if violation.kind != "refused":
+        if violation.kind not in HARMLESS:
             found.broken[violation.kind] += 1
         if hunt.out is not None and _kept[group] < KEPT:
             _kept[group] += 1

@@ -213,6 +213,35 @@ def test_first_element_that_stays(tmp_path: Path, expression: str) -> None:
     assert not [f for f in found(tmp_path, RULE, HEAD, code) if ".item()" in f.remedy]
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "try:\n    print(loss.data[0])\nexcept IndexError:\n    print(loss.item())",
+        "try:\n    if net:\n        print(loss.data[0])\nexcept (KeyError, LookupError):\n    print(loss.item())",
+        "try:\n    print(loss.data[0])\nexcept Exception:\n    pass",
+        "try:\n    print(loss.data[0])\nexcept:\n    pass",
+        "with contextlib.suppress(IndexError):\n    print(loss.data[0])",
+    ],
+)
+def test_first_element_whose_error_is_answered(tmp_path: Path, code: str) -> None:
+    program = f"{HEAD}import contextlib\nloss = net(torch.ones(2, 4)).sum()\n{code}\n"
+    assert [f for f in found(tmp_path, RULE, program) if ".item()" in f.remedy] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "try:\n    print(loss.data[0])\nexcept KeyError:\n    pass",
+        "try:\n    print(loss.data[0])\nfinally:\n    print(1)",
+        "try:\n    print(1)\nexcept IndexError:\n    print(loss.data[0])",
+        "with open('log') as log:\n    print(loss.data[0])",
+    ],
+)
+def test_first_element_whose_error_nobody_answers(tmp_path: Path, code: str) -> None:
+    program = f"{HEAD}loss = net(torch.ones(2, 4)).sum()\n{code}\n"
+    assert "loss.item()" in mended(tmp_path, found(tmp_path, RULE, program))
+
+
 def test_loss_is_proven_by_its_backward(tmp_path: Path) -> None:
     code = "def step(model, x):\n    loss = model(x)\n    loss.backward()\n    return loss.data[0]\n"
     assert "return loss.item()" in _becomes(tmp_path, code)
