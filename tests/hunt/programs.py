@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.hunt.choices import Choices
-from tests.hunt.grammar import extras, layouts, parts, tasks
+from tests.hunt.grammar import byproducts, extras, layouts, parts, structures, tasks
 from tests.hunt.grammar.sketch import Sketch
 
 MOST_EXTRAS = 4
+SUBJECTS = (tasks, byproducts, structures, extras)
+"""The modules that register something when they are imported."""
 
 
 @dataclass(frozen=True)
