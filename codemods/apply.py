@@ -241,7 +241,8 @@ class _Work:
             if before is None or before in self._fresh:
                 fresh.add(index)
             needed = self._needs.get(before, frozenset()) if before is not None else frozenset()
-            if before is None or before in failed:
+            advised = before is not None and self.findings[before].promise is Promise.ADVICE
+            if before is None or before in failed or (advised and finding.promise is not Promise.ADVICE):
                 needed |= keys.get(finding.path) or everything
             needs[index] = needed
         self._fresh, self._needs = fresh, needs

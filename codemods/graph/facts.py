@@ -135,9 +135,9 @@ SAVES_NOTHING = _words(
     """
     add sub rsub neg sum mean cat concat concatenate stack hstack vstack view view_as reshape reshape_as transpose
     permute t mT T squeeze unsqueeze expand expand_as repeat contiguous flatten unflatten clone to cpu cuda float double
-    half bfloat16 type type_as split chunk unbind narrow select movedim swapaxes flip roll real imag unfold diagonal
-    tile broadcast_to index_select add_ sub_ squeeze_ unsqueeze_ unbind tensor_split ravel view_as_real view_as_complex
-    sign sgn round floor ceil trunc bernoulli
+    half bfloat16 type type_as split chunk unbind narrow select movedim swapaxes flip roll real unfold diagonal
+    tile broadcast_to add_ sub_ squeeze_ unsqueeze_ unbind tensor_split ravel view_as_real view_as_complex
+    sign round floor ceil trunc bernoulli
     """
 )
 """Operations whose backward needs no saved tensor (derivatives; "add, sum, cat, view, stack save nothing": ran)."""

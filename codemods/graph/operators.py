@@ -148,12 +148,8 @@ class Operators(OldForms):
                 return found
         if self.nodes_of(left) or self.nodes_of(right) or self.held_in([left, right]):
             scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
-            saves = name not in ("Add", "Sub")
-            if saves and name in ("Mult", "Div") and isinstance(right, plain):
-                # a number is not a saved tensor
-                saves = False
-            if saves and name == "Mult" and isinstance(left, plain):
-                saves = False
+            # a product with a number saves that number: a second backward raises (ran)
+            saves = name not in ("Add", "Sub", "Mod")
             label = name if not isinstance(right, plain) or isinstance(left, plain) else f"{name}:number"
             dimensionless = self.is_dimensionless(left) and self.is_dimensionless(right)
             return self.tensor_op(at, label, [left, right], saves=saves, scalar=scalar, dimensionless=dimensionless)
