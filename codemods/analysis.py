@@ -57,8 +57,8 @@ def analyse(
 
 
 def _decide(project: Project, rules: list[Rule], options: Options, observations: list[Observation]) -> list[Finding]:
-    decision = Decision(project.parsed, options)
     found: list[Finding] = []
+    decision = Decision(project.parsed, options, found)
     for rule in rules:
         mine = [o for o in observations if o.rule == rule.name]
         for finding in rule.decide(mine, decision):

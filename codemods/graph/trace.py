@@ -352,8 +352,8 @@ class Trace:
         nothing else there, False if that is one possibility of several."""
         self.unpacked: set[Node] = set()
         """What recurrent modules made of tensors: of anything else they might make packed sequences."""
-        self.given_away: set[int] = set()
-        """Calls of ``Variable(..., volatile=True)``, by identity, whose results code gets that cannot be seen."""
+        self.given_away: dict[int, list[Place]] = {}
+        """Calls of ``Variable(..., volatile=True)``, by identity, whose results unseen code gets, and where."""
         self.cut_short: set[Frame] = set()
         """Entries of functions that made calls which were not entered, because the budget was spent."""
         self.blind: list[int] = []

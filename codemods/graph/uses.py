@@ -189,7 +189,7 @@ class Uses(Joins):
         if parents:
             self.trace.handings.append(Handing(self.place(at), tuple(given)))
         made = self.unknown(label, self.node(at, "call", parents, certain=False, label=label), public=public)
-        made.shadow = tuple(o for o in self._given_away(given) if isinstance(o, Unseen))
+        made.shadow = tuple(o for o in self._given_away(given, at) if isinstance(o, Unseen))
         if made.node is not None:
             made.node.shadow = made.shadow
         return made
@@ -199,15 +199,17 @@ class Uses(Joins):
         given = [value for value in args.all() if not isinstance(value, Parameters)]
         parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
         made = self.node(at, "call", parents, certain=False, label=label)
-        shadow = self._given_away(args.all())
+        shadow = self._given_away(args.all(), at)
         if made is not None:
             made.shadow = shadow
         return made
 
-    def _given_away(self, values: Iterable[Value]) -> Shadow:
-        """The shadow of what code gets that cannot be seen."""
+    def _given_away(self, values: Iterable[Value], at: ast.AST) -> Shadow:
+        """The shadow of what code gets at ``at`` that cannot be seen."""
         shadow = self.shadow_of(values)
-        self.trace.given_away.update(id(o.node) for o in shadow if isinstance(o, Place))
+        for origin in shadow:
+            if isinstance(origin, Place):
+                self.trace.given_away.setdefault(id(origin.node), []).append(self.place(at))
         return shadow
 
     def lost(self, name: str = "item", kind: str = "lost") -> Unknown:

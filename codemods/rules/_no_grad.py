@@ -10,7 +10,7 @@ from codemods.edits.model import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
-from codemods.rules._syntax import DEFINITIONS, LOOPS, called
+from codemods.rules._syntax import DEFINITIONS, LOOPS, called, suspends
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _TRAINS_TOO = (
@@ -194,7 +194,7 @@ class Placement:
         promise = self._promise(forwards, node, kernels=site.any("kernels"))
         message = f"{node.name}() only evaluates, but gradients are recorded in it and nothing ever walks them"
         edits: list[tuple[str, Edit]]
-        if self.style == "with" and not _suspends(node):
+        if self.style == "with" and not suspends(node):
             first = node.body[1] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body[0]
             edits = [(path, WrapBlock(file.span(first), file.span(node.body[-1]), "with {torch}.no_grad():"))]
             remedy = "wrap its body in `with torch.no_grad():`"
@@ -270,10 +270,7 @@ class Placement:
     def _wasted(self, file: ParsedFile, node: ast.AST) -> bool:
         site = self.statements.get((file.path, file.span(node)))
         return (
-            site is not None
-            and site.faulty
-            and not _suspends(node)
-            and (file.path, file.span(node)) not in self.leaving
+            site is not None and site.faulty and not suspends(node) and (file.path, file.span(node)) not in self.leaving
         )
 
     def _wrap(self, file: ParsedFile, first: Span, last: Span, forwards: list[Observation]) -> Finding:
@@ -379,18 +376,6 @@ def _suite(file: ParsedFile, node: ast.AST) -> list[ast.AST]:
         if isinstance(suite, list) and node in suite:
             return suite
     return [node]
-
-
-def _suspends(node: ast.AST) -> bool:
-    """Whether it yields or awaits: a ``with`` around that leaks into the consumer."""
-    stack = list(ast.iter_child_nodes(node))
-    while stack:
-        child = stack.pop()
-        if isinstance(child, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)):
-            return True
-        if not isinstance(child, (*DEFINITIONS, ast.Lambda)):
-            stack.extend(ast.iter_child_nodes(child))
-    return False
 
 
 _AUTOCASTS = frozenset(

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codemods.edits.emptied import is_identity
-from codemods.edits.model import Edit, KeepPart, RemoveIdentity, RemoveStatement, RenameArgument, ReplaceExpression
-from codemods.findings import Promise, Span
+from codemods.edits.model import (
+    AddDecorator,
+    Edit,
+    KeepPart,
+    RemoveIdentity,
+    RemoveStatement,
+    RenameArgument,
+    ReplaceExpression,
+    WrapBlock,
+)
+from codemods.findings import Finding, Promise, Span
 from codemods.graph import facts
 from codemods.graph.program import ParsedFile
 from codemods.rules._repackaging import repackaging_helpers
@@ -47,7 +56,12 @@ _COPIES = frozenset({"clone", "flip", "repeat", "roll", "tile"})
 _INDEX_ERRORS = frozenset({"IndexError", "LookupError", "Exception", "BaseException"})
 
 _VOLATILE = "volatile=True switched recording off for all that came of it, and is ignored since PyTorch 0.4"
+_NO_GRAD = "{torch}.no_grad()"
 _UNDER_NO_GRAD = "put what should not be recorded under `torch.no_grad()`, then drop it"
+
+
+Chain = tuple[tuple[str, Span | None, Span], ...]
+"""A place and the calls that led there, innermost first: each a path, the function (None: none) and the statement."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,7 @@ class Change:
     edit: Edit
     promise: Promise = Promise.EXACT
     given: ast.expr | None = None
+    partners: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass
@@ -142,7 +157,8 @@ def _change(file: ParsedFile, node: ast.expr, message: str, remedy: str, edit: E
     return Change(file, span, whole, line, short, message, remedy, edit, **more)  # type: ignore[arg-type]
 
 
-def variable(site: Site, file: ParsedFile) -> Change | None:
+def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change | None:
+    """What becomes of a call of ``Variable``; ``found`` is what other rules mend."""
     call = file.find(site.span, ast.Call)
     if not isinstance(call, ast.Call):
         return None
@@ -169,7 +185,9 @@ def variable(site: Site, file: ParsedFile) -> Change | None:
         # what is made of it has no history, whatever it has itself
         suffix, wants = "", ""
     volatile = _argument(call, 2, "volatile")
-    if isinstance(volatile, ast.Constant) and volatile.value and site.any("fed"):
+    switched = isinstance(volatile, ast.Constant) and bool(volatile.value) and site.any("fed")
+    partners = _switching_off(site, found) if switched else ()
+    if switched and not partners:
         return _change(
             file, call, _VOLATILE, _UNDER_NO_GRAD, KeepPart(site.span, file.span(given), suffix), promise=Promise.ADVICE
         )
@@ -179,7 +197,9 @@ def variable(site: Site, file: ParsedFile) -> Change | None:
         message = "Variable() hands its tensor on without its history, which today is called detach()"
     else:
         message = "Variable() has had no use since PyTorch 0.4: it hands its tensor on"
-    if volatile is not None:
+    if partners:
+        message = _VOLATILE
+    elif volatile is not None:
         message += "; volatile= is ignored"
     return _change(
         file,
@@ -188,7 +208,52 @@ def variable(site: Site, file: ParsedFile) -> Change | None:
         f"write `{_short(given)}{suffix}`",
         KeepPart(site.span, file.span(given), suffix),
         given=given if not suffix else None,
+        partners=partners,
     )
+
+
+def _switching_off(site: Site, found: Sequence[Finding]) -> tuple[tuple[str, str, int], ...]:
+    """The findings whose remedies switch gradients off wherever what is made at ``site`` would be recorded, in every
+    run; none where they leave one such place out, or not all such places are known."""
+    remedies = [
+        (f.key, path, zone)
+        for f in found
+        if f.promise in (Promise.EXACT, Promise.EQUIVALENT)
+        for path, edit in f.edits
+        if (zone := _ungraded(edit)) is not None
+    ]
+    partners: dict[tuple[str, str, int], None] = {}
+    for observation in site.observations:
+        if not observation.facts["fed"]:
+            continue
+        if not observation.facts["feeds"]:
+            return ()
+        for chain in observation.facts["feeds"]:
+            key = next((k for k, path, zone in remedies if any(_is_under(link, path, *zone) for link in chain)), None)
+            if key is None:
+                return ()
+            partners[key] = None
+    return tuple(partners)
+
+
+def _ungraded(edit: Edit) -> tuple[Span, Span | None] | None:
+    """The function (with None), or the first and last statement, that an edit puts under ``no_grad``."""
+    if isinstance(edit, AddDecorator) and edit.code == _NO_GRAD:
+        return edit.function, None
+    if isinstance(edit, WrapBlock) and edit.header == f"with {_NO_GRAD}:":
+        return edit.first, edit.last
+    return None
+
+
+def _is_under(link: tuple[str, Span | None, Span], path: str, first: Span, last: Span | None) -> bool:
+    """Whether a place in a function and a statement comes under a function, or a block."""
+    where, function, statement = link
+    if where != path:
+        return False
+    if last is None:
+        return function == first
+    start, end = (statement.line, statement.column), (statement.end_line, statement.end_column)
+    return (first.line, first.column) <= start and end <= (last.end_line, last.end_column)
 
 
 def item(site: Site, file: ParsedFile) -> Change | None:

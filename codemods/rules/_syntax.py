@@ -30,3 +30,15 @@ def renamed(node: ast.AST, old: str, new: str) -> str:
         if isinstance(inner, ast.Name) and inner.id == old:
             inner.id = new
     return ast.unparse(copied)
+
+
+def suspends(node: ast.AST) -> bool:
+    """Whether it yields or awaits: a ``with`` around that leaks into the consumer."""
+    stack = list(ast.iter_child_nodes(node))
+    while stack:
+        child = stack.pop()
+        if isinstance(child, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)):
+            return True
+        if not isinstance(child, (*DEFINITIONS, ast.Lambda)):
+            stack.extend(ast.iter_child_nodes(child))
+    return False

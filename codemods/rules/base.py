@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,10 +67,12 @@ class Site:
 
 @dataclass
 class Decision:
-    """What a rule may look at when it decides: parsed files by display path, and the user's options."""
+    """What a rule may look at when it decides: parsed files by display path, the user's options, and what was ``found``
+    by the selected rules whose names come before its own."""
 
     files: Callable[[str], ParsedFile | None]
     options: Options
+    found: Sequence[Finding] = ()
 
 
 class Rule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 
 from codemods.findings import Finding, Promise, Span, TrailStep
@@ -14,6 +15,7 @@ from codemods.graph.values import Tensor
 from codemods.rules import _old_forms as forms
 from codemods.rules import _unit_gradients as gradients
 from codemods.rules._aliases import Changes, history_of, old_forms, one_element, reduced, walked
+from codemods.rules._syntax import DEFINITIONS, suspends
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 from codemods.rules.surplus_retain_graph import SurplusRetainGraph
 
@@ -37,8 +39,8 @@ class LegacyVariable(Rule):
       assign a name to itself goes.
     * ``volatile=`` is dropped, also where it is no literal. A literal ``volatile=True`` asked for what is
       ``torch.no_grad()`` today: on evaluation it is mended together with that by ``grad-in-evaluation``, which goes
-      first. Elsewhere it goes only where nothing is recorded of what it stands for, and is ``advice`` where something
-      is.
+      first; this rule's share of it is made together with that finding, or not at all. Elsewhere it goes only where
+      nothing is recorded of what it stands for, and is ``advice`` where something is.
     * ``loss.data[0]``, also through ``.cpu()`` and ``.numpy()`` -> ``loss.item()``, where one element is proven: a
       reduced loss, something that ``backward()`` was called on. A vector's first element stays an index.
     * ``x.data`` that is only read -> ``x.detach()``. It stays where it is written through, where ``x`` may be something
@@ -98,8 +100,9 @@ class LegacyVariable(Rule):
             if alias.form == "variable" and isinstance(node, ast.Call):
                 history = history_of(alias.given)
                 fed = alias.grad is not False and (not trace.complete or id(node) in recorded)
+                feeds = recorded.get(id(node), ()) if trace.complete else ()
                 changed = changes.objects(alias)
-                yield self.seen(file, node, "variable", "fault", history=history, changed=changed, fed=fed)
+                yield self.seen(file, node, "variable", "fault", history=history, changed=changed, fed=fed, feeds=feeds)
             elif alias.form == "data" and isinstance(node, ast.Attribute):
                 yield self.seen(file, node, "data", "needed" if changes.tied(alias) else "fault")
         for old in trace.old:
@@ -131,7 +134,9 @@ class LegacyVariable(Rule):
                 if id(node) in seen:
                     continue
                 if isinstance(node, ast.Call):
-                    yield self.seen(frame.file, node, "variable", "fault", history="unseen", changed=False, fed=True)
+                    yield self.seen(
+                        frame.file, node, "variable", "fault", history="unseen", changed=False, fed=True, feeds=()
+                    )
                 elif (subject := first_element(node)) is not None:
                     proven = reduced(subject) or walked(subject, code)
                     span = frame.file.span(subject)
@@ -176,7 +181,8 @@ class LegacyVariable(Rule):
         items = [forms.without_unseen(s) for s in sites(observations, "item")]
         numbers = [(s.path, s.span) for s in items]
         yield from forms.changes_at([s for s in items if s.faulty], decision, forms.item)
-        yield from forms.changes_at(sites(observations, "variable"), decision, forms.variable)
+        variable = functools.partial(forms.variable, found=decision.found)
+        yield from forms.changes_at(sites(observations, "variable"), decision, variable)
         data = [s for s in sites(observations, "data") if not any(forms.within(s, *number) for number in numbers)]
         yield from forms.changes_at([s for s in data if s.faulty], decision, forms.data)
         yield from forms.changes_at(sites(observations, "type"), decision, forms.type_asked)
@@ -235,13 +241,37 @@ class LegacyVariable(Rule):
             "; ".join(remedies),
             tuple(dict.fromkeys(trail)),
             tuple((path, edit) for edit in edits),
+            partners=tuple(dict.fromkeys(partner for change in line.changes for partner in change.partners)),
             yields=True,
         )
 
 
-def _recorded(trace: Trace) -> set[int]:
-    """The calls of ``Variable(..., volatile=True)`` whose tensors enter a graph, or may."""
-    return {id(o.node) for node in trace.nodes for o in node.shadow if isinstance(o, Place)} | trace.given_away
+def _recorded(trace: Trace) -> dict[int, tuple[forms.Chain, ...]]:
+    """The calls of ``Variable(..., volatile=True)`` whose tensors enter a graph, or may, with where they do."""
+    entered: dict[int, dict[forms.Chain, None]] = {}
+    for node in trace.nodes:
+        for origin in node.shadow:
+            if isinstance(origin, Place):
+                entered.setdefault(id(origin.node), {})[_chain(node.place)] = None
+    for call, places in trace.given_away.items():
+        entered.setdefault(call, {}).update(dict.fromkeys(map(_chain, places)))
+    return {call: tuple(chains) for call, chains in entered.items()}
+
+
+def _chain(place: Place) -> forms.Chain:
+    """The statements of a place and of the calls that led there, innermost first, with the functions they stand in.
+
+    A generator or a coroutine may run on where no statement of its callers is in force.
+    """
+    links: list[tuple[str, Span | None, Span]] = []
+    for at in place.chain():
+        file, function = at.frame.file, at.frame.definition
+        if at.statement is not None:
+            span = file.span(function) if isinstance(function, DEFINITIONS) else None
+            links.append((file.path, span, file.span(at.statement)))
+        if isinstance(function, ast.AsyncFunctionDef) or (function is not None and suspends(function)):
+            break
+    return tuple(links)
 
 
 RULE = LegacyVariable

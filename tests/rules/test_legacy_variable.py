@@ -325,6 +325,83 @@ def test_volatile_that_switched_recording_off(tmp_path: Path, code: str, stays: 
     assert [f.promise is Promise.ADVICE for f in findings] == [stays]
 
 
+DQN = """
+for state, action, reward, after in loader:
+    q = net(Variable(state)).gather(1, action)
+    {target}
+    loss = F.mse_loss(q, {wanted})
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+_FUTURE = "future = net(Variable(after, volatile=True)).max(1)[0]"
+
+
+@pytest.mark.parametrize(
+    ("code", "mended_with"),
+    [
+        # evaluation: all that is recorded of it stands in the loop that goes under no_grad
+        ("net.eval()\nfor x, _ in loader:\n    x = Variable(x, volatile=True)\n    print(net(x).tolist())", True),
+        # made outside of the block, positionally too: the block covers what is made of it
+        ("net.eval()\nx = Variable(torch.rand(4), False, True)\nfor _ in range(3):\n    print(net(x).item())", True),
+        # in a function that goes under no_grad, called from where it is made
+        (
+            "def score(x):\n    return net(x).tolist()\n"
+            "net.eval()\nfor x, _ in loader:\n    print(score(Variable(x, volatile=True)))",
+            True,
+        ),
+        # these reach the backward
+        (DQN.format(target=_FUTURE, wanted="reward + future"), False),
+        (
+            "net.eval()\nx = Variable(torch.rand(4), volatile=True)\nfor _ in range(3):\n    print(net(x).item())\n"
+            "net(x).sum().backward()",
+            False,
+        ),
+        # one forward goes under no_grad, and the other is walked
+        (
+            "for x, y in loader:\n    x = Variable(x, volatile=True)\n    optimizer.zero_grad()\n"
+            "    F.mse_loss(net(x), y).backward()\n    optimizer.step()\n"
+            "    net.eval()\n    for _ in range(3):\n        print(net(x).tolist())\n    net.train()",
+            False,
+        ),
+        # what comes of it goes to code that cannot be seen, beside the block
+        (
+            "import unseen\nnet.eval()\nx = Variable(torch.rand(4), volatile=True)\n"
+            "for _ in range(3):\n    print(net(x).tolist())\nout = unseen.model(x)\nprint(out)",
+            False,
+        ),
+        # whoever calls it gets the graph
+        ("def score(x):\n    return net(Variable(x, volatile=True))", False),
+        (
+            "def scores():\n    for x, _ in loader:\n        yield net(Variable(x, volatile=True))\n"
+            "for out in scores():\n    optimizer.zero_grad()\n    out.sum().backward()\n    optimizer.step()",
+            False,
+        ),
+    ],
+)
+def test_volatile_goes_together_with_the_no_grad_that_it_was(tmp_path: Path, code: str, mended_with: bool) -> None:
+    findings = analysed(tmp_path, Options(), HEAD, code)
+    (volatile,) = [f for f in findings if f.rule == RULE and "volatile" in f.message]
+    evaluating = {f.key for f in findings if f.rule == "grad-in-evaluation" and f.promise is not Promise.ADVICE}
+    assert (volatile.promise is not Promise.ADVICE) is mended_with
+    assert bool(volatile.partners) is mended_with
+    assert evaluating.issuperset(volatile.partners)
+    if mended_with:
+        together = [volatile, *(f for f in findings if f.key in volatile.partners)]
+        text = mended(tmp_path, together)
+        assert "no_grad()" in text
+        assert "volatile" not in text
+        assert ", True)" not in text
+
+
+def test_volatile_without_the_other_rule_is_advice(tmp_path: Path) -> None:
+    code = "net.eval()\nfor x, _ in loader:\n    print(net(Variable(x, volatile=True)).tolist())"
+    options = Options(ignore=("grad-in-evaluation",))
+    (finding,) = [f for f in analysed(tmp_path, options, HEAD, code) if "volatile" in f.message]
+    assert finding.promise is Promise.ADVICE
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
