@@ -76,6 +76,7 @@ class Attributes(Names):
                 self.read(kept, Carrier("attribute", oid, name), at)
                 return kept
         if isinstance(receiver, Tensor):
+            self.note_attribute(receiver, name, at)
             value = self.tensor_attribute(receiver, name, at)
             return value if value is not None else self._unlisted(receiver, name, at)
         if isinstance(receiver, Tuple):
@@ -254,6 +255,7 @@ class Attributes(Names):
 
     def unknown_attribute(self, receiver: Unknown, name: str, at: ast.AST) -> Value:
         """An attribute of something that cannot be seen, or its element under ``[key]``."""
+        self.note_attribute(receiver, name, at)
         value = self.s.get((receiver.oid, name))
         anywhere = self.s.get((receiver.oid, ANY))
         if isinstance(value, Value):

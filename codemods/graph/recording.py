@@ -195,6 +195,11 @@ class Recording(Contents):
         if self.trace.misuses.get(key) is not True and not _asked_before(self.frame.file, at):
             self.trace.misuses[key] = sure
 
+    def note_attribute(self, value: Tensor | Unknown, name: str, at: ast.AST) -> None:
+        """Record that an attribute is read of a tensor, if numbers have none of that name."""
+        if value.node is not None and name not in _OF_NUMBERS:
+            value.node.uses.append((f"attribute:{name}", self.place(at)))
+
     # aliases and changes in place
 
     def alias(self, form: str, given: Value, made: Tensor, at: ast.AST) -> Tensor:

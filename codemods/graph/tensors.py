@@ -78,6 +78,7 @@ class Tensors(Backward):
                 self.freeze(tensor, False)
             return tensor
         if name in ("register_hook", "retain_grad", "register_post_accumulate_grad_hook"):
+            self.use(tensor, f"method:{name}", at)
             self.mark("hook", at, self.nodes_of(tensor) or None)
             return self.opaque(at, name, [])
         if name in facts.WITHOUT_GRADIENT:
@@ -91,6 +92,7 @@ class Tensors(Backward):
             piece = self.tensor_op(at, name, [tensor], saves=False)
             return self.new_sequence([], rest=piece)
         if name in facts.FACTORIES and name.startswith("new"):
+            self.use(tensor, f"method:{name}", at)
             return self._handed_on(name, args, at) or self.fresh_tensor(args, at)
         reduces = name in (facts.REDUCTIONS | facts.WITH_INDICES) and self._reduces(name, args, start=0)
         base = name[:-1] if name.endswith("_") and not name.startswith("_") else name

@@ -61,6 +61,15 @@ _LOOK_AT_NOTHING = frozenset(
         "method:nelement",
         "method:type",
         "method:get_device",
+        "method:new",
+        "method:new_zeros",
+        "method:new_ones",
+        "method:new_tensor",
+        "method:new_full",
+        "method:new_empty",
+        "method:register_hook",
+        "method:retain_grad",
+        "method:register_post_accumulate_grad_hook",
     ]
 )
 """Uses of a tensor that do not look at its values."""
@@ -264,6 +273,11 @@ def _looks(path: str) -> bool:
     return top == path or top in known or facts.logs(path)
 
 
+def _looks_at_nothing(kind: str) -> bool:
+    """Whether a use of a tensor does not look at its values."""
+    return kind in _LOOK_AT_NOTHING or kind.startswith("attribute:")
+
+
 def picks(made: list[Any], after: int) -> bool:
     """Whether indices are taken of a forward's results, from a moment on: a class, a token, an action."""
     return any(
@@ -278,7 +292,7 @@ def what_reads(made: list[Any], after: int, since: int = 0) -> str:
     found = ""
     for node in itertools.islice(all_descendants(made), 2000):
         kinds = (kind.removeprefix("detached:") for kind, place in node.uses if place.clock >= since)
-        if node.escapes or any(kind not in _LOOK_AT_NOTHING for kind in kinds):
+        if node.escapes or any(not _looks_at_nothing(kind) for kind in kinds):
             if not node.scalar:
                 return "data"
             found = "number"

@@ -134,7 +134,7 @@ def _read_after(original: Node, at: int) -> bool:
     """Whether the tensor itself is read after the change: the author may want to find the change there."""
     if any(child.birth > at for child in original.children):
         return True
-    return any(place.clock > at and not kind.startswith("detached:") for kind, place in original.uses)
+    return any(place.clock > at and not kind.startswith(("detached:", "attribute:")) for kind, place in original.uses)
 
 
 def _in_one_turn(change: Alteration, walk: Walk) -> bool:

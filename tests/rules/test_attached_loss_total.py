@@ -552,3 +552,36 @@ class Frame(nn.Module):
         print(total)
 """
     check(tmp_path, program, "total += float(loss)")
+
+
+# what is asked of a total later
+
+OF_TENSORS = [
+    "print(total.shape)",
+    "print(total.dtype)",
+    "print(total.device, total / 50)",
+    "print(total.new_zeros(3))",
+    "print(f'{total.item():.3f}')",
+    "print((total / 50).ndim)",
+    "print(torch.stack([total, total]).mean())",
+    "show = lambda value: print(value.shape)\nshow(total)",
+    "def show(report):\n    print(report['loss'].dtype)\nshow({'loss': total})",
+    "class Report:\n    pass\nreport = Report()\nreport.loss = total\nprint(report.loss.shape)",
+    "print(getattr(total, 'dtype'))",
+    "read = total.item\nprint(read())",
+]
+
+
+@pytest.mark.parametrize("read", OF_TENSORS)
+def test_a_total_that_is_asked_for_what_only_tensors_have_stays_one(tmp_path: Path, read: str) -> None:
+    check(tmp_path, LOOP + read, "total += loss.detach()")
+
+
+@pytest.mark.parametrize("kept", ["total.detach()", "total.item()", "torch.stack([total, total])"])
+def test_a_total_that_a_history_reads_as_a_tensor_stays_one(tmp_path: Path, kept: str) -> None:
+    check(tmp_path, f"history = []\n{LOOP}    history.append({kept})\nprint(history)", "total += loss.detach()")
+
+
+@pytest.mark.parametrize("read", ["print(loss.shape, total)", "print(x.shape, total)"])
+def test_what_numbers_have_and_what_others_are_asked_for_leaves_it_a_float(tmp_path: Path, read: str) -> None:
+    check(tmp_path, LOOP + read, "total += float(loss)")
