@@ -69,7 +69,7 @@ class Contents(Core):
     def new_sequence(self, items: list[Value], rest: Value | None = None, kind: str = "list") -> Sequence:
         """A fresh list, deque or set."""
         made = Sequence(self.new_oid(), kind)
-        self.born[made.oid] = self.clock
+        self.born[made.oid] = self.tick()
         self.s.set((made.oid, ITEMS), tuple(items))
         if rest is not None:
             self.s.set((made.oid, REST), rest)
@@ -78,7 +78,7 @@ class Contents(Core):
     def new_mapping(self) -> Mapping:
         """A fresh dict."""
         made = Mapping(self.new_oid())
-        self.born[made.oid] = self.clock
+        self.born[made.oid] = self.tick()
         self.attributes[made.oid] = {}
         return made
 

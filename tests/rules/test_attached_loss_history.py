@@ -462,3 +462,70 @@ for x, y in batches():
 print(outputs)
 """,
     )
+
+
+# what does not outlive its step
+
+RAW = """
+xs = [torch.randn(16, 4) for _ in range(4)]
+ys = [torch.randn(16, 2) for _ in range(4)]
+"""
+STEP = """
+    out = net(x)
+    loss = criterion(out, y)
+    {first}
+    {second}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def stepped(before: str, turn: str, put: str, end: str) -> str:
+    """A loop over lists, with two values put aside in each turn: nothing is recorded before the first of them."""
+    body = STEP.format(first=put.format("'a'", "loss"), second=put.format("'b'", "out.abs().mean()"))
+    return f"{RAW}{before}\nfor x, y in zip(xs, ys):\n    {turn}{body}    {end}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "turn", "put", "end"),
+    [
+        ("", "parts = []", "parts.append({1})", "print(sum(parts))"),
+        ("", "parts = {}", "parts[{0}] = {1}", "print(parts)"),
+        ("from collections import deque", "parts = deque()", "parts.append({1})", "print(sum(parts))"),
+        ("", "parts = 0", "parts += {1}", "print(parts)"),
+        ("parts = []", "pass", "parts.append({1})", "print(sum(parts)); parts.clear()"),
+        ("", "parts = []", "parts.append({1})", "print(sum(parts)); del parts"),
+        ("parts = []", "pass", "parts.append({1})", "print(sum(parts)); parts = []"),
+        ("class Log:\n    pass\nlog = Log()", "log.parts = []", "log.parts.append({1})", "print(log.parts)"),
+    ],
+)
+def test_what_is_made_anew_in_each_step_keeps_nothing(
+    tmp_path: Path, before: str, turn: str, put: str, end: str
+) -> None:
+    options = Options(select=("attached-loss-history", "attached-loss-total"), unsafe=True)
+    assert analysed(tmp_path, options, LEARNING, stepped(before, turn, put, end)) == []
+
+
+def test_a_list_of_a_function_that_does_one_step_keeps_nothing(tmp_path: Path) -> None:
+    body = STEP.format(first="parts.append(loss)", second="parts.append(out.mean())")
+    program = (
+        f"{RAW}def step(x, y):\n    parts = []{body}    print(sum(parts))\n\nfor x, y in zip(xs, ys):\n    step(x, y)\n"
+    )
+    assert analysed(tmp_path, Options(select=("attached-loss-history",), unsafe=True), LEARNING, program) == []
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        stepped("parts = []", "pass", "parts.append({1})", "print(len(parts))"),
+        stepped("log = {'a': [], 'b': []}", "pass", "log[{0}].append({1})", "print(len(log))"),
+        RAW
+        + "for epoch in range(3):\n    parts = []\n    for x, y in zip(xs, ys):\n        out = net(x)\n"
+        + "        loss = criterion(out, y)\n        learn(loss)\n        parts.append(loss)\n"
+        + "        parts.append(out.mean())\n    print(sum(parts))\n",
+    ],
+)
+def test_what_is_older_than_the_steps_keeps_their_graphs(tmp_path: Path, program: str) -> None:
+    found = analysed(tmp_path, Options(select=("attached-loss-history",)), LEARNING, program)
+    assert [f.promise for f in found] == [Promise.EXACT] * 2

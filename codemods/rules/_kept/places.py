@@ -124,7 +124,7 @@ class Places:
         return (
             any(self._still_held(event, later) for later in after)
             or any(self._still_held(former, event) for former in before)
-            or self._outlives_turns(event, attached)
+            or self._outlives_turns(event, attached, after)
         )
 
     def _still_held(self, first: Storing, later: Storing) -> bool:
@@ -141,8 +141,9 @@ class Places:
             first.place.clock, later.place.clock, attached
         )
 
-    def _outlives_turns(self, event: Storing, attached: list[Node]) -> bool:
-        """Whether the container is older than the loop whose turns are the steps, and nothing is taken from it there.
+    def _outlives_turns(self, event: Storing, attached: list[Node], after: list[Storing]) -> bool:
+        """Whether the container is older than the loop whose turns are the steps, and neither is anything taken from it
+        there nor another, made there, in its place in the next turn.
 
         The simulation runs two turns; what a later turn does first, after a warm-up, is seen once.
         """
@@ -151,6 +152,9 @@ class Places:
             return False
         first, last, _ = around
         oid = getattr(event.container, "oid", 0)
+        there = [e for e in after if first <= e.place.clock < last]
+        if there and all(getattr(e.container, "oid", oid) != oid and e.born >= first for e in there):
+            return False
         return event.born < first and not any(o == oid and first <= at < last for o, at in self.run.trace.emptied)
 
     # the best so far
