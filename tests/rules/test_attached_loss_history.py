@@ -529,3 +529,44 @@ def test_a_list_of_a_function_that_does_one_step_keeps_nothing(tmp_path: Path) -
 def test_what_is_older_than_the_steps_keeps_their_graphs(tmp_path: Path, program: str) -> None:
     found = analysed(tmp_path, Options(select=("attached-loss-history",)), LEARNING, program)
     assert [f.promise for f in found] == [Promise.EXACT] * 2
+
+
+GENERIC = """
+class Attributes(dict):
+    def __setattr__(self, name, value):
+        self[name] = value
+
+held = Attributes()
+{other}
+for i, (x, y) in enumerate(batches()):
+    loss = criterion(net(x), y)
+    learn(loss)
+    held.last = loss
+print(held)
+"""
+
+HELPER = """
+held = {}
+
+def keep(name, value):
+    held[name] = value
+
+{other}
+for i, (x, y) in enumerate(batches()):
+    loss = criterion(net(x), y)
+    learn(loss)
+    keep(i, loss)
+print(held)
+"""
+
+
+@pytest.mark.parametrize("value", ["None", "'nothing yet'", "[]", "{}", "(1, 2)"])
+def test_a_setter_that_keeps_other_things_too_is_no_place_for_a_number(tmp_path: Path, value: str) -> None:
+    program = GENERIC.replace("{other}", f"held.first = {value}")
+    found = analysed(tmp_path, Options(select=RULES, unsafe=True), HEAD, program)
+    assert [(f.promise, f.edits) for f in found] == [(Promise.ADVICE, ())]
+
+
+@pytest.mark.parametrize("other", ["", "keep('note', None)"])
+def test_a_helper_that_keeps_other_things_too_is_handed_a_number(tmp_path: Path, other: str) -> None:
+    check(tmp_path, HELPER.replace("{other}", other), "keep(i, float(loss))")

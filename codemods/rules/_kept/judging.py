@@ -43,6 +43,7 @@ class Judge:
         ]
         kept = Kept(rule, place, name, verb, found, attached, sums, place.clock)
         kept.number = (id(place.node), id(place.node)) in self.run.numbers
+        kept.odd = (id(place.node), id(place.node)) in self.run.others
         return kept
 
     def results(self, first: Kept, outlives: Callable[[], bool]) -> Iterator[Result]:
@@ -98,6 +99,7 @@ class Judge:
                 name=f"{_callee(frame.call)}()",
                 verb="keeps",
                 number=(id(kept.place.node), id(frame.call.node)) in self.run.numbers,
+                odd=(id(kept.place.node), id(frame.call.node)) in self.run.others,
                 since=frame.birth,
                 inside=inner.inside | {frame.fid},
             )
@@ -119,7 +121,8 @@ class Judge:
                 if found is not None and found != own:
                     causes.add(found)
         parts = tuple(
-            (p.file.path, p.file.span(p.expression), p.number or kept.number, p.scalar, p.odd) for p in kept.parts
+            (p.file.path, p.file.span(p.expression), p.number or kept.number, p.scalar, p.odd or kept.odd)
+            for p in kept.parts
         )
         return {
             "belongs": kept.rule,

@@ -49,3 +49,5 @@ class Kept:
     """The name that keeps it, where that is a name."""
     tensor: bool = False
     number: bool = False
+    odd: bool = False
+    """Whether what keeps it was given something else elsewhere that is neither a tensor nor a number."""

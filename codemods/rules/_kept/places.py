@@ -13,7 +13,14 @@ from codemods.rules._kept.judging import Judge
 from codemods.rules._kept.model import HISTORY, TOTAL, Result
 from codemods.rules._kept.names import assigned
 from codemods.rules._kept.run import Run
-from codemods.rules._kept.values import nodes_of, scalar_part, sometimes_number, statement_span, through_phi
+from codemods.rules._kept.values import (
+    may_be_loss,
+    nodes_of,
+    scalar_part,
+    sometimes_number,
+    statement_span,
+    through_phi,
+)
 from codemods.rules._sums import averages
 from codemods.rules._syntax import DEFINITIONS
 
@@ -41,6 +48,9 @@ class Places:
         for at, value in given:
             if isinstance(value, (Plain, Const, Join)) and sometimes_number(value):
                 self.run.numbers |= {(id(at.node), id(p.node)) for p in at.chain()}
+        for event in self.run.trace.storings:
+            if not event.nodes and not may_be_loss(event.value):
+                self.run.others |= {(id(event.place.node), id(p.node)) for p in event.place.chain()}
         yield from self._totals(sums)
         yield from self._histories()
         yield from self._bests()

@@ -25,6 +25,8 @@ class Run:
         """The sums that accumulations made, by the identity of their nodes, with where they stand."""
         self.numbers: set[tuple[int, int]] = set()
         """Places that keep something, each with itself and the calls that handed it a plain number."""
+        self.others: set[tuple[int, int]] = set()
+        """The same for what is neither a tensor nor a number: None, a text, a list."""
         self.roots: set[int] = set()
         self.loops: dict[int, list[tuple[int, int]]] = defaultdict(list)
         """When each loop began and ended, by the identity of its statement."""

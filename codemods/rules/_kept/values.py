@@ -48,6 +48,13 @@ def sometimes_number(value: Value) -> bool:
     return isinstance(value, Plain) and value.kind == "number"
 
 
+def may_be_loss(value: Value) -> bool:
+    """Whether it is a tensor or a number, or may be one."""
+    if isinstance(value, Join):
+        return all(may_be_loss(o) for o in value.options)
+    return isinstance(value, (Tensor, Unknown)) or sometimes_number(value)
+
+
 def odd(value: Value) -> bool:
     """Whether it is sometimes neither a tensor nor a number, such as None."""
     return isinstance(value, Join) and any(
