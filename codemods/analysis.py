@@ -10,6 +10,7 @@ from typing import NamedTuple
 from codemods.findings import Finding, Skipped
 from codemods.options import Options
 from codemods.rules import all_rules
+from codemods.rules._mentions import with_bound_names
 from codemods.rules.base import Decision, Observation, Rule
 from codemods.runs import observe
 from codemods.soundness import Conduct
@@ -64,7 +65,7 @@ def _decide(project: Project, rules: list[Rule], options: Options, observations:
         for finding in rule.decide(mine, decision):
             if finding.path in project.targets:
                 found.append(finding if finding.since else replace(finding, since=rule.since))
-    return found
+    return with_bound_names(found, decision)
 
 
 def selected_rules(options: Options) -> list[Rule]:

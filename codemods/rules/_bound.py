@@ -41,6 +41,25 @@ def bound_at(file: ParsedFile, statement: ast.stmt, name: str, where: str = "aft
     return False
 
 
+def bound_around(file: ParsedFile, statement: ast.stmt, name: str) -> bool | None:
+    """Whether the scope of ``statement`` binds ``name`` itself (True), or one around it does (False); None: none does.
+
+    What is declared global may be bound by any function of the file.
+    """
+    scope = file.enclosing(statement, *FUNCTIONS, ast.ClassDef) or file.tree
+    if name in file.once(_flow_of, scope).own:
+        return True
+    while scope is not file.tree:
+        scope = file.enclosing(scope, *FUNCTIONS) or file.tree
+        if name in file.once(_flow_of, scope).own:
+            return False
+    return False if name in file.once(_globals, file.tree) else None
+
+
+def _globals(tree: ast.Module) -> set[str]:
+    return {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+
+
 def kinds(value: Value | None, cells: MappingABC[Any, Any], depth: int = 0) -> set[str]:
     """What a value may be: ``tensor``, ``none``, ``number``, ``tensors`` (a container of nothing else), ``mixed`` (a
     container of other things too) or ``unknown``."""
