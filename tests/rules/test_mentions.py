@@ -18,7 +18,7 @@ from codemods.rules.base import Decision
 
 def decided(code: str, *, move: bool = False, text: str = "x.step()") -> Promise:
     """The promise of a finding that puts ``text``, or moves ``moved(x)``, before ``here()`` in a function."""
-    text_of_file = "import torch\n\ndef f(a, b):\n" + indent(code, "    ") + "\n"
+    text_of_file = "import torch\nfrom m import moved\n\ndef f(a, b):\n" + indent(code, "    ") + "\n"
     file = ParsedFile("f.py", PurePosixPath("f.py"), text_of_file, ast.parse(text_of_file))
     simple = {ast.unparse(n): n for n in ast.walk(file.tree) if isinstance(n, (ast.Expr, ast.Assign))}
     anchor = file.span(simple["here()"])
