@@ -429,6 +429,9 @@ class _File:
                 if key is not None:
                     if node.arg in self.named.keywords or node.arg in self.named.strings:
                         self.named.same(key, ("k", node.arg))
+                    if self.first.get(scope.node) == node.arg and scope.outer is not None:
+                        # code moves from method to method of a class, as long as they call their object alike
+                        self.named.same(key, ("o", self.path, scope.outer.number, node.arg))
                     self._at(self._offset(node), node.arg, key, "variable")
             elif isinstance(node, ast.ExceptHandler) and node.name and node.type is not None:
                 self._search(rb"\bas\s+", node.name, self._end(node.type), self.key(scope, node.name), "variable")
