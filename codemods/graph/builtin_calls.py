@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import keyword
 from dataclasses import replace
 
 from codemods.graph import facts
@@ -226,8 +227,8 @@ class BuiltinCalls(Containers):
 
     def made_class(self, name: str, bases: tuple[Value, ...], fields: list[str]) -> ClassInfo:
         """A class that a call makes, as if it stood there as a statement."""
-        body = [f"{field}: object" for field in fields if field.isidentifier()] or ["pass"]
-        text = f"class {name if name.isidentifier() else 'Made'}:\n    " + "\n    ".join(body)
+        body = [f"{field}: object" for field in fields if is_name(field)] or ["pass"]
+        text = f"class {name if is_name(name) else 'Made'}:\n    " + "\n    ".join(body)
         statement = ast.parse(text).body[0]
         assert isinstance(statement, ast.ClassDef)
         return ClassInfo(name, statement, self.frame.file, bases, oid=self.new_oid())
@@ -370,3 +371,8 @@ class BuiltinCalls(Containers):
         if frame is None or frame.receiver is None or frame.function is None or frame.function.cls is None:
             return self.unknown("super")
         return Super(frame.function.cls, frame.receiver)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can stand as a name in a program."""
+    return text.isidentifier() and not keyword.iskeyword(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.arguments import Arguments
+from codemods.graph.builtin_calls import is_name
 from codemods.graph.contents import ANY, BACKING, REST
 from codemods.graph.program import ClassInfo
 from codemods.graph.unknowns import Unknowns
@@ -116,7 +117,7 @@ class Standard(Unknowns):
         else:
             named = [v.items[0] if isinstance(v, Tuple) and v.items else v for v in self.elements(fields)]
             names = [v.value if isinstance(v, Const) else None for v in named]
-        if not names or not all(isinstance(n, str) for n in names):
+        if not names or not all(isinstance(n, str) and is_name(n) for n in names):
             return None
         return Class(self.made_class(str(name.value), (Library("typing.NamedTuple"),), [str(n) for n in names]))
 

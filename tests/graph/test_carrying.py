@@ -6,8 +6,10 @@ what went in has to be among the ancestors in the simulation, or the value is ma
 
 from __future__ import annotations
 
+import sys
+import types
 import warnings
-from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -23,11 +25,12 @@ NAMES = list(HANDING_ON)
 def torch_attaches(code: str) -> bool:
     """Whether ``out`` has a history when torch has run the code."""
     pytest.importorskip("torch")
-    space: dict[str, Any] = {"__name__": "snippet"}
-    with warnings.catch_warnings():
+    module = types.ModuleType("snippet")
+    # dataclasses look for the module that they stand in
+    with warnings.catch_warnings(), mock.patch.dict(sys.modules, {"snippet": module}):
         warnings.simplefilter("ignore")
-        exec(compile(PRELUDE + BEGIN + code, "snippet", "exec"), space)
-    return bool(getattr(space["out"], "requires_grad", False))
+        exec(compile(PRELUDE + BEGIN + code, "snippet", "exec"), module.__dict__)
+    return bool(getattr(module.out, "requires_grad", False))
 
 
 def engine_keeps(code: str) -> bool:

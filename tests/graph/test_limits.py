@@ -198,3 +198,9 @@ def test_hashes_do_not_change_a_run() -> None:
         for seed in ("1", "2", "3", "4")
     }
     assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("fields", ["['for', 'loss']", "'class loss'", "['1st', 'loss']"])
+def test_a_record_whose_fields_are_no_names_carries_what_it_gets(fields: str) -> None:
+    seen = run(f"import collections\nP = collections.namedtuple('P', {fields}, rename=True)\nresult = P(1, net(x))\n")
+    assert seen.machine.nodes_of(seen.value("result"))
