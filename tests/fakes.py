@@ -25,6 +25,7 @@ REMEDIES = {
     "STUBBORN": "STUBBORN",
     "WORSE": "NEW",
     "NEW": "NEW",
+    "ODD": "even",
     "COVER": "open",
     "COVERED": "right",
     "ADVISED": "ADVICE",

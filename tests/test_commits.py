@@ -21,8 +21,8 @@ from tests.repositories import alone, fails, git, repository, snapshot
 
 FILES = {
     "one.py": b"a = WRONG\n\nb = 1\nc = LEFT\n\nd = WRONG\n",
-    "two.py": b"e = RIGHTHAND\r\n\r\nf = NEW\r\n\r\ng = WRONG",
-    "sub/three.py": b"# coding: latin-1\n# \xe9\nh = WRONG\n\n\ni = NEW\n",
+    "two.py": b"e = RIGHTHAND\r\n\r\nf = ODD\r\n\r\ng = WRONG",
+    "sub/three.py": b"# coding: latin-1\n# \xe9\nh = WRONG\n\n\ni = ODD\n",
     "clean.py": b"x = 1\n",
 }
 
@@ -82,16 +82,16 @@ def test_partners_and_what_they_hang_together_with_are_one_commit(folder: Path) 
     by_rules = {frozenset(f.rule for c in one.changes for f in c.findings): one for one in committed(planned())}
     assert set(by_rules) == {
         frozenset({"wrong"}),
-        frozenset({"new"}),
+        frozenset({"odd"}),
         frozenset({"left", "righthand"}),
     }
 
 
 def test_lines_side_by_side_go_into_one_commit(folder: Path) -> None:
-    repository(folder, {"a.py": b"a = WRONG\nb = NEW\nc = 1\nd = 2\ne = WRONG\n"})
+    repository(folder, {"a.py": b"a = WRONG\nb = ODD\nc = 1\nd = 2\ne = WRONG\n"})
     commits = committed(planned())
-    (tied,) = (one for one in commits if {"wrong", "new"} <= {change.rule for change in one.changes})
-    assert tied.subject == "Fix wrong and new in a.py"
+    (tied,) = (one for one in commits if {"wrong", "odd"} <= {change.rule for change in one.changes})
+    assert tied.subject == "Fix wrong and odd in a.py"
     assert "side by side" in git(folder, "log", "-1", "--format=%b", tied.hash)
     assert [one.subject for one in commits if one is not tied] == ["Fix wrong in a.py"]
     require_revertible(folder, commits)
@@ -119,22 +119,22 @@ def test_strongest_promise_first(folder: Path) -> None:
 
 def test_a_stage_that_does_not_hold_is_joined_with_the_next(folder: Path) -> None:
     """By its own analysis the second rule's finding comes back as long as the third's stands."""
-    repository(folder, {"a.py": b"a = WRONG\n\n\nb = NEW\n"})
+    repository(folder, {"a.py": b"a = WRONG\n\n\nb = ODD\n"})
 
     class Stubborn(Analyser):
         def __call__(self, targets: Any, **given: Any) -> Any:
             found = super().__call__(targets, **given)
             text = (given.get("overlay") or {}).get("a.py", "")
-            if "WRONG" in text and "NEW" not in text:
+            if "WRONG" in text and "ODD" not in text:
                 found.findings.append(self.first)
-            elif "NEW" in text:
-                self.first = next(f for f in found.findings if f.rule == "new")
+            elif "ODD" in text:
+                self.first = next(f for f in found.findings if f.rule == "odd")
             return found
 
     stubborn = Stubborn()
     stubborn(read_targets(["."]).sources, options=Options(), overlay={"a.py": (folder / "a.py").read_text()})
     commits = committed(planned(), analyse=stubborn)
-    assert ["new" in one.subject and "wrong" in one.subject for one in commits].count(True) == 1
+    assert ["odd" in one.subject and "wrong" in one.subject for one in commits].count(True) == 1
     require_revertible(folder, commits)
 
 

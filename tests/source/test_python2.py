@@ -74,7 +74,7 @@ def test_check_names_it_and_looks_at_what_it_becomes(tmp_path: Path) -> None:
     assert found == [
         ("legacy-variable", 5, Promise.EXACT),
         ("python2", 8, Promise.REPAIR),
-        ("legacy-variable", 8, Promise.EXACT),
+        ("legacy-variable", 8, Promise.REPAIR),
     ]
     assert all(r.fixable for r in result.findings)
 
