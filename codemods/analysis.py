@@ -13,7 +13,7 @@ from codemods.rules import all_rules
 from codemods.rules._mentions import with_bound_names
 from codemods.rules.base import Decision, Observation, Rule
 from codemods.runs import observe
-from codemods.soundness import Conduct
+from codemods.soundness import Conduct, ending
 from codemods.source.files import SourceFile
 from codemods.trees import Project, projects_of
 
@@ -51,7 +51,7 @@ def analyse(
         seen = observe(project, rules, decide, jobs=jobs, progress=progress)
         notes += seen.notes
         conduct.add(seen.conduct)
-        findings += seen.findings
+        findings += ending(seen.findings, seen.conduct, unsafe=options.unsafe)
         skipped += _unparsable(project)
     findings.sort(key=lambda f: (f.path, f.span, f.rule))
     return Analysis(findings, sorted(skipped), list(dict.fromkeys(notes)), conduct)

@@ -7,7 +7,8 @@ exclusive. Reports add one to columns, as editors and compilers do.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -108,6 +109,31 @@ class Finding:
         if self.promise is Promise.ADVICE or not self.edits:
             return False
         return unsafe or self.promise is not Promise.BEHAVIOUR
+
+
+def as_advice(findings: Sequence[Finding], why: Mapping[tuple[str, str, int], str]) -> list[Finding]:
+    """Return ``findings``; those whose keys ``why`` has, and their partners, are never applied and say why, if that is
+    given."""
+    lost = dict(why)
+    while True:
+        more = {f.key: "" for f in findings if f.key not in lost and any(partner in lost for partner in f.partners)}
+        if not more:
+            break
+        lost |= more
+    return [
+        replace(
+            f,
+            promise=Promise.ADVICE,
+            message="; ".join(filter(None, (f.message, lost[f.key]))),
+            edits=(),
+            partners=(),
+            mends=(),
+            cuts=(),
+        )
+        if f.key in lost and f.edits
+        else f
+        for f in findings
+    ]
 
 
 class Skipped(NamedTuple):

@@ -9,15 +9,15 @@ become a number may be asked for what only tensors have.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from codemods.findings import Finding, Promise
+from codemods.findings import Finding, Promise, as_advice
 from codemods.graph.trace import Place, Trace, Walk
 from codemods.graph.values import Node
-from codemods.rules._early_changes import changes_of
-from codemods.rules._graphs import reached_surely, reads_value
+from codemods.rules._early_changes import changed_before, changes_of
+from codemods.rules._graphs import reached_surely
 from codemods.tracking import LineMap
 
 Site = tuple[str, int]
@@ -78,11 +78,11 @@ def conduct_of(trace: Trace) -> Conduct:
         mine = {_leaf(node) for node in given if node.leaf}
         leaves[site] |= mine
         late = dict(_late(walk))
-        for node in walk.seen:
-            for parent in node.parents if changes else ():
-                for change in changes.get(id(parent), ()) if parent.leaf else ():
-                    if node.birth < change.place.clock < walk.place.clock and reads_value(node, parent):
-                        late[_site(change.place)] = True
+        readers = list(changed_before(walk, changes))
+        reached = reached_surely(walk, [node for node, _ in readers])
+        for node, change in readers:
+            cause = _site(change.place)
+            late[cause] = late.get(cause, False) or id(node) in reached
         for other, sure in late.items():
             made.raises[site, other] = made.raises.get((site, other), False) or sure
         if not any(late.values()):
@@ -109,6 +109,31 @@ def _site(place: Place) -> Site:
 
 def _leaf(node: Node) -> Leaf:
     return node.place.path, node.place.line, node.label
+
+
+def ending(findings: Sequence[Finding], conduct: Conduct, *, unsafe: bool) -> list[Finding]:
+    """Return ``findings``; repairs of a backward that would raise all the same are advice.
+
+    ``conduct`` is that of the program in which they were found; ``unsafe`` tells whether a ``behaviour`` is applied.
+    """
+    causes: dict[Site, set[Site]] = defaultdict(set)
+    for (walk, cause), sure in conduct.raises.items():
+        if sure:
+            causes[walk].add(cause)
+    while True:
+        mended = {pair for f in findings if f.fixable(unsafe=unsafe) for pair in f.mends}
+        why: dict[tuple[str, str, int], str] = {}
+        for finding in findings:
+            walks = {walk for walk, _ in finding.mends} if finding.promise is Promise.REPAIR else ()
+            left = sorted((walk, cause) for walk in walks for cause in causes[walk] if (walk, cause) not in mended)
+            if left:
+                (_, line), (_, cause_line) = left[0]
+                why[finding.key] = (
+                    f"the backward of line {line} would raise all the same, for what line {cause_line} does"
+                )
+        if not why:
+            return list(findings)
+        findings = as_advice(findings, why)
 
 
 def breaches(
@@ -146,7 +171,7 @@ class _Comparison:
         yield from self._losses()
 
     def _raises(self) -> Iterator[Breach]:
-        mended = {pair for finding in self.made for pair in finding.mends}
+        mended = {walk for finding in self.made for walk, _ in finding.mends}
         known = dict.fromkeys(self.old.raises, 1)
         known.update((pair, 2) for pair, sure in self.old.raises.items() if sure)
         for (walk, cause), sure in sorted(self.new.raises.items()):
@@ -155,7 +180,7 @@ class _Comparison:
             if pairs and not walked:
                 # no run came here before
                 continue
-            if sure and any(pair in mended for pair in pairs):
+            if sure and any(walk in mended for walk, _ in pairs):
                 yield Breach(*walk, "the backward there still comes too late")
             elif max((known.get(pair, 0) for pair in pairs), default=0) < 1 + sure:
                 yield Breach(*walk, "the backward there comes to a graph that is freed or changed by then")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from torch import nn
 
 from codemods.apply import apply
 from codemods.check import check
+from codemods.edits.model import RemoveStatement
 from codemods.findings import Finding, Promise, Span
 from codemods.options import Options
 from codemods.review import review
-from codemods.soundness import Breach, Conduct, breaches
+from codemods.soundness import Breach, Conduct, breaches, ending
 from codemods.source.files import SourceFile, source_from_bytes
 from tests.pairs import PRELUDE, PROGRAMS
 
@@ -100,6 +102,41 @@ def test_a_repair_that_leaves_what_it_was_to_mend() -> None:
         "the backward there still comes too late"
     ]
     assert not compared(still, conduct(), finding(Promise.REPAIR, mends=(pair,)))
+
+
+def test_a_repair_after_which_the_same_backward_raises_for_something_else() -> None:
+    walk, mended, other = ("p.py", 3), ("p.py", 2), ("p.py", 4)
+    old = conduct(raises={(walk, mended): True, (walk, other): True})
+    repair = finding(Promise.REPAIR, mends=((walk, mended),))
+    assert compared(old, conduct(raises={(walk, other): True}), repair)
+    assert not compared(old, conduct(raises={(walk, other): False}), repair)
+    assert not compared(old, conduct(raises={(("p.py", 4), other): True}, leaves={walk: old.leaves[walk]}), repair)
+
+
+WALK, FREED, STEPPED = ("p.py", 3), ("p.py", 2), ("p.py", 4)
+EDIT = ("p.py", RemoveStatement(Span(3, 0, 3, 1)))
+
+
+def test_repairs_that_end_an_error_only_together_stay() -> None:
+    both = conduct(raises={(WALK, FREED): True, (WALK, STEPPED): True})
+    first = replace(finding(Promise.REPAIR, mends=((WALK, FREED),)), edits=(EDIT,))
+    second = replace(first, rule="other", mends=((WALK, STEPPED),))
+    assert ending([first, second], both, unsafe=False) == [first, second]
+    assert ending([first], conduct(raises={(WALK, FREED): True, (WALK, STEPPED): False}), unsafe=False) == [first]
+    assert ending([first], conduct(raises={(WALK, FREED): True, (STEPPED, FREED): True}), unsafe=False) == [first]
+
+
+def test_repairs_of_a_backward_that_would_raise_all_the_same_are_advice() -> None:
+    both = conduct(raises={(WALK, FREED): True, (WALK, STEPPED): True})
+    first = replace(finding(Promise.REPAIR, mends=((WALK, FREED),)), edits=(EDIT,))
+    partner = replace(finding(), rule="partner", edits=(EDIT,), partners=(first.key,))
+    found = ending([first, partner], both, unsafe=False)
+    assert [(f.promise, f.edits) for f in found] == [(Promise.ADVICE, ())] * 2
+    assert found[0].message.endswith("the backward of line 3 would raise all the same, for what line 4 does")
+
+    unsafe = replace(first, rule="other", promise=Promise.BEHAVIOUR, mends=((WALK, STEPPED),))
+    assert ending([first, unsafe], both, unsafe=False)[0].promise is Promise.ADVICE
+    assert ending([first, unsafe], both, unsafe=True)[0] == first
 
 
 def test_a_number_asked_for_what_tensors_have() -> None:

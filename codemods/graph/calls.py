@@ -172,7 +172,9 @@ class Calls(Standard):
                 self.mark_owned("hook", at, receiver)
             elif name.endswith("_") and not name.startswith("_") and name != "requires_grad_":
                 self.mark_owned("parameter-changed", at, receiver)
-            return self.tensor_op(at, name, [receiver]) if receiver.element else receiver
+            if not receiver.element:
+                return receiver
+            return self.tensor_method(receiver, name, args, at)
         if isinstance(receiver, (Const, Plain)):
             if name == "format":
                 for value in args.all():

@@ -15,6 +15,7 @@ from codemods.findings import Promise
 from codemods.graph.trace import Place, Reading, Trace, Walk
 from codemods.graph.values import Carrier, Node
 from codemods.rules._blocks import crossed
+from codemods.rules._early_changes import late
 from codemods.rules._graphs import opaque, origins, reach, saves_parameter, weighted
 from codemods.rules._pairs import Late
 
@@ -308,7 +309,7 @@ def _freed(walk: Walk) -> str:
     return "retained here" if walk.retains else "freed here"
 
 
-def late(carries: Iterable[Carry]) -> list[Late]:
-    """The backwards that raise because of what is carried, each with the one that freed it, as plain data."""
-    pairs = ((c.walk.place, c.freed_by.place) for c in carries if c.walk is not None and c.freed_by.retains is False)
-    return list(dict.fromkeys(((walk.path, walk.line), (freed.path, freed.line)) for walk, freed in pairs))
+def too_late(trace: Trace, carries: Iterable[Carry]) -> list[Late]:
+    """The backwards that raise because of what is carried, each with what frees or changes it, as plain data."""
+    pairs = (pair for c in carries if c.walk is not None for pair in late(trace, c.freed_by, c.walk))
+    return list(dict.fromkeys(pairs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from codemods.graph.trace import Frame, Mark, Place, Step, Trace, Walk
 from codemods.graph.values import Node
 from codemods.rules._blocks import Turns, common_suite, common_turns, meeting, suites_around
 from codemods.rules._graphs import reaches_one_of, reads_value
+from codemods.rules._pairs import Late
 
 _WRITES = ("parameter-changed", "parameters-loaded")
 """Marks of what writes parameters in place other than an optimizer."""
@@ -63,6 +65,33 @@ def early_changes(trace: Trace) -> dict[Any, Group]:
             for node, change in pairs if sure else ():
                 _add(groups, node, change, walk)
     return groups
+
+
+def late(trace: Trace, earlier: Walk, walk: Walk, gone: Collection[int] | None = None) -> list[Late]:
+    """Why ``walk`` comes too late behind ``earlier`` and will not once ``gone`` are taken away from it: what frees, or
+    changes, what it needs, as plain data.
+
+    ``gone`` are nodes by their ``id``, by default all that ``earlier`` came through.
+    """
+    gone = {id(node) for node in earlier.seen} if gone is None else gone
+    causes = {earlier.place} if earlier.retains is False else set()
+    readers = [(node, change) for node, change in changed_before(walk, changes_of(trace))]
+    left = {change.place for node, change in readers if id(node) not in gone}
+    causes |= {change.place for _, change in readers} - left
+    site = (walk.place.path, walk.place.line)
+    return [(site, (cause.path, cause.line)) for cause in sorted(causes, key=lambda place: place.clock)]
+
+
+def changed_before(walk: Walk, changes: Mapping[int, Sequence[Step | Mark]]) -> Iterator[tuple[Node, Step | Mark]]:
+    """What ``walk`` comes through that needs parameters as they were, each with what has changed them since.
+
+    ``changes`` are those of :func:`changes_of`.
+    """
+    for node in walk.seen if changes else ():
+        for parent in node.parents:
+            for change in changes.get(id(parent), ()) if parent.leaf else ():
+                if node.birth < change.place.clock < walk.place.clock and reads_value(node, parent):
+                    yield node, change
 
 
 def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:

@@ -159,4 +159,23 @@ def saves_parameter(node: Node) -> bool:
     """Whether it keeps a parameter for its backward: only then does a changed parameter raise."""
     if not node.saves or not any(p.leaf for p in node.parents):
         return False
-    return node.label in ("LSTM", "GRU", "RNN") or any(not p.leaf for p in node.parents)
+    if any(not p.leaf for p in node.parents):
+        return True
+    # from the second time step on the state needs the weights; over one step only the fused LSTM keeps them
+    # (ran on torch 2.13)
+    return node.label == "LSTM" or (node.label in ("GRU", "RNN") and not _one_step(node.place.node))
+
+
+def _one_step(forward: ast.AST) -> bool:
+    """Whether a layer may be given a sequence of one time step: its input was given a dimension of length one."""
+    if not isinstance(forward, ast.Call) or not forward.args:
+        return False
+    given = forward.args[0]
+    if isinstance(given, ast.Subscript):
+        return any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(given.slice))
+    if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
+        return False
+    shaping = given.func.attr in ("view", "reshape", "expand")
+    return given.func.attr == "unsqueeze" or (
+        shaping and any(isinstance(n, ast.Constant) and n.value == 1 for n in given.args)
+    )

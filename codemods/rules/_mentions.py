@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Literal
 
 from codemods.edits.model import AddHelper, InsertStatements, MoveStatement
-from codemods.findings import Finding, Promise
+from codemods.findings import Finding, as_advice
 from codemods.graph.program import ParsedFile
 from codemods.rules._bound import bound_around, bound_at
 from codemods.rules._syntax import DEFINITIONS
@@ -22,16 +21,7 @@ _TORCH = "__torch__"
 
 def with_bound_names(findings: list[Finding], decision: Decision) -> list[Finding]:
     """The findings; those whose edits would mention an unbound name, and their partners, become advice."""
-    lost = {f.key for f in findings if f.edits and not _sound(f, decision)}
-    while True:
-        more = {f.key for f in findings if f.key not in lost and any(partner in lost for partner in f.partners)}
-        if not more:
-            break
-        lost |= more
-    return [
-        replace(f, promise=Promise.ADVICE, edits=(), partners=(), mends=(), cuts=()) if f.key in lost and f.edits else f
-        for f in findings
-    ]
+    return as_advice(findings, {f.key: "" for f in findings if f.edits and not _sound(f, decision)})
 
 
 def _sound(finding: Finding, decision: Decision) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from codemods.edits.model import DropArgument, Edit
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph.trace import Walk
+from codemods.rules.base import Site
 
 SURPLUS = "surplus-retain-graph"
 
@@ -29,6 +30,12 @@ def flags(walks: list[Walk]) -> list[Flag]:
             statement = walk.place.statement or walk.call
             found.append((file.path, file.span(statement), file.span(walk.call), walk.retain_argument))
     return found
+
+
+def mended(promise: Promise, site: Site) -> tuple[Late, ...]:
+    """What a ``repair`` mends, out of the fact ``late`` of the observations."""
+    found = (pair for o in site.observations for pair in o.facts.get("late", ()))
+    return tuple(dict.fromkeys(found)) if promise is Promise.REPAIR else ()
 
 
 def paired(

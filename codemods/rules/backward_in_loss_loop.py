@@ -11,7 +11,9 @@ from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Frame, Place, Trace, Walk
 from codemods.graph.values import Const, Node
+from codemods.rules._early_changes import late
 from codemods.rules._graphs import reached_surely
+from codemods.rules._pairs import mended
 from codemods.rules._syntax import FUNCTIONS
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
@@ -113,6 +115,7 @@ class BackwardInLossLoop(Rule):
             first,
             "fault",
             retains=first.retains,
+            late=late(trace, first, second),
             argument=first.retain_argument,
             summed=bool(sums),
             heavy=layers >= _OWN_FORWARD,
@@ -161,7 +164,15 @@ class BackwardInLossLoop(Rule):
             TrailStep(site.path, site.span.line, "walked again here, by the next turn"),
         )
         return Finding(
-            self.name, site.path, site.span, promise, message, remedy, trail, tuple((site.path, e) for e in edits)
+            self.name,
+            site.path,
+            site.span,
+            promise,
+            message,
+            remedy,
+            trail,
+            tuple((site.path, e) for e in edits),
+            mends=mended(promise, site),
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from codemods.edits.model import Edit
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph.trace import Trace, Walk
-from codemods.rules._carried import Carry, Ledger, by_statement, late, trail
+from codemods.rules._carried import Carry, Ledger, by_statement, too_late, trail
 from codemods.rules._detaching import detaching
 from codemods.rules._fresh_state import fresh_state
 from codemods.rules._one_sequence import continues_sequence
@@ -102,7 +102,7 @@ class CarriedHiddenState(Rule):
             retained=first.freed_by.retains is True,
             changed=ledger.changed(first, "step", "parameter-changed"),
             trail=trail(first),
-            late=late(carries),
+            late=too_late(ledger.trace, carries),
         )
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:

@@ -13,8 +13,9 @@ from codemods.graph.program import ParsedFile, receiver_name
 from codemods.graph.trace import Place, Trace, Walk
 from codemods.graph.values import Node
 from codemods.rules._blocks import bound, meeting, read, stepped_between, suites_around
+from codemods.rules._early_changes import late
 from codemods.rules._graphs import reached_surely
-from codemods.rules._pairs import SURPLUS, flags, paired
+from codemods.rules._pairs import SURPLUS, flags, mended, paired
 from codemods.rules._syntax import FUNCTIONS, called
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
@@ -92,6 +93,7 @@ class LoopInvariantGraph(Rule):
             freed=(earlier.place.path, earlier.place.line),
             again=(walk.place.path, walk.place.line),
             retained=earlier.retains is True,
+            late=late(trace, earlier, walk),
             flags=flags([walk]) if walk.retains is True and moves and _only_for(trace, walk, old) else [],
         )
 
@@ -149,6 +151,7 @@ class LoopInvariantGraph(Rule):
             alone=alone,
             kept="a graph from before the loop",
             together="the move",
+            mends=mended(promise, site),
         )
 
 

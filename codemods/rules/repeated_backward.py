@@ -22,8 +22,9 @@ from codemods.rules._blocks import (
     meeting,
     read,
 )
+from codemods.rules._early_changes import late
 from codemods.rules._graphs import reached_surely, reads_value
-from codemods.rules._pairs import SURPLUS, flags, paired
+from codemods.rules._pairs import SURPLUS, flags, mended, paired
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
 _READERS = frozenset({"grad-read", "graph-read", "functional-gradient", "hook", "module-hook", "handed-out"})
@@ -100,6 +101,7 @@ class RepeatedBackward(Rule):
             first=(pair.first.place.path, pair.first.place.line),
             retained=pair.first.retains is True,
             raises=pair.raises(),
+            late=late(pair.trace, pair.first, pair.second),
             flags=pair.surplus(),
             **more,
         )
@@ -149,6 +151,7 @@ class RepeatedBackward(Rule):
             alone=alone,
             kept="the graph for a second backward of the same loss",
             together="the second backward",
+            mends=mended(promise, site),
         )
 
 

@@ -10,7 +10,7 @@ from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.trace import Frame, Place, Reading, Storing, Trace, Walk
 from codemods.graph.values import Carrier, Node, Sequence, Tensor
 from codemods.rules._blocks import crossed
-from codemods.rules._carried import Carry, Ledger, by_statement, late, trail
+from codemods.rules._carried import Carry, Ledger, by_statement, too_late, trail
 from codemods.rules._detaching import detaching
 from codemods.rules._graphs import opaque, reach
 from codemods.rules._pairs import SURPLUS, flags, paired
@@ -148,7 +148,7 @@ class StoredGraph(Rule):
             retained=carry.freed_by.retains is True,
             flags=flags(ledger.surplus(carries)),
             trail=trail(carry),
-            late=late(carries),
+            late=too_late(ledger.trace, carries),
         )
 
     # graphs that only pile up

@@ -10,8 +10,9 @@ from codemods.graph.trace import Forward, Trace, Walk
 from codemods.graph.values import Node
 from codemods.rules._blocks import crossed
 from codemods.rules._cuts import Attempt, arguments, node_of
+from codemods.rules._early_changes import late
 from codemods.rules._gradients import Lives, leaf_masks
-from codemods.rules._pairs import SURPLUS, paired
+from codemods.rules._pairs import SURPLUS, Late, paired
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _HOOKS = frozenset({"hook"})
@@ -85,7 +86,7 @@ class UndetachedGeneratorOutput(Rule):
                 first.call.frame.file, first.call.statement, "cut", "fault",
                 edits=[edit for cut in attempt.cuts for edit in cut.edits()],
                 sites=[(cut.call.path, cut.call.frame.file.span(cut.expression)) for cut in attempt.cuts],
-                name=ast.unparse(first.expression), raises=_raises(trace, attempt, gone),
+                name=ast.unparse(first.expression), late=_too_late(trace, attempt),
                 flags=flags, trail=attempt.trail(first.call, later), cuts=attempt.lost(),
             )  # fmt: skip
 
@@ -126,10 +127,10 @@ class UndetachedGeneratorOutput(Rule):
         found = [o.facts for o in site.observations]
         edits = list(dict.fromkeys(edit for facts in found for edit in facts["edits"]))
         flags = list(dict.fromkeys(flag for facts in found for flag in facts["flags"]))
-        raises = any(facts["raises"] for facts in found)
+        mends = tuple(dict.fromkeys(pair for facts in found for pair in facts["late"]))
         steps = tuple(dict.fromkeys(TrailStep(*step) for step in max(found, key=lambda f: len(f["trail"]))["trail"]))
         name = found[0]["name"]
-        if raises:
+        if mends:
             message = (
                 f"this loss takes `{name}` with the graph that it was made by, which is walked twice and freed the "
                 "first time"
@@ -144,7 +145,7 @@ class UndetachedGeneratorOutput(Rule):
                 f"this loss back-propagates through `{name}` into what it was made by, for gradients that are cleared "
                 "unread"
             )
-        promise = Promise.REPAIR if raises else Promise.EXACT
+        promise = Promise.REPAIR if mends else Promise.EXACT
         remedy = f"detach `{name}` for this loss"
         alone = SURPLUS in decision.options.ignore
         yield from paired(
@@ -158,6 +159,7 @@ class UndetachedGeneratorOutput(Rule):
             flags,
             alone=alone,
             kept=f"the graph that `{name}` was made by",
+            mends=mends,
             cuts=tuple(dict.fromkeys(cut for facts in found for cut in facts["cuts"])),
         )
 
@@ -201,8 +203,9 @@ def _literal(walk: Walk) -> bool:
     return argument is not None
 
 
-def _raises(trace: Trace, attempt: Attempt, gone: dict[int, set[int]]) -> bool:
-    """Whether the original provably walks a freed graph because of this loss, and no longer does with the cut."""
+def _too_late(trace: Trace, attempt: Attempt) -> list[Late]:
+    """Where the original provably walks a graph too late because of this loss, and no longer does with the cut."""
+    found: list[Late] = []
     for walk in trace.walks:
         for node, earlier in walk.again:
             if crossed(earlier.place, walk.place) is not None:
@@ -215,8 +218,8 @@ def _raises(trace: Trace, attempt: Attempt, gone: dict[int, set[int]]) -> bool:
             if id(node) not in attempt.gone:
                 continue
             if earlier.retains is False or _stepped_between(trace, node, earlier, walk):
-                return True
-    return False
+                found += late(trace, earlier, walk, attempt.gone if attempt.walk is walk else ())
+    return list(dict.fromkeys(found))
 
 
 def _stepped_between(trace: Trace, node: Node, first: Walk, then: Walk) -> bool:

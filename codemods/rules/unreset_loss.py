@@ -11,8 +11,9 @@ from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Accumulation, Place, Trace, Walk
 from codemods.graph.values import Join, Node, Tensor, Unknown, Value
 from codemods.rules._blocks import meeting, stepped_between, suites_around
+from codemods.rules._early_changes import late
 from codemods.rules._graphs import reached_surely, reads_value
-from codemods.rules._pairs import SURPLUS, flags, paired
+from codemods.rules._pairs import SURPLUS, flags, mended, paired
 from codemods.rules._syntax import FUNCTIONS, LOOPS
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
 
@@ -94,6 +95,7 @@ class UnresetLoss(Rule):
             grows=(first.place.path, first.place.line),
             freed=(walk.place.path, walk.place.line),
             retained=walk.retains is True,
+            late=late(trace, earlier, walk),
             flags=flags([walk]) if walk.retains is True and _only_for(trace, walk, second) else [],
         )
 
@@ -136,6 +138,7 @@ class UnresetLoss(Rule):
             kept="the graphs of earlier steps",
             together="the reset",
             uncovers=("summed-micro-batches",),
+            mends=mended(promise, site),
         )
 
 

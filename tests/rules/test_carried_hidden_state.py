@@ -584,6 +584,40 @@ def test_a_retained_graph_that_saved_no_weights_yet_is_learned_through_once(tmp_
     assert "the weights that it saved change" in found[0].message
 
 
+@pytest.mark.parametrize(
+    ("layer", "given", "promise"),
+    [
+        ("RNN", "x", Promise.REPAIR),
+        ("GRU", "x", Promise.REPAIR),
+        ("RNN", "x[:, None]", Promise.BEHAVIOUR),
+        ("GRU", "x.unsqueeze(0)", Promise.BEHAVIOUR),
+        ("GRU", "x.view(1, 4, 3)", Promise.BEHAVIOUR),
+        ("GRU", "lift(x).view(1, 4, 5)", Promise.REPAIR),
+        ("LSTM", "x.view(1, 4, 3)", Promise.REPAIR),
+    ],
+)
+def test_over_one_time_step_a_layer_may_save_no_weights(
+    tmp_path: Path, layer: str, given: str, promise: Promise
+) -> None:
+    program = f"""
+import torch
+from torch import nn
+
+lift = nn.Linear(3, 5)
+cell, head = nn.{layer}(3, 4), nn.Linear(4, 2)
+opt = torch.optim.SGD([*lift.parameters(), *cell.parameters(), *head.parameters()], lr=0.1)
+state = None
+for x in torch.randn(9, 4, 3):
+    out, state = cell({given}, state)
+    loss = head(out).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+"""
+    found = findings(tmp_path, program, options=Options(unsafe=True))
+    assert {f.promise for f in found} == {promise}
+
+
 def test_the_flag_stays_where_something_else_is_kept_alive_by_it(tmp_path: Path) -> None:
     program = GATED.replace("class Cell", "KEPT = [torch.zeros(3, 4)]\n\nclass Cell").replace(
         "self.kept *", "KEPT[0] *"

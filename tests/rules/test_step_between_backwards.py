@@ -314,6 +314,20 @@ ADVICE["a checkpoint is loaded between"] = """
             opt_g.step()
         """
 
+ADVICE["another backward frees what it needs as well"] = """
+        learned = torch.optim.Adam(dict(G.named_parameters()).values())
+        for step in range(9):
+            fake = G(torch.randn(16, 4))
+            d_loss = bce(D(fake), zeros) + bce(D(torch.randn(16, 2)), ones)
+            g_loss = bce(D(fake), ones)
+            opt_d.zero_grad()
+            d_loss.backward()
+            opt_d.step()  #
+            learned.zero_grad()
+            g_loss.backward()
+            learned.step()
+        """
+
 SILENT = {
     "built after the step": """
         for step in range(9):

@@ -267,6 +267,35 @@ for x in batches():
     dual = dual + w - 0.5
     step(net(x).pow(2).mean() + (w + dual).pow(2).sum())
 """,
+    "copies of parameters, one by one": """
+anchor = None
+for x in batches():
+    loss = net(x).pow(2).mean()
+    if anchor is not None:
+        loss = loss + sum(((a - b) ** 2).sum() for a, b in zip(net.parameters(), anchor))
+    step(loss)
+    anchor = [p.detach().clone() for p in net.parameters()]
+""",
+    "copies of parameters by name": """
+anchor = {}
+for x in batches():
+    loss = net(x).pow(2).mean()
+    for name, p in net.named_parameters():
+        if name in anchor:
+            loss = loss + (p - anchor[name]).abs().sum()
+    step(loss)
+    for name, p in net.named_parameters():
+        anchor[name] = p.data.clone()
+""",
+    "numbers of parameters": """
+norms = []
+for x in batches():
+    loss = net(x).pow(2).mean()
+    for norm, p in zip(norms, net.parameters()):
+        loss = loss + (p.norm() - norm) ** 2
+    step(loss)
+    norms = [p.norm().item() for p in net.parameters()]
+""",
     "gradients": """
 mean = None
 for x in batches():

@@ -195,8 +195,8 @@ def same_graph(s: Sketch) -> Turn:
         f"{o}.zero_grad()\n(loss * 2).backward()\n{o}.step()",
         f"{o}.zero_grad()\ngrads = [torch.autograd.grad(out[k].sum(), out, retain_graph=True)[0] for k in range(2)]\n"
         f"loss.backward(retain_graph=True)\n{o}.step()",
-        f"{o}.zero_grad()\nfor k in range(4):\n    out[k].sum().backward(retain_graph=k < 3)\n{o}.step()",
-        f"{o}.zero_grad()\nfor k in range(4):\n    out[k].sum().backward(retain_graph=True)\n{o}.step()",
+        f"{o}.zero_grad()\nfor k in range(4):\n    F.mse_loss(out[k], y[k]).backward(retain_graph=k < 3)\n{o}.step()",
+        f"{o}.zero_grad()\nfor k in range(4):\n    F.mse_loss(out[k], y[k]).backward(retain_graph=True)\n{o}.step()",
         f"def again(retain=True):\n    loss.backward(retain_graph=retain)\n{o}.zero_grad()\nagain()\n"
             f"again(False)\n{o}.step()",
     )))  # fmt: skip
