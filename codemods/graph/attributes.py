@@ -216,6 +216,8 @@ class Attributes(Names):
                 return Method(receiver, None, name)
             if isinstance(receiver, Module):
                 if name in ("weight", "bias") and receiver.leaf is not None:
+                    for use in receiver.leaf.children if receiver.leaf in self.renewed else ():
+                        use.escapes.append("its weight stays behind, and is read")
                     return Tensor(receiver.leaf if not self.frozen(receiver.leaf) else None)
                 if not receiver.name and receiver.leaf is not None:
                     # part of a module that cannot be seen: most often a submodule with parameters among the module's

@@ -168,7 +168,7 @@ class Calls(Standard):
                 on = args.get(0, "requires_grad")
                 truth = True if on is None else self.truth(on)
                 self.freeze(receiver.owner, None if truth is None else not truth)
-            if name == "register_hook":
+            if name in facts.HOOKING_METHODS:
                 self.mark_owned("hook", at, receiver)
             elif name.endswith("_") and not name.startswith("_") and name != "requires_grad_":
                 self.mark_owned("parameter-changed", at, receiver)

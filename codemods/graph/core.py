@@ -93,6 +93,8 @@ class Core:
         them."""
         self.class_bodies: list[tuple[Frame, dict[str, Value]]] = []
         """The classes whose bodies are being run, with the frames around them."""
+        self.renewed: set[Node] = set()
+        """The parameters of modules that leave a weight with its graph behind each forward."""
         self.trying = 0
         """How many ``try`` statements are around what runs."""
         self.thrown: list[Value] = []

@@ -270,6 +270,16 @@ TRANSPARENT_WRAPPERS = _words(
 )
 """Calls that return their module or function, possibly wrapped; its forward builds the same graph."""
 
+HOOKING_METHODS = _words("register_hook register_prehook register_post_accumulate_grad_hook retain_grad")
+"""Methods of tensors and of nodes of the graph that have something done with each gradient (docs)."""
+
+LEAVING_WEIGHTS = _words("torch.nn.utils.weight_norm torch.nn.utils.spectral_norm")
+"""Of these, those after which each forward leaves the weight that it computed, with its graph, as an attribute
+(source: torch/nn/utils/weight_norm.py)."""
+
+GRAD_MODE_QUESTIONS = _words("torch.is_grad_enabled torch.is_inference_mode_enabled torch._C.is_grad_enabled")
+"""Functions that ask whether gradients are on (docs)."""
+
 GRAD_OFF = _words(
     """
     torch.no_grad torch.inference_mode torch.autograd.no_grad torch.autograd.grad_mode.no_grad

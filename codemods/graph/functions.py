@@ -85,6 +85,7 @@ class Functions(Remembering):
         marker = self.cache_of(definition)
         if marker is not None:
             result = self.kept_result(result, marker)
+            self.escape_all([result], "what decorates the function may hand it out again")
         if function.wrapped:
             self.escape_all([result], "what decorates the function may keep what it returns")
         frame.end = self.tick()

@@ -18,6 +18,7 @@ from codemods.graph.values import (
     GradMode,
     Library,
     Method,
+    Module,
     Tensor,
     Tuple,
     Unknown,
@@ -109,7 +110,16 @@ class Libraries(Layers):
             if followed is not None:
                 return followed
         if path in facts.TRANSPARENT_WRAPPERS and args.all():
-            return args.all()[0]
+            module = args.all()[0]
+            if path in facts.LEAVING_WEIGHTS and isinstance(module, Module) and module.leaf is not None:
+                self.renewed.add(module.leaf)
+            return module
+        if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
+            # one for several tensors, or for all modules
+            self.mark("hook", at)
+        if path in facts.GRAD_MODE_QUESTIONS:
+            self.mark("grad-mode-read", at)
+            return NUMBER
         if path in ("torch.nn.parallel.data_parallel", "torch.nn.parallel.parallel_apply") and args.positional:
             inputs = self.flat(args.positional[1]) if len(args.positional) > 1 else []
             return self.call_value(args.positional[0], Arguments(args.call, inputs), at)

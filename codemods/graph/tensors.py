@@ -58,6 +58,8 @@ class Tensors(Backward):
             self.use(tensor, "detach", at)
             return self.alias("detach", tensor, self.detached(tensor, scalar=scalar), at)
         if name in facts.PLAIN_METHODS:
+            if name == "numpy" and self.s.grad is not False and self.trying and self.nodes_of(tensor):
+                self.mark("error-caught", at)
             self.use(tensor, f"method:{name}", at)
             return ARRAY if name in ("numpy", "tolist") else NUMBER
         if name in FRESH["Tensor"] and not name.startswith("new"):
@@ -77,7 +79,7 @@ class Tensors(Backward):
             if isinstance(tensor, Tensor) and tensor.node is not None and tensor.node.leaf:
                 self.freeze(tensor, False)
             return tensor
-        if name in ("register_hook", "retain_grad", "register_post_accumulate_grad_hook"):
+        if name in facts.HOOKING_METHODS:
             self.use(tensor, f"method:{name}", at)
             self.mark("hook", at, self.nodes_of(tensor) or None)
             return self.opaque(at, name, [])

@@ -60,6 +60,9 @@ class Unknowns(BuiltinCalls):
             return self.backward_method(receiver, args, at)
         if name in facts.BACKWARD_METHODS:
             return self.wrapped_backward(args, at)
+        if name in facts.HOOKING_METHODS:
+            # of a node of the graph, perhaps
+            self.mark("hook", at)
         if self._is_of_module(name, args) and (
             receiver.node is None and (not receiver.data or name in ("parameters", "named_parameters"))
         ):

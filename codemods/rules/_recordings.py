@@ -36,6 +36,8 @@ _NEED_GRADIENTS = {
     "graph-read": "the graph itself is read",
     "requires_grad-read": "the code branches on requires_grad",
     "gradients-changed": "gradients are changed",
+    "grad-mode-read": "the code asks whether gradients are on",
+    "error-caught": "an error that only gradients make is caught",
 }
 
 _OTHER_KERNELS = frozenset(

@@ -907,6 +907,162 @@ def test_what_a_public_function_leaves_behind_is_advice(tmp_path: Path) -> None:
     assert "outlive the function" in findings[0].message
 
 
+# what depends on whether gradients are on, and what a forward leaves behind without saying so
+
+DEPENDS = {
+    "a cache that evaluation fills": """
+import functools
+
+@functools.lru_cache(maxsize=None)
+def center():
+    return net[0].weight.mean()
+
+def score(x):
+    return (net(x).mean() + center()).item()
+
+for x, y in batches:
+    print(score(x))
+    opt.zero_grad()
+    (F.mse_loss(net(x), y) + center() ** 2).backward()
+    opt.step()
+""",
+    "a property that is computed once": """
+import functools
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    @functools.cached_property
+    def scale(self):
+        return self.layer.weight.norm()
+
+    def forward(self, x):
+        return self.layer(x) / self.scale
+
+scaled = Scaled()
+opt = torch.optim.SGD(scaled.parameters(), lr=0.1)
+
+def score(x):
+    return scaled(x).mean().item()
+
+for x, y in batches[:1]:
+    print(score(x))
+    opt.zero_grad()
+    F.mse_loss(scaled(x), y).backward()
+    opt.step()
+""",
+    "a weight that each forward computes": """
+normed = nn.Sequential(nn.utils.weight_norm(nn.Linear(4, 2)), nn.Tanh())
+opt = torch.optim.SGD(normed.parameters(), lr=0.1)
+
+def score():
+    return sum(normed(x).pow(2).mean().item() for x, y in batches)
+
+for x, y in batches:
+    size = normed[0].weight.pow(2).sum()
+    opt.zero_grad()
+    (F.mse_loss(normed(x), y) + size).backward()
+    opt.step()
+    print(score())
+""",
+    "a forward that asks whether gradients are on": """
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.calls = nn.Linear(4, 2), 0
+
+    def forward(self, x):
+        if torch.is_grad_enabled():
+            self.calls += 1
+        return self.layer(x) / self.calls
+
+counting = Counting()
+opt = torch.optim.SGD(counting.parameters(), lr=0.1)
+
+def score(x):
+    return counting(x).pow(2).mean().item()
+
+for x, y in batches:
+    opt.zero_grad()
+    F.mse_loss(counting(x), y).backward()
+    opt.step()
+    print(score(x))
+""",
+    "an error that is caught": """
+def score(x):
+    out = net(x)
+    try:
+        return float(out.numpy().mean())
+    except RuntimeError:
+        return 1.0
+
+for x, y in batches:
+    opt.zero_grad()
+    (F.mse_loss(net(x), y) * score(x)).backward()
+    opt.step()
+""",
+    "an error that the caller catches": """
+def score(x):
+    return float(net(x).numpy().mean())
+
+for x, y in batches:
+    try:
+        weight = score(x)
+    except RuntimeError:
+        weight = 1.0
+    opt.zero_grad()
+    (F.mse_loss(net(x), y) * weight).backward()
+    opt.step()
+""",
+}
+
+DOES_NOT = {
+    "a cache of data": """
+import functools
+
+@functools.lru_cache(maxsize=None)
+def mask():
+    return torch.ones(2)
+
+def score(x):
+    return (net(x) * mask()).mean().item()
+""",
+    "a weight that is computed anew whenever it is asked for": """
+normed = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(4, 2)), net)
+print(normed[0].weight.shape)
+
+def score(x):
+    return net(normed[0](x) @ torch.ones(2, 4)).mean().item()
+""",
+    "a weight that nobody asks for": """
+normed = nn.Sequential(nn.utils.weight_norm(nn.Linear(4, 4)), net)
+
+def score(x):
+    return normed(x).mean().item()
+""",
+    "a try around what raises no such error": """
+def score(x):
+    try:
+        return net(x).mean().item()
+    except KeyboardInterrupt:
+        return 0.0
+""",
+}
+
+
+@pytest.mark.parametrize("name", DEPENDS)
+def test_what_gradients_being_on_decides_is_left_alone(name: str, tmp_path: Path) -> None:
+    assert lines(found(tmp_path, RULE, START, DEPENDS[name])) == []
+
+
+@pytest.mark.parametrize("name", DOES_NOT)
+def test_what_only_looks_like_it_is_evaluated_without_gradients(name: str, tmp_path: Path) -> None:
+    code = DOES_NOT[name] + "\nnet.eval()\nfor x, y in batches:\n    print(score(x))\n"
+    assert [f.promise for f in found(tmp_path, RULE, START, TRAIN, code)] == [Promise.EXACT]
+
+
 # what was not looked at
 
 DEEP = """

@@ -548,6 +548,36 @@ NOOPS = {
 }
 
 
+HOOKED = """
+        for real in data:
+            fake = netG(noise())
+            {inside}
+            optD.zero_grad()
+            (netD(fake).mean() - netD(real).mean()).backward()
+            optD.step()
+            optG.zero_grad()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "for p in netG.parameters(): p.register_post_accumulate_grad_hook(print)",
+        "torch.autograd.graph.register_multi_grad_hook(list(netG.parameters()), print)",
+        "torch.nn.modules.module.register_module_full_backward_hook(print)",
+        "netG.register_full_backward_pre_hook(print)",
+        "fake.register_hook(print)",
+        "fake.grad_fn.register_hook(print)",
+        "fake.grad_fn.register_prehook(print)",
+    ],
+)
+def test_what_sees_each_gradient_keeps_it(tmp_path: Path, hook: str) -> None:
+    assert lines(found(tmp_path, RULE, START, HOOKED.format(inside=hook))) == []
+    assert lines(found(tmp_path, RULE, START, HOOKED.format(inside="pass"))) != []
+
+
 @pytest.mark.parametrize("name", NOOPS)
 def test_the_fake_stays_attached(tmp_path: Path, name: str) -> None:
     assert lines(found(tmp_path, RULE, START, NOOPS[name])) == []
