@@ -109,8 +109,8 @@ class Attributes(Names):
             kept = self.s.get((receiver.oid, name))
             if isinstance(kept, Value):
                 return kept
-        if isinstance(receiver, Optimizer) and name == "param_groups":
-            return self.unknown("param_groups")
+        if isinstance(receiver, Optimizer) and name in ("param_groups", "state", "defaults"):
+            return self.unknown(name)
         if isinstance(receiver, Parameters):
             if name == "data":
                 return Tensor(None)

@@ -109,6 +109,7 @@ class Branches(Expressions):
 
     def _do_Match(self, s: ast.Match) -> None:
         subject = self.evaluate(s.subject)
+        self.use(subject, "passed:match", s)
         base = self.s
         ends: list[State] = []
         exhaustive = False

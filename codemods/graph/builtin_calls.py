@@ -13,6 +13,7 @@ from codemods.graph.contents import ANY, BACKING, ITEMS, REST, RETURNED
 from codemods.graph.program import ClassInfo
 from codemods.graph.trace import Frame
 from codemods.graph.values import (
+    DATA,
     NONE,
     NUMBER,
     TEXT,
@@ -93,6 +94,8 @@ class BuiltinCalls(Containers):
                 member = first.cls.find("__reversed__")
                 if isinstance(member, Function):
                     return self.call_function(member, Arguments(), at, receiver=first)
+            if name == "sorted" and "key" in args.keywords:
+                self.ordered_by(args, self._every(first, at), at)
             return self._as_sequence(first, name, at)
         if name == "dict":
             return self.make_mapping(args, at)
@@ -123,6 +126,7 @@ class BuiltinCalls(Containers):
             values = given if len(given) > 1 else (self._every(first, at) if first is not None else [])
             for value in values:
                 self.use(value, "compare", at)
+            self.ordered_by(args, values, at)
             default = args.keywords.get("default")
             return self.one_of([*values, *([default] if default is not None else [])]) or NUMBER
         if name in ("abs", "pow", "round", "divmod"):
@@ -132,7 +136,10 @@ class BuiltinCalls(Containers):
                     return self.call_function(member, Arguments(None, given[1:]), at, receiver=first)
                 return self.taken(at, first)
             if first is not None and any(self.nodes_of(v) for v in given):
-                return self.tensor_op(at, name, given, scalar=self.is_scalar(first))
+                made = self.tensor_op(at, name, given, scalar=self.is_scalar(first))
+                return Tuple((made, made)) if name == "divmod" else made
+            if any(isinstance(v, Tensor) for v in given):
+                return Tuple((DATA, DATA)) if name == "divmod" else DATA
             shadow = self.shadow_of(given)
             return Tensor(None, shadow=shadow) if any(isinstance(o, Unseen) for o in shadow) else NUMBER
         if name in ("range",):
@@ -171,6 +178,10 @@ class BuiltinCalls(Containers):
                 self.s.set((first.oid, BACKING), self.builtin(kind, Arguments(args.call, given[1:], args.keywords), at))
                 return NONE
             return self.container_method(inner, method, Arguments(args.call, given[1:], args.keywords, args.more), at)
+        if name in ("eval", "exec"):
+            for space in {self.frame.fid, self.frame.module_globals}:
+                for value in self.elements(Namespace(space)):
+                    self.use(value, f"unseen:{name}", at)
         if name in ("eval", "exec", "__import__", "compile"):
             return self.unknown(name)
         self.run_callbacks(args, at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
@@ -39,6 +40,7 @@ from codemods.graph.values import (
     Value,
 )
 
+_ASKS = re.compile(r"\{\w*[.\[]")
 _THREADS = frozenset({"threading.Thread", "multiprocessing.Process"})
 
 
@@ -177,8 +179,11 @@ class Calls(Standard):
             return self.tensor_method(receiver, name, args, at)
         if isinstance(receiver, (Const, Plain)):
             if name == "format":
+                # "{0.shape}" asks for more than digits
+                text = receiver.value if isinstance(receiver, Const) else None
+                plain = isinstance(text, str) and not _ASKS.search(text)
                 for value in args.all():
-                    self.use(value, "format", at)
+                    self.use(value, "format" if plain else "passed:format", at)
                 return TEXT
             if name == "join":
                 return TEXT

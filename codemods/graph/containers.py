@@ -206,6 +206,13 @@ class Containers(Iteration):
 
     # methods
 
+    def ordered_by(self, args: Arguments, values: list[Value], at: ast.AST) -> None:
+        """The key function of ``sort``, ``sorted``, ``min`` and ``max`` gets each of the values."""
+        key = args.keywords.get("key")
+        for value in values if key is not None and not self.is_none(key) else ():
+            assert key is not None
+            self.call_value(key, Arguments(None, [value]), at)
+
     def container_method(self, container: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of a list, deque, set, tuple or dict, or of a namespace."""
         given = args.positional
@@ -268,6 +275,8 @@ class Containers(Iteration):
                 return self.one_of(self.elements(container)) or self.lost()
             if name == "copy":
                 return self.new_sequence(list(items), self.s.get((container.oid, REST)))
+            if name == "sort":
+                self.ordered_by(args, self.elements(container), at)
             if name in ("sort", "reverse", "rotate", "remove"):
                 # where each of them lies is not followed
                 if items and (name != "remove" or len(items) > 1):

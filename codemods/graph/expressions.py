@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -32,6 +33,7 @@ from codemods.graph.values import (
     Value,
 )
 
+_TENSORS = frozenset((Tensor, Unknown, Join))
 _MAYBE_PLAIN = frozenset((Const, Plain, Join))
 
 
@@ -212,14 +214,30 @@ class Expressions(Definitions):
             args = self._arguments(e)
             self.note_old_call(e, receiver, function.attr)
             self._note_callee(e, self._callee(receiver, function.attr))
-            result = self.call_method(receiver, function.attr, args, e)
+            with self._passing(args, function.attr, e):
+                result = self.call_method(receiver, function.attr, args, e)
             self._in_place(function, receiver, args, result)
             return result
         target = self.evaluate(function)
         args = self._arguments(e)
         self.note_old_call(e, target, "")
         self._note_callee(e, self._callee(target, ""))
-        return self.call_value(target, args, e)
+        with self._passing(args, "call", e):
+            return self.call_value(target, args, e)
+
+    @contextlib.contextmanager
+    def _passing(self, args: Arguments, name: str, at: ast.AST) -> Iterator[None]:
+        """Note a use of the arguments of a call outside of the tree, of which nothing else is noted: it gets them."""
+        given = [v for v in args.all() if v.__class__ in _TENSORS and self.nodes_of(v)]
+        before = [(value, self._noted(value)) for value in given]
+        entered = len(self.trace.frames)
+        yield
+        for value, noted in before if len(self.trace.frames) == entered else ():
+            if self._noted(value) == noted:
+                self.use(value, f"passed:{name}", at)
+
+    def _noted(self, value: Value) -> int:
+        return sum(len(n.uses) + len(n.children) + len(n.stores) + len(n.escapes) for n in self.nodes_of(value))
 
     def _note_callee(self, e: ast.Call, path: str) -> None:
         known = self.trace.called.setdefault(e, path)

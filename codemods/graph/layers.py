@@ -228,6 +228,7 @@ class Layers(Tensors):
             "named_buffers",
         ):
             if name in ("register_buffer", "register_parameter", "add_module") and len(args.positional) > 1:
+                self.use(args.positional[1], f"method:{name}", at)
                 key = args.positional[0]
                 if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
                     self.s.set(

@@ -37,9 +37,12 @@ class Tensors(Backward):
             return DATA
         if name in ("grad_fn", "_saved_tensors"):
             self.mark("graph-read", at)
+            self.use(tensor, "history-read", at)
             self.escape(tensor, "its grad_fn is read")
             return self.unknown("grad_fn")
         if name in facts.PLAIN_METHODS:
+            if name in ("requires_grad", "is_leaf"):
+                self.use(tensor, "history-read", at)
             if name == "requires_grad":
                 self.mark("requires_grad-read", at, self.nodes_of(tensor))
             elif name == "is_leaf":

@@ -120,7 +120,9 @@ class Checker:
         before, new = self._run(self.files), self._run(after)
         strict = promises & {Promise.EXACT, Promise.EQUIVALENT}
         if Promise.REPAIR in promises:
-            self._note("repair", comparing.repair(before, new), result, after)
+            # an old form that raises is none of the graph's errors
+            graphs = any(finding.mends for finding in result.fixed)
+            self._note("repair", comparing.repair(before, new, graphs=graphs), result, after)
             if strict:
                 self._on_top(options, result, after, strict)
         elif strict:

@@ -66,8 +66,9 @@ def equivalent(before: Run, after: Run) -> str:
     return fresh or _steps(before, after, _close, whole=not ended)
 
 
-def repair(before: Run, after: Run) -> str:
-    """What a repair did wrong: another course up to the failure, or an error of autograd still."""
+def repair(before: Run, after: Run, *, graphs: bool = True) -> str:
+    """What a repair did wrong: another course up to the failure, or, where it is one of ``graphs``, an error of autograd
+    still."""
     fresh = raises_anew(before, after)
     if fresh:
         return fresh
@@ -82,7 +83,7 @@ def repair(before: Run, after: Run) -> str:
     wrong = _steps(before, after, _close, whole=False)
     if wrong:
         return f"before the failure: {wrong}"
-    if before.graph_error and after.graph_error:
+    if graphs and before.graph_error and after.graph_error:
         return f"still raises at {after.where}: {after.message[:100]}"
     return ""
 

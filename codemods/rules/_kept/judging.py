@@ -17,6 +17,8 @@ from codemods.rules._kept.uses import arithmetic, benign, changes_in_place
 from codemods.rules._kept.values import nodes_of, odd, scalar, sometimes_number, statement_span, through_phi
 from codemods.rules._syntax import DEFINITIONS
 
+_HISTORY = "history-read"
+
 
 class Judge:
     """Says of kept values whether their graph is needed, and whether they have to stay tensors."""
@@ -155,6 +157,8 @@ class Judge:
                         and not benign(kind)
                         and not had_before(self.run.stores, node, place, kept)
                     ):
+                        if kind == _HISTORY:
+                            return "code asks whether it has a graph", False
                         tensor = True
                 for child in node.children:
                     if child.birth <= kept.since:
@@ -178,6 +182,8 @@ class Judge:
                 return "walked", False
             if (node.escapes or node.kind == "call") and not freed:
                 return "may be walked by code that cannot be seen", False
+            if any(kind == _HISTORY for kind, _ in node.uses):
+                return "code asks whether it has a graph", False
             if node.escapes or not all(benign(kind) for kind, _ in node.uses):
                 tensor = True
             for child in node.children:
