@@ -67,8 +67,7 @@ def equivalent(before: Run, after: Run) -> str:
 
 
 def repair(before: Run, after: Run, *, graphs: bool = True) -> str:
-    """What a repair did wrong: another course up to the failure, or, where it is one of ``graphs``, an error of autograd
-    still."""
+    """What a repair did wrong: another course up to the failure, or, of ``graphs``, an error of autograd still."""
     fresh = raises_anew(before, after)
     if fresh:
         return fresh
