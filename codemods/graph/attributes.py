@@ -25,6 +25,7 @@ from codemods.graph.values import (
     Method,
     Module,
     Namespace,
+    Node,
     Optimizer,
     Parameters,
     Partial,
@@ -226,6 +227,10 @@ class Attributes(Names):
                     self.s.set((receiver.oid, name), child)
                     return child
                 return Method(receiver, None, name)
+        if isinstance(receiver, Instance) and receiver.leaf is not None and receiver.cls.layer:
+            found = self._layer_attribute(receiver, receiver.leaf, name)
+            if found is not None:
+                return found
         if isinstance(receiver, Instance) and receiver.cls.family.startswith("external"):
             made = self.lost(name, "attribute")
             self.s.set((receiver.oid, name), made)
@@ -239,6 +244,17 @@ class Attributes(Names):
             self.attributes.setdefault(receiver.oid, {})[name] = None
             return made
         return Method(receiver, None, name)
+
+    def _layer_attribute(self, receiver: Instance, leaf: Node, name: str) -> Value | None:
+        """What an object has of the layer that its class derives from."""
+        if name in facts.LAYER_SETTINGS:
+            return NUMBER
+        if name not in ("weight", "bias"):
+            return None
+        parameter = Tensor(leaf if not self.frozen(leaf) else None)
+        # there may be none: ``bias=False``, ``affine=False``
+        certain = name == "weight" and receiver.cls.layer in facts.ALWAYS_WEIGHTED
+        return parameter if certain else self.join(parameter, NONE)
 
     def _by_method(self, receiver: Instance, method: str, given: list[Value], at: ast.AST) -> Value | None:
         """What a special method of an object's class makes of ``given``; None if it is no function of the tree, or is
@@ -307,7 +323,7 @@ class Attributes(Names):
             return
         if name in ("requires_grad", "volatile", "data"):
             self.alter(receiver, "shape" if name == "data" else name, at)
-        if name == "requires_grad":
+        if name == "requires_grad" and not self.is_module(receiver):
             truth = self.truth(value)
             if truth is not False:
                 self.mark("requires_grad", at)
@@ -346,8 +362,12 @@ class Attributes(Names):
             if isinstance(receiver, Unknown):
                 self.put_into(receiver, name, value)
             else:
+                new = name not in self.attributes.setdefault(oid, {})
                 self.s.set((oid, name), value)
-                self.attributes.setdefault(oid, {})[name] = None
+                self.attributes[oid][name] = None
+                if new and isinstance(receiver, Instance) and receiver.cls.layer in facts.MODULE_CONTAINERS:
+                    # its parts run in the order in which it got them
+                    self._put_new_part(receiver, value)
             self.stored(value, Carrier("attribute", oid, name), at)
             if isinstance(receiver, Unknown):
                 self.escape(value, "stored on an object that cannot be seen") if not receiver.data else None
@@ -355,6 +375,10 @@ class Attributes(Names):
             self.set_module_member(receiver, name, value, at)
         else:
             self.escape_all([value], "stored where it cannot be followed")
+
+    def _put_new_part(self, container: Instance, value: Value) -> None:
+        if self.is_module(value):
+            self.put_part(container, value)
 
     def _set_by_class(self, receiver: Instance, name: str, value: Value, at: ast.AST) -> bool:
         """Let the class of an object set an attribute, by a property, a descriptor or ``__setattr__``; whether there is

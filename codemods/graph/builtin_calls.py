@@ -311,6 +311,8 @@ class BuiltinCalls(Containers):
                 # which of them comes first is not followed
                 rest = self.one_of([*items, *([rest] if rest is not None else [])])
             return self.new_sequence(items, rest, kind="list" if kind != "iter" else "turns")
+        if isinstance(value, Instance) and value.cls.find("__iter__") is None:
+            value = self.layer_of(value) or value
         if isinstance(value, Module) and value.name in facts.MODULE_CONTAINERS:
             return self.new_sequence(list(self.s.get((value.oid, ITEMS)) or ()), self.s.get((value.oid, REST)))
         if isinstance(value, Plain):

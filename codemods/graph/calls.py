@@ -111,6 +111,8 @@ class Calls(Standard):
                 self.call_value(hook, Arguments(None, [instance, Tuple(tuple(args.positional))]), at)
             if isinstance(member, Function):
                 result = self.call_function(member, args, at, receiver=instance)
+            elif (layer := self.layer_of(instance)) is not None:
+                result = self.layer_output(layer, args, at)
             else:
                 nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(instance)
                 result = self.unknown(instance.cls.name, self.node(at, "module", nodes, label="module"))
@@ -157,6 +159,7 @@ class Calls(Standard):
                 if name == "apply" and receiver.info.family == "function":
                     return self._apply_function(receiver.info, args, at)
                 if name == "__init__":
+                    self.begin_base(args, at)
                     return NONE
                 if name == "load_from_checkpoint":
                     return self.instantiate(receiver.info, Arguments(args.call), at)
@@ -317,9 +320,16 @@ class Calls(Standard):
             return NONE
         if isinstance(target, Instance) and not target.cls.is_module and (inner := self.contained(target)) is not None:
             return self._method_of_derived(target, inner, name, args, at)
+        if name == "__init__" and isinstance(target, Instance):
+            self.begin_layer(target, args, at)
         if name in ("__init__", "__setattr__", "__init_subclass__"):
             return NONE
         if isinstance(target, Instance) and target.cls.is_module:
+            layer = self.layer_of(target)
+            if name in ("forward", "__call__") and layer is not None:
+                return self.layer_output(layer, args, at)
+            if name == "__getitem__" and layer is not None and args.positional:
+                return self.get_item(layer, args.positional[0], at)
             if name == "forward":
                 nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(target)
                 return self.unknown("forward", self.node(at, "module", nodes, label="forward"))

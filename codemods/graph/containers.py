@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.contents import ANY, ITEMS, KEYS, REST, SENT
 from codemods.graph.iteration import Iteration
@@ -105,6 +106,8 @@ class Containers(Iteration):
             inner = self.contained(container)
             if inner is not None:
                 return self._item_of_derived(container, inner, key, at)
+            if container.cls.layer in facts.MODULE_CONTAINERS and (layer := self.layer_of(container)) is not None:
+                return self.get_item(layer, key, at)
             items = self.s.get((container.oid, ITEMS))
             if items:
                 return self.one_of(list(items)) or self.unknown("item")

@@ -187,7 +187,7 @@ class Expressions(Definitions):
                     last = high if isinstance(high, int) else None
                     return Tuple(container.items[first:last])
             if isinstance(container, Instance) and container.cls.find("__getitem__") is None:
-                container = self.contained(container) or container
+                container = self.contained(container) or self.layer_of(container) or container
             if isinstance(container, (Tuple, Sequence, Mapping)):
                 every = self.elements(container)
                 return self.new_sequence(every[:12], self.one_of(every[12:]))

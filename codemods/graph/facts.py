@@ -51,6 +51,32 @@ LOSS_MODULES = _words(
 
 MODULE_CONTAINERS = _words("Sequential ModuleList ModuleDict ParameterList ParameterDict")
 
+BASE_LAYERS = (
+    MODULES_WITH_PARAMETERS
+    | {name for name in MODULES_WITHOUT_PARAMETERS if not name.startswith("InstanceNorm")}
+    | LOSS_MODULES
+    | {"Sequential", "ModuleList", "ModuleDict"}
+)
+"""Classes of ``torch.nn`` of which it is known what a class gets that derives from them."""
+
+ALWAYS_WEIGHTED = _words(
+    """
+    Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding EmbeddingBag PReLU
+    """
+)
+"""Layers that have a ``weight`` however they are made (docs: torch.nn)."""
+
+LAYER_SETTINGS = _words(
+    """
+    in_channels out_channels kernel_size stride padding output_padding dilation groups padding_mode in_features
+    out_features in1_features in2_features num_features eps momentum affine track_running_stats num_embeddings
+    embedding_dim padding_idx max_norm norm_type scale_grad_by_freq sparse input_size hidden_size num_layers batch_first
+    bidirectional proj_size normalized_shape elementwise_affine num_groups num_channels embed_dim num_heads head_dim
+    negative_slope inplace reduction ignore_index label_smoothing
+    """
+)
+"""Attributes of layers that hold what they were made with: numbers, texts, and tuples of them (docs: torch.nn)."""
+
 TUPLE_OUTPUT = {"LSTM": 2, "GRU": 2, "RNN": 2, "LSTMCell": 2, "MultiheadAttention": 2}
 """Modules that return (output, second) (docs)."""
 

@@ -140,10 +140,8 @@ class Functions(Remembering):
         if info.family == "optimizer":
             return self.make_optimizer(args, at, info)
         leaf = None
-        if info.is_module and info.find("__init__") is None and not any(isinstance(b, Class) for b in info.bases):
-            leaf = None
-        elif info.family == "external-module":
-            leaf = self.leaf(at, "module")
+        if info.layer in facts.MODULES_WITH_PARAMETERS:
+            leaf = self.leaf(at, info.layer)
         made = Instance(self.new_oid(), info, leaf)
         self.attributes[made.oid] = {}
         self.instances.add(made.oid)
@@ -162,6 +160,8 @@ class Functions(Remembering):
             self.set_attribute(made, "args", Tuple(tuple(args.positional)), at)
         if isinstance(init, Function):
             self.call_function(init, args, at, receiver=made)
+        elif info.layer:
+            self.begin_layer(made, args, at)
         else:
             self._fill_fields(made, args, at)
         if info.calls_differently and self.nodes_of(rest := Tuple(tuple(args.all()))):

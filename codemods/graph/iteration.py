@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.attributes import Attributes
 from codemods.graph.contents import ITEMS, KEYS, REST
@@ -137,6 +138,8 @@ class Iteration(Attributes):
                     return [self.handed_out(turned, at)] * 2
                 return self.iterate(got, at)
         inner = self.contained(value)
+        if inner is None and value.cls.layer in facts.MODULE_CONTAINERS:
+            inner = self.layer_of(value)
         if inner is not None:
             return self.iterate(inner, at)
         items = self.s.get((value.oid, ITEMS))

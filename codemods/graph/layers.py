@@ -6,6 +6,7 @@ Of modules whose class stands in the tree the code itself is run; they come here
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
@@ -31,6 +32,9 @@ from codemods.graph.values import (
     Unknown,
     Value,
 )
+
+LAYER = "[layer]"
+"""Where an object keeps what it is by the class of ``torch.nn`` that its own one derives from."""
 
 
 class Layers(Tensors):
@@ -83,13 +87,53 @@ class Layers(Tensors):
             return Module(oid, name, self.leaf(at, name))
         return self.unknown(f"torch.nn.{name}")
 
+    # derived from
+
+    def layer_of(self, value: Value) -> Module | None:
+        """What an object is by the class of ``torch.nn`` that its own one derives from: the two have one identity, and
+        so the same parts and parameters."""
+        if not isinstance(value, Instance) or value.cls.layer not in facts.BASE_LAYERS:
+            return None
+        found = self.s.get((value.oid, LAYER))
+        return found if isinstance(found, Module) else Module(value.oid, value.cls.layer, value.leaf)
+
+    def begin_layer(self, derived: Instance, args: Arguments, at: ast.AST) -> None:
+        """What ``__init__`` of that class does to the object."""
+        name = derived.cls.layer
+        if name not in facts.BASE_LAYERS or derived.leaf is not None:
+            return
+        made = self.make_module(name, args, at)
+        assert isinstance(made, Module)
+        if name in facts.MODULE_CONTAINERS:
+            for cell in (ITEMS, REST):
+                held = self.s.get((made.oid, cell))
+                if held is not None:
+                    self.s.set((derived.oid, cell), held)
+        self.s.set((derived.oid, LAYER), replace(made, oid=derived.oid))
+
+    def put_part(self, container: Module | Instance, *parts: Value) -> None:
+        """Put modules behind those that a container of modules holds."""
+        self.s.set((container.oid, ITEMS), ((self.s.get((container.oid, ITEMS)) or ()) + parts)[:64])
+
+    def rest_of(self, container: Module) -> list[Value]:
+        """What a container of modules holds besides, of which the place is not known."""
+        rest = self.s.get((container.oid, REST))
+        return [rest] if isinstance(rest, Value) else []
+
+    def begin_base(self, args: Arguments, at: ast.AST) -> None:
+        """``Base.__init__(self, ...)`` of a class of the library."""
+        if args.positional and isinstance(args.positional[0], Instance):
+            self.begin_layer(
+                args.positional[0], Arguments(args.call, args.positional[1:], args.keywords, args.more), at
+            )
+
     # called
 
     def call_module(self, module: Module, args: Arguments, at: ast.AST, owner: Value | None = None) -> Value:
         """The forward of a module of the library, or of one that cannot be seen."""
         first = self.clock + 1
         grad = self.s.grad
-        result = self.run_hooks(module, args, self._module_output(module, args, at), at)
+        result = self.run_hooks(module, args, self.layer_output(module, args, at), at)
         self.forwarded(at, owner or module, first, grad, "forward", args)
         return result
 
@@ -113,7 +157,8 @@ class Layers(Tensors):
                 self.escape_all([result], "a hook that cannot be seen gets it")
         return result
 
-    def _module_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
+    def layer_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
+        """What the forward of a module makes of its inputs, without the hooks."""
         name = module.name
         if name == "Sequential" and module.oid not in self.running:
             self.running.add(module.oid)
@@ -231,21 +276,24 @@ class Layers(Tensors):
                 self.use(args.positional[1], f"method:{name}", at)
                 key = args.positional[0]
                 if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
-                    self.s.set(
-                        (module.oid, ITEMS), ((self.s.get((module.oid, ITEMS)) or ()) + (args.positional[1],))[:64]
-                    )
+                    self.put_part(module, args.positional[1])
                 elif isinstance(key, Const) and isinstance(key.value, str):
                     self.set_attribute(module, key.value, args.positional[1], at)
             return self.unknown(name)
-        if name in ("append", "extend", "insert") and isinstance(module, Module):
+        layer = module if isinstance(module, Module) else self.layer_of(module)
+        if name in ("append", "extend", "insert") and layer is not None:
             given = (
                 args.positional[-1:] if name != "extend" else self.flat(args.positional[0] if args.positional else None)
             )
-            items = (self.s.get((module.oid, ITEMS)) or ()) + tuple(given)
-            self.s.set((module.oid, ITEMS), items[:64])
+            self.put_part(layer, *given)
             return module
-        if name == "forward" and isinstance(module, Module):
-            return self.call_module(module, args, at)
+        if name in ("keys", "values", "items") and layer is not None and layer.name == "ModuleDict":
+            parts = [*(self.s.get((layer.oid, ITEMS)) or ()), *self.rest_of(layer)]
+            if name == "keys":
+                return self.new_sequence([], rest=Plain("text"))
+            return self.new_sequence(parts if name == "values" else [Tuple((Plain("text"), part)) for part in parts])
+        if name == "forward" and layer is not None:
+            return self.call_module(layer, args, at, owner=module)
         if name.startswith("register_") and name.endswith("hook"):
             self.mark("module-hook", at)
             if name == "register_forward_pre_hook" and isinstance(module, Instance) and args.positional:

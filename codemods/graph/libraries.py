@@ -46,6 +46,9 @@ class Libraries(Layers):
         """A call of something outside the tree, by its full name."""
         path = canonical(path)
         head, _, last = path.rpartition(".")
+        if last == "__init__" and head.startswith("torch.nn."):
+            self.begin_base(args, at)
+            return NONE
         self._fill(head, last, args, at)
         if head in _OF_TENSORS and last not in facts.TAKES_NUMBERS and args.positional:
             for value in self.flat(args.positional[0]):

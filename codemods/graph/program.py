@@ -241,6 +241,15 @@ class ClassInfo:
         return ""
 
     @cached_property
+    def layer(self) -> str:
+        """The class of ``torch.nn`` that it derives from beside ``Module``, by its name there; else empty."""
+        from codemods.graph.values import Library
+
+        paths = [canonical(b.path) for info in self.mro() for b in info.bases if isinstance(b, Library)]
+        names = (path.removeprefix("torch.nn.") for path in paths if path.startswith("torch.nn."))
+        return next((name for name in names if name != "Module"), "")
+
+    @cached_property
     def calls_differently(self) -> bool:
         """Whether a class has a metaclass, so that a call of it may give something else than an object of it."""
         known = ("ABCMeta", "EnumMeta", "type")
