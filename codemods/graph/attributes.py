@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
-from codemods.graph.contents import ANY
+from codemods.graph.contents import ANY, ITEMS, REST
 from codemods.graph.cutting import PLAIN
 from codemods.graph.names import Names, library_member
 from codemods.graph.program import ClassInfo
@@ -14,6 +14,7 @@ from codemods.graph.values import (
     DATA,
     NONE,
     NUMBER,
+    TEXT,
     Carrier,
     Class,
     Const,
@@ -164,7 +165,7 @@ class Attributes(Names):
         return made
 
     def _object_attribute(self, receiver: Instance | Module, name: str, at: ast.AST) -> Value:
-        anywhere = self.s.get((receiver.oid, ANY))
+        anywhere = self.s.get((receiver.oid, ANY)) if self.may_be_called(receiver.oid, name) else None
         if isinstance(receiver, Instance) and "__getattribute__" in self.special_names(receiver.cls):
             found = self._by_method(receiver, "__getattribute__", [Const(name)], at)
             if found is not None:
@@ -206,6 +207,8 @@ class Attributes(Names):
         if self.is_module(receiver):
             if name == "module":
                 return receiver
+            if name == "_modules" and _is_looked_up(self.frame.file.parent(at)):
+                return self._parts_by_name(receiver)
             if name == "training":
                 return NUMBER
             if (
@@ -244,6 +247,25 @@ class Attributes(Names):
             self.attributes.setdefault(receiver.oid, {})[name] = None
             return made
         return Method(receiver, None, name)
+
+    def _parts_by_name(self, receiver: Instance | Module) -> Value:
+        """The dict of the modules in a module."""
+        if isinstance(receiver, Module) and receiver.name not in facts.MODULE_CONTAINERS:
+            return Method(receiver, None, "_modules")
+        made = self.new_mapping()
+        seen: set[int] = set()
+        named = {name: self.s.get((receiver.oid, name)) for name in self.attributes.get(receiver.oid, ())}
+        for name, part in named.items():
+            if isinstance(part, Value) and name != ANY and all(map(self.is_module, self.options(part))):
+                seen.add(id(part))
+                self.put_item(made, Const(name), part)
+        for place, part in enumerate(self.s.get((receiver.oid, ITEMS)) or ()):
+            if id(part) not in seen:
+                self.put_item(made, Const(str(place)), part)
+        more = [v for v in (self.s.get((receiver.oid, cell)) for cell in (ANY, REST)) if isinstance(v, Value)]
+        if more:
+            self.s.set((made.oid, REST), self.one_of(more))
+        return made
 
     def _layer_attribute(self, receiver: Instance, leaf: Node, name: str) -> Value | None:
         """What an object has of the layer that its class derives from."""
@@ -359,6 +381,10 @@ class Attributes(Names):
                 # whatever it is called: beside what lies there already
                 old = self.s.get((oid, ANY))
                 value = self.join(old, value) if isinstance(old, Value) else value
+                if not isinstance(old, Value):
+                    self.named_as.setdefault(oid, [])
+                if oid in self.named_as:
+                    self.named_as[oid].append(self.naming)
             if isinstance(receiver, Unknown):
                 self.put_into(receiver, name, value)
             else:
@@ -379,6 +405,18 @@ class Attributes(Names):
     def _put_new_part(self, container: Instance, value: Value) -> None:
         if self.is_module(value):
             self.put_part(container, value)
+
+    def set_named(self, receiver: Value, name: Value, value: Value, at: ast.AST) -> None:
+        if isinstance(name, Const) and isinstance(name.value, str):
+            self.set_attribute(receiver, name.value, value, at)
+            return
+        self.naming = name if isinstance(name, Plain) else TEXT
+        self.set_attribute(receiver, ANY, value, at)
+        self.naming = TEXT
+
+    def may_be_called(self, oid: int, name: str) -> bool:
+        """Whether what was written to an object under a computed name may lie under ``name``."""
+        return oid not in self.named_as or any(text.may_be(name) for text in self.named_as[oid])
 
     def _set_by_class(self, receiver: Instance, name: str, value: Value, at: ast.AST) -> bool:
         """Let the class of an object set an attribute, by a property, a descriptor or ``__setattr__``; whether there is
@@ -420,3 +458,12 @@ class Attributes(Names):
             if isinstance(held, Value):
                 name = key[1] if isinstance(key, tuple) and isinstance(key[1], str) else ANY
                 self.set_attribute(receiver, name, held, at)
+
+
+def _is_looked_up(user: ast.AST | None) -> bool:
+    """Whether a dict is only read where an expression stands that gives it."""
+    if isinstance(user, ast.Attribute):
+        return user.attr in ("keys", "values", "items", "get")
+    return isinstance(user, (ast.For, ast.comprehension)) or (
+        isinstance(user, ast.Subscript) and isinstance(user.ctx, ast.Load)
+    )

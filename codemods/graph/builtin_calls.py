@@ -10,6 +10,7 @@ from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.containers import Containers
 from codemods.graph.contents import ANY, BACKING, ITEMS, REST, RETURNED
+from codemods.graph.joins import MAX_OPTIONS
 from codemods.graph.program import ClassInfo
 from codemods.graph.trace import Frame
 from codemods.graph.values import (
@@ -77,10 +78,7 @@ class BuiltinCalls(Containers):
         if name == "getattr" and len(given) >= 2:
             return self._getattr(given, at)
         if name == "setattr" and len(given) >= 3:
-            if isinstance(given[1], Const) and isinstance(given[1].value, str):
-                self.set_attribute(given[0], given[1].value, given[2], at)
-            else:
-                self.set_attribute(given[0], ANY, given[2], at)
+            self.set_named(given[0], given[1], given[2], at)
             return NONE
         if name == "super":
             return self._super(given)
@@ -214,9 +212,30 @@ class BuiltinCalls(Containers):
             found = self.get_attribute(owner, name.value, at)
             # what else it may be matters only where it may carry a graph
             return self.join(found, default) if default is not None and self.nodes_of(default) else found
+        if isinstance(owner, Instance) and isinstance(name, Plain):
+            one = self._one_named(owner, name, at)
+            if one is not None:
+                return one
         made = self.taken(at, owner, "getattr")
         made.shadow = (*self.lost("getattr").shadow, *made.shadow)
         return made
+
+    def _one_named(self, owner: Instance, name: Plain, at: ast.AST) -> Value | None:
+        """An attribute of a module of which the begin or end of its name is known: one of those that are called so.
+
+        None where there may be others: where nothing is known of the name, of a base, or of a part.
+        """
+        known = all(
+            isinstance(base, Class) or (isinstance(base, Library) and base.path.startswith(("torch.nn.", "builtins.")))
+            for info in owner.cls.mro()
+            for base in info.bases
+        )
+        if not (name.begin or name.end) or not owner.cls.is_module or not known or self.special_names(owner.cls):
+            return None
+        held = [n for n in self.attributes.get(owner.oid, ()) if isinstance(n, str) and (n == ANY or name.may_be(n))]
+        members = {n for info in owner.cls.mro() for n in info.members if name.may_be(n)}
+        found = [self.get_attribute(owner, n, at) for n in (*held, *sorted(members.difference(held)))]
+        return self.one_of(found) if len(found) <= MAX_OPTIONS else None
 
     def _type(self, given: list[Value], at: ast.AST) -> Value:
         """``type(obj)``, or ``type(name, bases, members)``."""

@@ -38,6 +38,7 @@ from codemods.graph.values import (
     Unknown,
     Unseen,
     Value,
+    formatted,
 )
 
 _ASKS = re.compile(r"\{\w*[.\[]")
@@ -187,7 +188,7 @@ class Calls(Standard):
                 plain = isinstance(text, str) and not _ASKS.search(text)
                 for value in args.all():
                     self.use(value, "format" if plain else "passed:format", at)
-                return TEXT
+                return formatted(receiver, "{")
             if name == "join":
                 return TEXT
             if isinstance(receiver, Plain) and receiver.kind == "array":
@@ -347,6 +348,8 @@ class Calls(Standard):
             old = self.s.get((target.oid, known)) if known == ANY else None
             self.s.set((target.oid, known), self.join(old, value) if isinstance(old, Value) else value)
             self.attributes.setdefault(target.oid, {})[known] = None
+            if known == ANY:
+                self.named_as.setdefault(target.oid, []).append(TEXT)
             self.stored(value, Carrier("attribute", target.oid, known), at)
         else:
             self.set_attribute(target, known, value, at)

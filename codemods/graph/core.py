@@ -15,6 +15,7 @@ from codemods.graph.program import ParsedFile
 from codemods.graph.state import Key, State
 from codemods.graph.trace import Frame, Mark, Place, Trace
 from codemods.graph.values import (
+    TEXT,
     Const,
     Function,
     Instance,
@@ -91,6 +92,10 @@ class Core:
         self.names_kept: dict[Any, int] = {}
         """The identities under which tensors, and functions by their definition, keep attributes that code gave
         them."""
+        self.named_as: dict[int, list[Plain]] = {}
+        """The computed names under which attributes were written to objects, by their identities."""
+        self.naming = TEXT
+        """The one under which an attribute is being written."""
         self.class_bodies: list[tuple[Frame, dict[str, Value]]] = []
         """The classes whose bodies are being run, with the frames around them."""
         self.renewed: set[Node] = set()

@@ -115,7 +115,8 @@ class Expressions(Definitions):
         for part in e.values:
             if isinstance(part, ast.FormattedValue):
                 self.use(self.evaluate(part.value), "format", part)
-        return TEXT
+        ends = [str(part.value) if isinstance(part, ast.Constant) else "" for part in e.values]
+        return Plain("text", ends[0], ends[-1]) if len(ends) > 1 else TEXT
 
     def _eval_FormattedValue(self, e: ast.FormattedValue) -> Value:
         self.use(self.evaluate(e.value), "format", e)

@@ -47,11 +47,14 @@ class Joins(Recording):
                     options[i] = NUMBER if not isinstance(value.value, str) else Plain("text")
                     return
             elif isinstance(value, Plain) and isinstance(other, Plain):
+                if (value.begin, value.end) != (other.begin, other.end):
+                    options[i] = Plain(other.kind)
                 return
             elif isinstance(value, Plain) and isinstance(other, Const) and other.value is not None:
-                options[i] = value
+                options[i] = Plain(value.kind)
                 return
             elif isinstance(value, Const) and isinstance(other, Plain) and value.value is not None:
+                options[i] = Plain(other.kind)
                 return
             elif isinstance(value, Tensor) and isinstance(other, Tensor):
                 options[i] = self._join_tensors(other, value)

@@ -17,7 +17,6 @@ from codemods.graph.trace import Forward, Handing, Place
 from codemods.graph.values import (
     DATA,
     NONE,
-    Const,
     Function,
     Instance,
     Mapping,
@@ -44,6 +43,10 @@ class Layers(Tensors):
 
     def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
         """Write an attribute of any value."""
+        raise NotImplementedError
+
+    def set_named(self, receiver: Value, name: Value, value: Value, at: ast.AST) -> None:
+        """Write an attribute whose name is a value."""
         raise NotImplementedError
 
     # made
@@ -270,15 +273,15 @@ class Layers(Tensors):
             "register_buffer",
             "register_parameter",
             "add_module",
+            "register_module",
             "named_buffers",
         ):
-            if name in ("register_buffer", "register_parameter", "add_module") and len(args.positional) > 1:
+            if name not in ("state_dict", "load_state_dict", "named_buffers") and len(args.positional) > 1:
                 self.use(args.positional[1], f"method:{name}", at)
-                key = args.positional[0]
                 if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
                     self.put_part(module, args.positional[1])
-                elif isinstance(key, Const) and isinstance(key.value, str):
-                    self.set_attribute(module, key.value, args.positional[1], at)
+                else:
+                    self.set_named(module, args.positional[0], args.positional[1], at)
             return self.unknown(name)
         layer = module if isinstance(module, Module) else self.layer_of(module)
         if name in ("append", "extend", "insert") and layer is not None:

@@ -29,6 +29,7 @@ from codemods.graph.values import (
     Tuple,
     Unknown,
     Value,
+    formatted,
 )
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -115,7 +116,7 @@ class Operators(OldForms):
             or (isinstance(left, Plain) and left.kind == "text")
         ):
             self.use(right, "format", at)
-            return TEXT
+            return formatted(left, "%")
         if isinstance(left, (Sequence, Tuple)) and isinstance(right, (Sequence, Tuple)) and name == "Add":
             if isinstance(left, Tuple) and isinstance(right, Tuple):
                 return Tuple((*left.items, *right.items))
@@ -138,7 +139,9 @@ class Operators(OldForms):
             if isinstance(left, Const) and isinstance(left.value, str):
                 if isinstance(right, Const) and isinstance(right.value, str) and name == "Add":
                     return Const(left.value + right.value)
-                return TEXT
+                return Plain("text", left.value) if name == "Add" else TEXT
+            if isinstance(left, Plain) and left.kind == "text" and name == "Add":
+                return Plain("text", left.begin, str(right.value) if isinstance(right, Const) else "")
             return NUMBER
         if isinstance(left, Mapping) and isinstance(right, Mapping) and name == "BitOr":
             return self.make_mapping(Arguments(None, [left, right]), at)

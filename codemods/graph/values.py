@@ -195,6 +195,14 @@ class Plain(Value):
     """Certainly no tensor and never attached: a number, a string, a numpy array, a shape."""
 
     kind: str = "number"
+    begin: str = ""
+    """What a text begins with, as far as that is known; ``end`` what it ends with."""
+    end: str = ""
+
+    def may_be(self, text: str) -> bool:
+        """Whether it may be a certain text."""
+        known = len(self.begin) + len(self.end)
+        return len(text) >= known and text.startswith(self.begin) and text.endswith(self.end)
 
     @property
     def node(self) -> None:  # type: ignore[override]
@@ -442,3 +450,15 @@ TEXT = Plain("text")
 ARRAY = Plain("array")
 DATA = Tensor(None)
 INDEX = Tensor(None, index=True)
+
+
+def formatted(pattern: Value, sign: str) -> Plain:
+    """What ``"..." % value`` gives, or ``format``: the text up to the first ``sign`` stays as it is."""
+    if not isinstance(pattern, Const) or not isinstance(pattern.value, str) or sign not in pattern.value:
+        return TEXT
+    # a sign or a brace that is written twice stands for itself
+    return (
+        TEXT
+        if any(twice in pattern.value for twice in ("%%", "{{", "}}"))
+        else Plain("text", pattern.value.partition(sign)[0])
+    )

@@ -167,7 +167,8 @@ def test_an_optimizer_owns_what_the_base_brings() -> None:
         """
     )
     owned = r.trace.steps[0].owned
-    assert owned is not None and not owned.more
+    assert owned is not None
+    assert not owned.more
     assert set(owned.leaves) <= set(r.walks()[0].seen)
 
 
