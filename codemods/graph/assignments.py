@@ -131,7 +131,8 @@ class Assignments(Operators):
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, value, value_expr)
         elif isinstance(target, ast.Starred):
-            self.assign(target.value, self.new_sequence(self.elements(value)), None)
+            items, several = self.apart(value)
+            self.assign(target.value, self.new_sequence(items, self.one_of(several)), None)
 
     def _ask_for_gradients(self, target: ast.Attribute, owner: Value) -> None:
         """``x.requires_grad = True`` makes a leaf of data, as ``requires_grad_()`` does."""

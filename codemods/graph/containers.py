@@ -234,9 +234,12 @@ class Containers(Iteration):
                 if not given:
                     return NONE
                 value = given[-1]
-                new = self.elements(value) if name in ("extend", "extendleft", "update") else [value]
-                if not new and name in ("extend", "extendleft", "update"):
-                    new = self._turns_of(value, at)
+                new = [value]
+                if name in ("extend", "extendleft", "update"):
+                    new, several = self.apart(value)
+                    # any number of them: twice, as a loop over them would put them there
+                    new += several * 2
+                    new = new or self._turns_of(value, at)
                 for v in new:
                     self.stored(v, Carrier("element", container.oid, ""), at)
                 if name == "insert" and len(given) > 1 and len(items) < 12 and self._place(given[0], items) is not None:
@@ -424,10 +427,16 @@ class Containers(Iteration):
                         self.attributes[made.oid][key] = None
             return made
         found: list[Value] = []
+        rest: Value | None = None
         for key in self.mapping_keys(container):
             value = self.s.get((container.oid, key))
             if value is None:
                 continue
             label: Value = Const(key[1]) if isinstance(key, tuple) else self.s.get((container.oid, KEYS)) or TEXT
-            found.append({"values": value, "keys": label, "items": Tuple((label, value))}[name])
-        return self.new_sequence(found)
+            shown = {"values": value, "keys": label, "items": Tuple((label, value))}[name]
+            if isinstance(key, tuple):
+                found.append(shown)
+            else:
+                # under keys that are not known there may be many
+                rest = shown
+        return self.new_sequence(found, rest)

@@ -102,6 +102,13 @@ class Contents(Core):
             return [] if inner is None else self.elements(inner)
         return []
 
+    def apart(self, value: Value) -> tuple[list[Value], list[Value]]:
+        """The same in two parts: what is there once each, and what stands for any number of elements."""
+        holder = self.contained(value) or value
+        rest = self.s.get((holder.oid, REST)) if isinstance(holder, (Sequence, Mapping)) else None
+        several = [rest] if isinstance(rest, Value) else []
+        return [item for item in self.elements(holder) if item is not rest], several
+
     def contained(self, value: Value) -> Value | None:
         """What an object of a class derived from a container holds as such, None for other objects."""
         if not isinstance(value, Instance) or not value.cls.container:

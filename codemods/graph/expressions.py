@@ -141,8 +141,11 @@ class Expressions(Definitions):
         for element in elements:
             value = self.evaluate(element)
             if isinstance(element, ast.Starred):
-                inner = self.elements(value)
-                if inner:
+                inner, several = self.apart(value)
+                if several:
+                    # how many there are is not known: what stands behind them may stand anywhere
+                    rest = self.one_of([*([rest] if rest is not None else []), *several])
+                if inner or several:
                     items += inner
                 elif isinstance(value, Parameters):
                     # [*a.parameters(), *b.parameters()]: all of both, not either of them
@@ -190,8 +193,8 @@ class Expressions(Definitions):
             if isinstance(container, Instance) and container.cls.find("__getitem__") is None:
                 container = self.contained(container) or self.layer_of(container) or container
             if isinstance(container, (Tuple, Sequence, Mapping)):
-                every = self.elements(container)
-                return self.new_sequence(every[:12], self.one_of(every[12:]))
+                every, several = self.apart(container)
+                return self.new_sequence(every[:12], self.one_of([*every[12:], *several]))
             if isinstance(container, (Module, Parameters)):
                 return container
         if isinstance(container, Tensor):

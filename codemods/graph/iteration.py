@@ -83,7 +83,7 @@ class Iteration(Attributes):
             if not items and rest is None:
                 # filled in a way that was not followed
                 return [self.lost("layer", "call"), self.lost("layer", "call")]
-            return self._two([*items, *([rest] if rest is not None else [])])
+            return self._two([*items, *([rest, rest] if rest is not None else [])])
         if isinstance(value, Parameters):
             element = Parameters(value.owner, element=True)
             made: Value = Tuple((TEXT, element)) if value.named else element

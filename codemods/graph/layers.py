@@ -61,9 +61,12 @@ class Layers(Tensors):
         if name in facts.MODULE_CONTAINERS:
             made = Module(oid, name)
             items: list[Value] = []
+            several: list[Value] = []
             for value in args.positional:
                 if isinstance(value, (Sequence, Tuple, Mapping)):
-                    items += self.elements(value)
+                    once, more = self.apart(value)
+                    items += once
+                    several += more
                 else:
                     items.append(value)
             more = [o for value in args.more for v in self.flat(value) for o in self.options(v)]
@@ -71,6 +74,7 @@ class Layers(Tensors):
                 # one after the other, each once: a join of so many would forget that they are modules
                 items += list(dict.fromkeys(more))
                 more = []
+            more += several
             self.s.set((oid, ITEMS), tuple(items))
             if more:
                 self.s.set((oid, REST), self.one_of(more))
@@ -117,11 +121,6 @@ class Layers(Tensors):
     def put_part(self, container: Module | Instance, *parts: Value) -> None:
         """Put modules behind those that a container of modules holds."""
         self.s.set((container.oid, ITEMS), ((self.s.get((container.oid, ITEMS)) or ()) + parts)[:64])
-
-    def rest_of(self, container: Module) -> list[Value]:
-        """What a container of modules holds besides, of which the place is not known."""
-        rest = self.s.get((container.oid, REST))
-        return [rest] if isinstance(rest, Value) else []
 
     def begin_base(self, args: Arguments, at: ast.AST) -> None:
         """``Base.__init__(self, ...)`` of a class of the library."""
@@ -291,10 +290,14 @@ class Layers(Tensors):
             self.put_part(layer, *given)
             return module
         if name in ("keys", "values", "items") and layer is not None and layer.name == "ModuleDict":
-            parts = [*(self.s.get((layer.oid, ITEMS)) or ()), *self.rest_of(layer)]
             if name == "keys":
                 return self.new_sequence([], rest=Plain("text"))
-            return self.new_sequence(parts if name == "values" else [Tuple((Plain("text"), part)) for part in parts])
+            parts = list(self.s.get((layer.oid, ITEMS)) or ())
+            rest = self.s.get((layer.oid, REST))
+            if name == "items":
+                parts = [Tuple((Plain("text"), part)) for part in parts]
+                rest = None if rest is None else Tuple((Plain("text"), rest))
+            return self.new_sequence(parts, rest)
         if name == "forward" and layer is not None:
             return self.call_module(layer, args, at, owner=module)
         if name.startswith("register_") and name.endswith("hook"):

@@ -120,15 +120,17 @@ class Operators(OldForms):
         if isinstance(left, (Sequence, Tuple)) and isinstance(right, (Sequence, Tuple)) and name == "Add":
             if isinstance(left, Tuple) and isinstance(right, Tuple):
                 return Tuple((*left.items, *right.items))
-            every = [*self.elements(left), *self.elements(right)]
-            return self.new_sequence(every[:16], self.one_of(every[16:]))
+            (first, many), (second, more) = self.apart(left), self.apart(right)
+            every = [*first, *second]
+            return self.new_sequence(every[:16], self.one_of([*every[16:], *many, *more]))
         if isinstance(left, (Sequence, Parameters)) and isinstance(right, (Sequence, Parameters)) and name == "Add":
             # list(a.parameters()) + list(b.parameters())
             parts = [[v] if isinstance(v, Parameters) else self.elements(v) for v in (left, right)]
             return self.new_sequence([v for part in parts for v in part])
         if isinstance(left, (Sequence, Tuple)) and name == "Mult":
-            items = self.elements(left)
-            return self.new_sequence([*items, *items] if isinstance(left, Sequence) else items)
+            items, several = self.apart(left)
+            every = [*items, *items] if isinstance(left, Sequence) else items
+            return self.new_sequence(every, self.one_of(several))
         if isinstance(left, Sequence) and isinstance(right, Sequence):
             # sets
             return self.new_sequence([], rest=self.one_of([*self.elements(left), *self.elements(right)]), kind="set")

@@ -156,10 +156,10 @@ class Standard(Unknowns):
             return self._record(args)
         if name == "deque":
             filled = self.builtin("list", Arguments(args.call, given[:1]), at)
-            items = self.elements(filled) if isinstance(filled, (Sequence, Tuple)) else []
+            items, several = self.apart(filled) if isinstance(filled, (Sequence, Tuple)) else ([], [])
             if not items and given and not isinstance(filled, Sequence):
                 items = self.iterate(given[0], at)
-            return self.new_sequence(items[:16], self.one_of(items[16:]), kind="deque")
+            return self.new_sequence(items[:16], self.one_of([*items[16:], *several]), kind="deque")
         if name in ("OrderedDict", "UserDict", "Counter"):
             return self.make_mapping(args, at)
         if name == "UserList":
