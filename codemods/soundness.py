@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from codemods.findings import Finding, Promise, as_advice
-from codemods.graph.trace import Place, Trace, Walk
-from codemods.graph.values import Node
+from codemods.graph import facts
+from codemods.graph.trace import Alteration, Place, Trace, Walk
+from codemods.graph.values import Node, Tensor
 from codemods.rules._early_changes import changed_before, changes_of
-from codemods.rules._graphs import reached_surely
+from codemods.rules._graphs import reached_surely, savers
 from codemods.tracking import LineMap
 
 Site = tuple[str, int]
@@ -34,7 +35,8 @@ class Conduct:
     ``leaves`` are those that each backward comes to, ``sound`` those that it comes to without raising; ``raises`` are
     backwards that come to something too late, with the lines of the backward that freed it or of what changed it, and
     whether that is sure; ``misuses`` see :class:`~codemods.graph.trace.Trace`; ``stepped`` are the leaves that an
-    optimizer changes, ``blind`` tells that some optimizer's cannot be seen.
+    optimizer changes, ``blind`` tells that some optimizer's cannot be seen; ``caught`` are backwards whose errors code
+    around them swallows.
     """
 
     leaves: dict[Site, frozenset[Leaf]] = field(default_factory=dict)
@@ -43,6 +45,7 @@ class Conduct:
     misuses: dict[tuple[str, int, str], bool] = field(default_factory=dict)
     stepped: frozenset[Leaf] = frozenset()
     blind: bool = False
+    caught: frozenset[Site] = frozenset()
 
     def add(self, other: Conduct) -> None:
         """Take in what other runs show."""
@@ -55,6 +58,7 @@ class Conduct:
             self.misuses[misuse] = self.misuses.get(misuse, False) or sure
         self.stepped |= other.stepped
         self.blind |= other.blind
+        self.caught |= other.caught
 
 
 class Breach(NamedTuple):
@@ -78,7 +82,7 @@ def conduct_of(trace: Trace) -> Conduct:
         mine = {_leaf(node) for node in given if node.leaf}
         leaves[site] |= mine
         late = dict(_late(walk))
-        readers = list(changed_before(walk, changes))
+        readers = [*changed_before(walk, changes), *_overwritten(trace, walk)]
         reached = reached_surely(walk, [node for node, _ in readers])
         for node, change in readers:
             cause = _site(change.place)
@@ -90,8 +94,32 @@ def conduct_of(trace: Trace) -> Conduct:
     made.leaves = {site: frozenset(found) for site, found in leaves.items()}
     made.sound = {site: frozenset(found) for site, found in sound.items()}
     made.stepped = frozenset(_leaf(leaf) for step in trace.steps for leaf in (step.owned.leaves if step.owned else ()))
+    made.caught = frozenset(_site(walk.place) for walk in trace.walks if walk.caught)
     made.blind = any(step.owned is None or step.owned.more for step in trace.steps)
     return made
+
+
+def _overwritten(trace: Trace, walk: Walk) -> Iterator[tuple[Node, Alteration]]:
+    """What a walk comes through whose saved input was written in place before, each with the write."""
+    for change in trace.alterations:
+        written = change.value.node if isinstance(change.value, Tensor) else None
+        if written is None or change.how not in ("values", "attached") or change.place.clock > walk.place.clock:
+            continue
+        for node in _keepers(written, change.place.clock):
+            if walk in node.walks and node.certain:
+                yield node, change
+
+
+def _keepers(node: Node, clock: int) -> Iterator[Node]:
+    """The nodes of before ``clock`` that keep the memory of a tensor for their backward."""
+    yield from (keeper for keeper in savers(node) if keeper.birth < clock)
+    for child in node.children:
+        if child.birth > clock:
+            continue
+        if child.kind == "module" and child.label in facts.MODULES_WITH_PARAMETERS:
+            yield child
+        elif child.kind == "op" and (child.label == "getitem" or child.label in facts.SHARING_MEMORY):
+            yield from _keepers(child, clock)
 
 
 def _late(walk: Walk) -> Iterator[tuple[Site, bool]]:
@@ -100,7 +128,7 @@ def _late(walk: Walk) -> Iterator[tuple[Site, bool]]:
     if not freed:
         return
     reached = reached_surely(walk, [n for n, _ in freed if n.certain])
-    yield from sorted((_site(w.place), id(n) in reached) for n, w in freed)
+    yield from sorted((_site(w.place), id(n) in reached and walk.follows(w)) for n, w in freed)
 
 
 def _site(place: Place) -> Site:
@@ -112,7 +140,8 @@ def _leaf(node: Node) -> Leaf:
 
 
 def ending(findings: Sequence[Finding], conduct: Conduct, *, unsafe: bool) -> list[Finding]:
-    """Return ``findings``; repairs of a backward that would raise all the same are advice.
+    """Return ``findings``; repairs of a backward that would raise all the same are advice, and those of one whose error
+    is swallowed change what a program learns that runs.
 
     ``conduct`` is that of the program in which they were found; ``unsafe`` tells whether a ``behaviour`` is applied.
     """
@@ -120,6 +149,7 @@ def ending(findings: Sequence[Finding], conduct: Conduct, *, unsafe: bool) -> li
     for (walk, cause), sure in conduct.raises.items():
         if sure:
             causes[walk].add(cause)
+    findings = _running(findings, conduct.caught)
     while True:
         mended = {pair for f in findings if f.fixable(unsafe=unsafe) for pair in f.mends}
         why: dict[tuple[str, str, int], str] = {}
@@ -134,6 +164,16 @@ def ending(findings: Sequence[Finding], conduct: Conduct, *, unsafe: bool) -> li
         if not why:
             return list(findings)
         findings = as_advice(findings, why)
+
+
+def _running(findings: Sequence[Finding], caught: frozenset[Site]) -> list[Finding]:
+    mending = {f.key for f in findings if f.promise is Promise.REPAIR and any(walk in caught for walk, _ in f.mends)}
+    return [
+        replace(f, promise=Promise.BEHAVIOUR, message=f"{f.message}; the error is caught, so that the program runs")
+        if f.promise is Promise.REPAIR and (f.key in mending or not mending.isdisjoint(f.partners))
+        else f
+        for f in findings
+    ]
 
 
 def breaches(

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 
 from codemods.graph.arguments import Arguments
-from codemods.graph.program import ClassInfo
+from codemods.graph.program import ClassInfo, walks
 from codemods.graph.trace import Step, Walk
 from codemods.graph.uses import Uses
 from codemods.graph.values import (
@@ -17,7 +17,9 @@ from codemods.graph.values import (
     NONE,
     NUMBER,
     Const,
+    Function,
     Join,
+    Method,
     Node,
     Optimizer,
     Parameters,
@@ -82,6 +84,8 @@ class Backward(Uses):
         for node in walk.seen:
             node.walks.append(walk)
         self.trace.walks.append(walk)
+        walk.caught = self.catching > 0
+        self.s.set(walk.ran, True)
         return walk
 
     @staticmethod
@@ -226,7 +230,15 @@ class Backward(Uses):
 
     def optimizer_method(self, optimizer: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of an optimizer."""
+        if name.startswith("register_step_") and args.all():
+            hooks = self.s.get((getattr(optimizer, "oid", 0), "step-hooks")) or ()
+            self.s.set((getattr(optimizer, "oid", 0), "step-hooks"), (*hooks, args.all()[0]))
         if name == "step":
+            for hook in self.s.get((getattr(optimizer, "oid", 0), "step-hooks")) or ():
+                self.call_value(hook, Arguments(None, [optimizer, Tuple(()), self.new_mapping()]), at)
+            own = optimizer.cls.find("step") if isinstance(optimizer, Optimizer) and optimizer.cls else None
+            if isinstance(own, Function) and own.definition not in self.active and own.file.once(walks, own.definition):
+                self.call_value(Method(optimizer, own, name), args, at)
             closure = args.get(0, "closure")
             if closure is not None and not self.is_none(closure):
                 # LBFGS evaluates its closure several times

@@ -11,7 +11,7 @@ from codemods.graph.arguments import Arguments
 from codemods.graph.containers import Containers
 from codemods.graph.contents import ANY, BACKING, ITEMS, REST, RETURNED
 from codemods.graph.joins import MAX_OPTIONS
-from codemods.graph.program import ClassInfo
+from codemods.graph.program import ClassInfo, walks
 from codemods.graph.trace import Frame
 from codemods.graph.values import (
     DATA,
@@ -178,8 +178,7 @@ class BuiltinCalls(Containers):
             return self.container_method(inner, method, Arguments(args.call, given[1:], args.keywords, args.more), at)
         if name in ("eval", "exec"):
             for space in {self.frame.fid, self.frame.module_globals}:
-                for value in self.elements(Namespace(space)):
-                    self.use(value, f"unseen:{name}", at)
+                self.escape_all(self.elements(Namespace(space)), "code in a text may use it")
         if name in ("eval", "exec", "__import__", "compile"):
             return self.unknown(name)
         self.run_callbacks(args, at)
@@ -284,6 +283,10 @@ class BuiltinCalls(Containers):
         if name in ("map", "filter") and len(given) > 1:
             turns = self.iterate(given[1], at)
             if name == "filter":
+                asked = given[0] if isinstance(given[0], Function) else None
+                if asked is not None and asked.file.once(walks, asked.definition):
+                    for turn in turns:
+                        self.call_value(asked, Arguments(None, [turn]), at)
                 return given[1] if isinstance(given[1], Parameters) else self.new_sequence(list(turns))
             if isinstance(given[0], Library) and given[0].path in ("builtins.float", "builtins.int", "builtins.str"):
                 return self.new_sequence([], rest=NUMBER)

@@ -102,6 +102,8 @@ class Core:
         """The parameters of modules that leave a weight with its graph behind each forward."""
         self.trying = 0
         """How many ``try`` statements are around what runs."""
+        self.catching = 0
+        """How many of them swallow the errors of a backward."""
         self.thrown: list[Value] = []
         """What was raised and is not caught yet."""
         self.entering_root = False

@@ -169,6 +169,8 @@ class Definitions(Assignments):
                 for target in statement.targets:
                     if isinstance(target, ast.Name):
                         info.members[target.id] = value
+            elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                self.evaluate(statement.value)
             elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
                 if isinstance(statement.target, ast.Name):
                     name = statement.target.id

@@ -8,7 +8,7 @@ import builtins
 from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.contents import ANY, BACKING
-from codemods.graph.program import ClassInfo
+from codemods.graph.program import ClassInfo, walks
 from codemods.graph.remembering import Remembering
 from codemods.graph.state import Key
 from codemods.graph.trace import Frame
@@ -135,6 +135,9 @@ class Functions(Remembering):
 
     def instantiate(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """``Class(...)``: a new object, its ``__init__`` entered."""
+        if any(cls.file.once(_acts_unseen, cls.node) for cls in info.mro()):
+            # when Python calls such a method is not followed
+            self.trace.complete = False
         if info.family == "function":
             return self.unknown(info.name)
         if info.family == "optimizer":
@@ -205,6 +208,12 @@ class Functions(Remembering):
             args = Arguments(args.call, args.positional[:1])
         filled = kind if kind != "deque" else "list"
         return self.call_value(Library(f"builtins.{filled}"), args, at)
+
+
+def _acts_unseen(definition: ast.AST) -> bool:
+    """Whether a special method of a class back-propagates that is not called where Python calls it."""
+    body = getattr(definition, "body", ())
+    return any(isinstance(m, ast.FunctionDef) and m.name in facts.UNFOLLOWED_METHODS and walks(m) for m in body)
 
 
 def _begin(frame: Frame) -> int:

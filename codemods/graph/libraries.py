@@ -120,6 +120,8 @@ class Libraries(Layers):
         if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
             # one for several tensors, or for all modules
             self.mark("hook", at)
+        if path in facts.CALLING_LATER:
+            self.escape_all(args.all(), "it may be back-propagated later")
         if path in facts.GRAD_MODE_QUESTIONS:
             self.mark("grad-mode-read", at)
             return NUMBER

@@ -105,7 +105,7 @@ class Loading(Functions):
         self.returns, self.breaks, self.continues, self.raises, self.narrowed = [], [], [], [], []
         self.active, self.memos, self.written, self.looked_at = [], {}, set(), set()
         self.spent, self.budget = 0, _LOAD_BUDGET
-        self.unknowns, self.thrown, self.class_bodies, self.trying = [], [], [], 0
+        self.unknowns, self.thrown, self.class_bodies, self.trying, self.catching = [], [], [], 0, 0
         first = self.oids
         frame = self.module_frame(file)
         modules.loaded[key] = frame.fid

@@ -31,6 +31,16 @@ _Answer = TypeVar("_Answer")
 _Asked = TypeVar("_Asked", bound=ast.AST)
 
 
+def walks(scope: ast.AST) -> bool:
+    """Whether the code in ``scope`` back-propagates, reached or not."""
+    calls = (node.func for node in walk(scope) if isinstance(node, ast.Call))
+    return any(
+        name in ("backward", "manual_backward") or (name == "grad" and ast.unparse(function).endswith("autograd.grad"))
+        for function in calls
+        for name in (getattr(function, "attr", getattr(function, "id", "")),)
+    )
+
+
 def walk(scope: ast.AST) -> Iterator[ast.AST]:
     """A syntax node and all below it, in no order that means anything; three times as fast as ``ast.walk``."""
     stack: list[Any] = [scope]

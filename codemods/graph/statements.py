@@ -236,8 +236,11 @@ class Statements(Branches):
         outer_raises, outer_thrown, caught_before = self.raises, self.thrown, self.frame.caught
         self.raises, self.thrown = [], []
         before = self.s.fork()
+        catches = any(_swallows(handler) for handler in s.handlers)
         self.trying += 1
+        self.catching += catches
         self.execute(s.body)
+        self.catching -= catches
         self.trying -= 1
         ends: list[State] = []
         if not self.dead:
@@ -277,6 +280,13 @@ class Statements(Branches):
             self.dead = self.dead or was_dead
 
     _do_TryStar = _do_Try  # noqa: N815
+
+
+def _swallows(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler gets the ``RuntimeError`` of a backward, and does not raise again."""
+    named = {n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)} if handler.type is not None else set()
+    gets = handler.type is None or not named.isdisjoint(("RuntimeError", "Exception", "BaseException"))
+    return gets and not any(isinstance(n, ast.Raise) for statement in handler.body for n in ast.walk(statement))
 
 
 def _copies(loop: ast.For | ast.AsyncFor | ast.While) -> list[tuple[str, str]]:

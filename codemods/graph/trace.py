@@ -124,6 +124,17 @@ class Walk:
     """What every variable and attribute held when it began."""
     inputs: tuple[Node, ...] | None = ()
     """What ``autograd.grad`` takes gradients of, or ``backward`` was told to; None where that cannot be seen."""
+    caught: bool = False
+    """Whether what it raises may be caught."""
+
+    @property
+    def ran(self) -> tuple[int, str]:
+        """The cell that says on each path whether it came this way."""
+        return 0, f"walk {self.place.clock}"
+
+    def follows(self, earlier: Walk) -> bool:
+        """Whether a path leads from ``earlier`` to this walk."""
+        return earlier.ran in self.cells
 
 
 @dataclass(frozen=True, eq=False, slots=True)

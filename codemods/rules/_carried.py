@@ -116,7 +116,7 @@ class Ledger:
         for source in sources:
             mine = reach([source])
             walks = {n: w for n in mine if n in again and not n.leaf for w in [self._walked_before(n, child)] if w}
-            if not walks:
+            if not walks or not all(walk.follows(w) for w in walks.values()):
                 return
             graph |= set(walks)
             for node, earlier in walks.items():

@@ -209,11 +209,24 @@ def _paths_in(frame: Frame, cells: dict[Any, Any], *, through_globals: bool) -> 
                 continue
             if not isinstance(value, (Instance, Module, Sequence, Mapping, Unknown)) or value.oid in found:
                 continue
+            if isinstance(value, Instance) and _fixed(value):
+                continue
             found[value.oid] = path
             if not isinstance(value, (Sequence, Mapping)):
                 following += [(f"{path}.{name}", member) for name, member in members.get(value.oid, ())]
         level = following
     return found
+
+
+def _fixed(value: Instance) -> bool:
+    """Whether no attribute of an object can be set: a named tuple, a frozen dataclass."""
+    return value.cls.container == "record" or any(
+        keyword.arg == "frozen" and isinstance(keyword.value, ast.Constant) and keyword.value.value
+        for cls in value.cls.mro()
+        for decorator in cls.node.decorator_list
+        if isinstance(decorator, ast.Call)
+        for keyword in decorator.keywords
+    )
 
 
 def _common(value: Join, members: dict[int, list[tuple[str, Value]]]) -> list[tuple[str, Value]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from codemods.graph import facts
+from codemods.graph.state import FROZEN
 from codemods.graph.trace import Walk
 from codemods.graph.values import Node
 
@@ -88,6 +89,11 @@ def reads_value(node: Node, leaf: Node) -> bool:
         other = attached or any(p.leaf and p is not leaf for p in node.parents)
         return (node.label in facts.SAVES_OTHER and other) or node.label in facts.SAVES_SELF
     return False
+
+
+def maybe_frozen(walk: Walk) -> bool:
+    """Whether parameters that a walk comes to ask for gradients on some paths only."""
+    return any(walk.cells.get((-node.birth, FROZEN)) == "maybe" for node in walk.seen if node.leaf)
 
 
 def library_model(node: Node) -> bool:
@@ -179,3 +185,19 @@ def _one_step(forward: ast.AST) -> bool:
     return given.func.attr == "unsqueeze" or (
         shaping and any(isinstance(n, ast.Constant) and n.value == 1 for n in given.args)
     )
+
+
+def savers(original: Node) -> Iterator[Node]:
+    """The nodes that keep the very memory of a tensor for their backward."""
+    if original.kind != "leaf" and _label(original) in facts.SAVES_OUTPUT:
+        yield original
+    for child in original.children:
+        label = _label(child)
+        if (label in facts.SAVES_INPUT and child.parents[0] is original) or (
+            label in facts.SAVES_BOTH and child.kind == "op" and len(child.parents) == 2
+        ):
+            yield child
+
+
+def _label(node: Node) -> str:
+    return node.label if node.kind in ("op", "module") else ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from codemods.edits.model import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph import facts
-from codemods.graph.program import ParsedFile
+from codemods.graph.program import ParsedFile, walks
 from codemods.rules._syntax import DEFINITIONS, LOOPS, called, suspends
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
@@ -137,7 +137,7 @@ class Placement:
         """Whether the code of a function calls a backward, reached or not."""
         file = self.decision.files(path)
         node = file.find(function, *DEFINITIONS) if file is not None else None
-        return file is not None and node is not None and file.once(_walks_graphs, node)
+        return file is not None and node is not None and file.once(walks, node)
 
     @staticmethod
     def _covered(
@@ -394,13 +394,6 @@ def _switches_off(file: ParsedFile, loop: ast.AST) -> bool:
     return any(
         isinstance(n, ast.With) and any(_enters(file, i, facts.GRAD_OFF) for i in n.items) and _computes(file, n)
         for n in ast.walk(loop)
-    )
-
-
-def _walks_graphs(definition: ast.AST) -> bool:
-    calls = [n for n in ast.walk(definition) if isinstance(n, ast.Call)]
-    return any(
-        called(n) in ("backward", "manual_backward") or ast.unparse(n.func).endswith("autograd.grad") for n in calls
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -90,7 +91,7 @@ class BackwardInLossLoop(Rule):
     def _judge(self, trace: Trace, walks: list[Walk], order: dict[int, int]) -> Observation:
         first, second = walks[0], walks[1]
         loop = _Loop(first.place)
-        shared = _shared(first, second)
+        shared = _shared(first, second) if second.follows(first) else []
         before = [n for n in shared if n.certain and not loop.holds(n.place)]
         if not _proven(first, second, before):
             return self._note(first, "needed", why="the turns share no graph from before the loop")
@@ -100,11 +101,11 @@ class BackwardInLossLoop(Rule):
         if sums and not all(isinstance(o, Const) for o in _starts(sums, loop)):
             return self._note(first, "needed", why="the sum goes on from something older")
         mine = {id(w) for w in walks}
-        if any(id(w) not in mine and loop.holds(w.place) for w in trace.walks):
+        if any(id(w) not in mine and loop.meets(w.place) for w in trace.walks):
             return self._note(first, "needed", why="another backward in the loop")
-        if any(loop.holds(s.place) for s in trace.steps):
+        if any(loop.meets(s.place) for s in trace.steps):
             return self._note(first, "needed", why="an optimizer steps in the loop")
-        if any(m.kind in _HOOKS or (m.kind in _TAMPERING and loop.holds(m.place)) for m in trace.marks):
+        if any(m.kind in _HOOKS or (m.kind in _TAMPERING and loop.meets(m.place)) for m in trace.marks):
             return self._note(first, "needed", why="gradients are read, cleared or changed")
         last = max(order[id(w)] for w in walks)
         if any(order[id(w)] > last for n in before for w in n.walks):
@@ -196,6 +197,17 @@ class _Loop:
                 return len(at.loops) > depth and at.loops[:depth] == self.outer and at.loops[depth][0] is self.node
             at = at.frame.call
         return False
+
+    def meets(self, place: Place) -> bool:
+        """Whether something happens between the turns, too: in a generator over whose values the loop goes."""
+        if self.holds(place):
+            return True
+        iterated = {id(n) for n in ast.walk(getattr(self.node, "iter", self.node))}
+        chain = place.chain()
+        return any(
+            inner.frame.yields and outer.frame is self.frame and id(outer.node) in iterated
+            for inner, outer in itertools.pairwise(chain)
+        )
 
 
 def _candidate(walk: Walk) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from codemods.edits.model import Edit, KeepPart, WrapExpression
 from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph import facts
 from codemods.graph.trace import Alias, Alteration, Trace, Walk
 from codemods.graph.values import Node, Tensor
+from codemods.rules._graphs import savers
 from codemods.rules.base import Decision, Observation, Rule, sites
 
 
@@ -103,7 +103,7 @@ def _damage(alias: Alias, change: Alteration) -> tuple[Node, Walk] | None:
     original = given.node
     if not original.certain or original.kind not in ("op", "module", "leaf") or _read_after(original, at):
         return None
-    for node in _savers(original):
+    for node in savers(original):
         if node.birth > at or not node.certain:
             continue
         if any(walk.place.clock <= at for walk in node.walks):
@@ -112,22 +112,6 @@ def _damage(alias: Alias, change: Alteration) -> tuple[Node, Walk] | None:
         if walk is not None and _in_one_turn(change, walk):
             return node, walk
     return None
-
-
-def _savers(original: Node) -> Iterator[Node]:
-    """The nodes that keep the very memory of a tensor for their backward."""
-    if original.kind != "leaf" and _label(original) in facts.SAVES_OUTPUT:
-        yield original
-    for child in original.children:
-        label = _label(child)
-        if (label in facts.SAVES_INPUT and child.parents[0] is original) or (
-            label in facts.SAVES_BOTH and child.kind == "op" and len(child.parents) == 2
-        ):
-            yield child
-
-
-def _label(node: Node) -> str:
-    return node.label if node.kind in ("op", "module") else ""
 
 
 def _read_after(original: Node, at: int) -> bool:

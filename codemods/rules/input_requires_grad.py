@@ -13,7 +13,7 @@ from codemods.graph import facts
 from codemods.graph.program import ParsedFile, receiver_name
 from codemods.graph.trace import Mark, Place, Trace
 from codemods.graph.values import Carrier, Instance, Join, Node, Unknown, Unseen
-from codemods.rules._graphs import opaque
+from codemods.rules._graphs import maybe_frozen, opaque
 from codemods.rules._syntax import called
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
@@ -130,7 +130,7 @@ class _Judge:
             ):
                 found.update(dict.fromkeys(self.leaves, "backward hook"))
         for walk in self.trace.walks:
-            if walk.inputs is None:
+            if walk.inputs is None or maybe_frozen(walk):
                 found.update((n, "a gradient of something unseen is taken") for n in walk.seen if n.leaf)
             else:
                 found.update((n, "autograd.grad") for root in walk.inputs for n in root.ancestors() if n.leaf)

@@ -168,7 +168,7 @@ def _from_before(walk: Walk) -> dict[Walk, list[Node]]:
         if id(earlier) not in loops:
             loops[id(earlier)] = _parting(earlier.place, walk.place)
         parting = loops[id(earlier)]
-        if parting is not None and _older(node.place, *parting):
+        if parting is not None and _older(node.place, *parting) and walk.follows(earlier):
             found.setdefault(earlier, []).append(node)
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.trace import Trace, Walk
+from codemods.rules._graphs import maybe_frozen
 from codemods.rules._micro_batches import Plan
 from codemods.rules._sums import Sum, sums_of, sums_through_calls
 from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
@@ -48,6 +49,9 @@ class SummedMicroBatches(Rule):
         sums = sums_of(trace)
         for walk in trace.walks:
             if walk.kind != "backward" or walk.with_gradient or walk.creates is not False or walk.retains is None:
+                continue
+            if walk.inputs != () or maybe_frozen(walk):
+                # one of the losses may have no graph of its own
                 continue
             statement = walk.place.statement
             if not isinstance(statement, ast.Expr) or statement.value is not walk.call or not walk.place.frame.file:

@@ -213,7 +213,7 @@ def _too_late(trace: Trace, attempt: Attempt) -> list[Late]:
                 continue
             if not node.saves or not node.certain or node.kind in ("phi", "part"):
                 continue
-            if attempt.walk not in (walk, earlier):
+            if attempt.walk not in (walk, earlier) or not walk.follows(earlier):
                 continue
             if id(node) not in attempt.gone:
                 continue

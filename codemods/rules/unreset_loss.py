@@ -64,7 +64,9 @@ class UnresetLoss(Rule):
         for walk in trace.walks:
             if walk.kind != "backward" or walk.call is None or id(walk.call) in told or not walk.again:
                 continue
-            earlier = next((w for _, w in walk.again if w.call is walk.call and w.kind == "backward"), None)
+            earlier = next(
+                (w for _, w in walk.again if w.call is walk.call and w.kind == "backward" and walk.follows(w)), None
+            )
             if earlier is None or not stepped_between(trace, earlier, walk):
                 continue
             grown = _grown(trace, earlier, walk)

@@ -1,0 +1,305 @@
+"""Programs that once broke a promise, beyond the grammar of the hunt: each is rewritten, run and held to all."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hunt.checking import HARMLESS, check
+
+PRELUDE = """\
+import atexit, functools, weakref
+from collections import namedtuple
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+cell = nn.GRUCell(3, 4)
+opt_c = torch.optim.SGD(cell.parameters(), lr=0.1)
+xs = torch.randn(6, 5, 3)
+"""
+
+LATER = """
+{before}
+for x in xs:
+    out = net(x)
+    loss = out.pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    {inside}
+    opt.step()
+"""
+
+CHECK = """
+class Check:
+    def __init__(self, value):
+        self.value = value
+
+    def {method}(self, *rest):
+        self.value.mean().backward()
+        return {result}
+"""
+
+STATE = """
+state = torch.zeros(5, 4)
+for x in xs:
+    {forward}
+    loss = state.pow(2).mean()
+    opt_c.zero_grad()
+    loss.backward()
+    opt_c.step()
+"""
+
+PROGRAMS = {
+    "a second backward in a truth": LATER.format(
+        before=CHECK.format(method="__bool__", result="True"), inside="if Check(out): pass"
+    ),
+    "a second backward in a text": LATER.format(
+        before=CHECK.format(method="__str__", result="'ok'"), inside="print(Check(out))"
+    ),
+    "a second backward in a length": LATER.format(
+        before=CHECK.format(method="__len__", result="1"), inside="len(Check(out))"
+    ),
+    "a second backward where an object goes": LATER.format(
+        before=CHECK.format(method="__del__", result="None"), inside="Check(out)"
+    ),
+    "a second backward when an object is gone": LATER.format(
+        before="class Thing: pass",
+        inside="thing = Thing(); weakref.finalize(thing, out.mean().backward); del thing",
+    ),
+    "a second backward in a key": LATER.format(
+        before="", inside="sorted([out, out], key=lambda q: q.mean().backward(retain_graph=True) or 0)"
+    ),
+    "a second backward in a filter": LATER.format(
+        before="", inside="list(filter(lambda q: q.sum().backward(), [out]))"
+    ),
+    "a second backward in a text of code": LATER.format(before="", inside="exec('out.mean().backward()')"),
+    "a second backward in a class body": LATER.format(before="", inside="class Log: out.mean().backward()"),
+    "a second backward in an optimizer's step": LATER.format(
+        before="""
+class Extra(torch.optim.SGD):
+    extra = None
+
+    def step(self, closure=None):
+        self.extra().backward()
+        return super().step(closure)
+
+opt = Extra(net.parameters(), lr=0.1)
+opt.extra = lambda: out.mean()
+""",
+        inside="pass",
+    ),
+    "a second backward in a hook of the step": LATER.format(
+        before="opt.register_step_pre_hook(lambda *rest: out.mean().backward())", inside="pass"
+    ),
+    "a loop that breaks after its one backward": """
+loss = 0
+for i, x in enumerate(xs):
+    loss = loss + net(x).pow(2).mean()
+    if i < 3:
+        continue
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    break
+print([p.sum().item() for p in net.parameters()])
+""",
+    "a function that returns after its one backward": """
+def learn():
+    state = torch.zeros(5, 4)
+    for i, x in enumerate(xs):
+        state = cell(x, state)
+        if i == 3:
+            opt_c.zero_grad()
+            state.pow(2).mean().backward()
+            opt_c.step()
+            return
+
+learn()
+""",
+    "an error that is caught": """
+kept = []
+for x in xs:
+    out = net(x)
+    loss = out.pow(2).mean()
+    if kept:
+        loss = loss + F.mse_loss(out, kept.pop())
+    opt.zero_grad()
+    try:
+        loss.backward()
+        opt.step()
+    except RuntimeError:
+        print("skipped")
+    kept.append(out)
+""",
+    "a state in a named tuple": """
+State = namedtuple("State", "h n")
+s = State(torch.zeros(5, 4), 0)
+for x in xs:
+    h = cell(x, s.h)
+    s = s._replace(h=h, n=s.n + 1)
+    loss = h.pow(2).mean()
+    opt_c.zero_grad()
+    loss.backward()
+    opt_c.step()
+""",
+    "a state in a frozen dataclass": """
+@dataclass(frozen=True)
+class State:
+    h: torch.Tensor
+
+s = State(torch.zeros(5, 4))
+for x in xs:
+    s = replace(s, h=cell(x, s.h))
+    loss = s.h.pow(2).mean()
+    opt_c.zero_grad()
+    loss.backward()
+    opt_c.step()
+""",
+    "a state that is changed in place": STATE.format(forward="state += cell(x, state)"),
+    "a state that a method changes": STATE.format(forward="state = state.add_(cell(x, state))"),
+    "states in one tensor": """
+states = torch.zeros(7, 5, 4)
+for i, x in enumerate(xs):
+    states[i + 1] = cell(x, states[i])
+    loss = states[i + 1].pow(2).mean()
+    opt_c.zero_grad()
+    loss.backward()
+    opt_c.step()
+""",
+    "a state that a hook of the step takes away": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(3, 4)
+        self.state = None
+
+    def forward(self, x):
+        self.state = self.cell(x, self.state)
+        return self.state
+
+model = Net()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+opt.register_step_post_hook(lambda *rest: setattr(model, "state", None))
+for x in xs:
+    loss = model(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "gradients of some parameters": """
+for step in range(3):
+    total = 0
+    for x in xs:
+        total = total + net(x).pow(2).mean()
+    opt.zero_grad()
+    total.backward(inputs=list(net[0].parameters()))
+    opt.step()
+""",
+    "two backwards for different parameters": """
+for x in xs:
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(inputs=list(net[0].parameters()), retain_graph=True)
+    loss.backward(inputs=list(net[2].parameters()))
+    opt.step()
+""",
+    "a turn in which all is frozen": """
+for step in range(3):
+    total = 0
+    for j, x in enumerate(xs):
+        for p in net.parameters():
+            p.requires_grad_(j > 0)
+        total = total + net(x).pow(2).mean()
+    opt.zero_grad()
+    total.backward()
+    opt.step()
+""",
+    "an input that is the only leaf in one turn": """
+for i, x in enumerate(xs):
+    for p in net.parameters():
+        p.requires_grad_(i != 3)
+    x = torch.randn(5, 3, requires_grad=True)
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "losses of a generator that reads gradients": """
+def losses(x):
+    out = net(x)
+    yield out.mean()
+    scale = net[0].weight.grad.norm().item()
+    yield out.pow(2).mean() * scale
+
+for x in xs:
+    opt.zero_grad()
+    for loss in losses(x):
+        loss.backward(retain_graph=True)
+    opt.step()
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_promise_is_broken(name: str) -> None:
+    verdict = check({"main.py": PRELUDE + PROGRAMS[name]})
+    assert [v for v in verdict.violations if v.kind not in HARMLESS] == []
+    assert not verdict.ungrammatical
+
+
+SOUND = {
+    "an error of which the program stops": """
+def learn():
+    state = torch.zeros(5, 4)
+    for x in xs:
+        state = cell(x, state)
+        loss = state.pow(2).mean()
+        opt_c.zero_grad()
+        loss.backward()
+        opt_c.step()
+
+try:
+    learn()
+except KeyboardInterrupt:
+    print("stopped")
+""",
+    "an error that is raised again": """
+state = torch.zeros(5, 4)
+for x in xs:
+    state = cell(x, state)
+    opt_c.zero_grad()
+    try:
+        state.pow(2).mean().backward()
+    except RuntimeError as error:
+        print("in line", 1)
+        raise
+    opt_c.step()
+""",
+    "a loop that breaks when it has learned enough": """
+state = torch.zeros(5, 4)
+for i, x in enumerate(xs):
+    state = cell(x, state)
+    loss = state.pow(2).mean()
+    opt_c.zero_grad()
+    loss.backward()
+    opt_c.step()
+    if loss < 1e-9:
+        break
+""",
+    "a class whose methods only look": LATER.format(
+        before=CHECK.format(method="__str__", result="'ok'").replace(".backward()", ".item()"),
+        inside="print(Check(out))",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_is_proven_is_still_mended(name: str) -> None:
+    verdict = check({"main.py": PRELUDE + SOUND[name]})
+    assert verdict.violations == []
+    assert verdict.after is not None
