@@ -41,6 +41,8 @@ class Placement:
         evaluate."""
         self.open = {(s.path, s.span) for s in sites(observations, "open")}
         """Functions that hand out graphs: who may call them, and back-propagate these, is not known."""
+        self.covered = {(s.path, s.span) for s in sites(observations, "covered")}
+        """Functions that somebody calls with gradients switched off."""
         self.leaving = {(s.path, s.span) for s in sites(observations, "leaving")}
         """Statements that make graphs which outlive the call of the function that they stand in."""
         self.forwards = [o for o in observations if o.kind == "forward"]
@@ -90,6 +92,9 @@ class Placement:
         left: dict[tuple[str, Span], list[Observation]],
     ) -> None:
         chain: _Chain = forward.facts["chain"]
+        if forward.facts["root"] in self.covered:
+            # the callers switch gradients off: that is where the author does it
+            return
         if forward.facts["fed"]:
             # it belongs to a training step, whichever functions lead to it
             found = [(path, statement) for path, _, statement in chain if self._is_faulty(path, statement)]
@@ -106,9 +111,6 @@ class Placement:
             site = self.functions.get((path, function)) if function is not None else None
             if site is not None and site.faulty and self._may_decorate(path, site):
                 decorated[(path, site.span)].append(forward)
-                return
-            if site is not None and any(o.verdict == "covered" for o in site.observations):
-                # the callers switch gradients off: that is where the author does it
                 return
             here = self.statements.get((path, statement))
             if here is not None and not here.faulty:

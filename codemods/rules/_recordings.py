@@ -306,4 +306,4 @@ def _count(clocks: list[int], first: int, last: int) -> int:
 
 
 def severity(verdict: str) -> int:
-    return ("quiet", "fault", "covered", "needed").index(verdict)
+    return ("quiet", "fault", "needed").index(verdict)

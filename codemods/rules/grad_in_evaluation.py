@@ -83,6 +83,7 @@ class GradInEvaluation(Rule):
     def _functions(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
         seen: dict[int, tuple[Frame, str, dict[str, Any]]] = {}
         opened: dict[int, Frame] = {}
+        covered: dict[int, Frame] = {}
         for frame in trace.frames:
             if not isinstance(frame.definition, DEFINITIONS) or frame.end < 0:
                 continue
@@ -90,7 +91,7 @@ class GradInEvaluation(Rule):
             if frame.left_unseen or ledger.outliving(frame):
                 opened[id(frame.definition)] = frame
             if verdict == "quiet" and frame.grad is False and not frame.root:
-                verdict = "covered"
+                covered[id(frame.definition)] = frame
             key = id(frame.definition)
             known = seen.get(key)
             if known is None or severity(verdict) > severity(known[1]):
@@ -102,6 +103,9 @@ class GradInEvaluation(Rule):
         for frame in opened.values():
             assert frame.definition is not None
             yield self.seen(frame.file, frame.definition, "open", "needed")
+        for frame in covered.values():
+            assert frame.definition is not None
+            yield self.seen(frame.file, frame.definition, "covered", "needed")
 
     def _statements(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
         seen: dict[int, tuple[Ran, str, dict[str, Any]]] = {}
@@ -193,6 +197,7 @@ class GradInEvaluation(Rule):
                     padding=False,
                     unseen=False,
                     closed=None,
+                    root=(frame.file.path, frame.file.span(definition)) if frame.root else None,
                 )
 
     def _chain(self, forward: Forward, facts: dict[str, Any], teaches: bool, reads: str, *, fed: bool) -> Observation:
@@ -212,6 +217,7 @@ class GradInEvaluation(Rule):
         volatile = tuple((p.frame.file.path, p.frame.file.span(p.node)) for p in forward.volatile)
         keywords = set(forward.args.keywords)
         closed = forward.closed
+        root = next((p.frame for p in forward.place.chain() if p.frame.root), None)
         return self.seen(
             forward.place.frame.file,
             forward.place.node,
@@ -228,6 +234,7 @@ class GradInEvaluation(Rule):
             padding="src_key_padding_mask" in keywords,
             unseen=forward.method != "forward" and not isinstance(forward.module, Instance),
             closed=None if closed is None else (closed.file.path, closed.file.span(closed.definition)),
+            root=None if root is None or root.definition is None else (root.file.path, root.file.span(root.definition)),
         )
 
     # deciding

@@ -1175,3 +1175,89 @@ def test_half_of_an_evaluation_that_took_too_long_to_follow(script: bool) -> Non
     assert seen[-1] == [line]
     assert all(lines in ([], [line]) for lines in seen)
     assert [] in seen
+
+
+_SCORING = """
+    def score(model, loader):
+        model.eval()
+        total = 0.0
+        for x, y in loader:
+            total += ((model(x) - y) ** 2).mean().item()
+        return total
+
+    def both(model, first, second):
+        return score(model, first) + score(model, second)
+    """
+
+UNCOVERED = {
+    "a training loop that evaluates": """
+        import torch
+        import scoring
+
+        def learn(model, loader, held, optimizer):
+            for x, y in loader:
+                optimizer.zero_grad()
+                ((model(x) - y) ** 2).mean().backward()
+                optimizer.step()
+                print(scoring.score(model, held))
+        """,
+    "the same through another function": """
+        import torch
+        import scoring
+
+        def learn(model, loader, held, optimizer):
+            for x, y in loader:
+                optimizer.zero_grad()
+                ((model(x) - y) ** 2).mean().backward()
+                optimizer.step()
+                print(scoring.both(model, held, held))
+        """,
+    "a script": """
+        import torch
+        import scoring
+
+        model = torch.nn.Linear(2, 2)
+        model.load_state_dict(torch.load("model.pt"))
+        print(scoring.score(model, [(torch.ones(2), torch.ones(2))]))
+        """,
+}
+
+COVERED = {
+    "a script": """
+        import torch
+        import scoring
+
+        with torch.no_grad():
+            print(scoring.both(torch.nn.Linear(2, 2), [], []))
+        """,
+    "a function": """
+        import torch
+        import scoring
+
+        @torch.no_grad()
+        def report(model, held):
+            print(scoring.score(model, held), scoring.both(model, held, held))
+        """,
+    "a function that calls another one": """
+        import torch
+        import scoring
+
+        def report(model, held):
+            with torch.no_grad():
+                print(scoring.both(model, held, held))
+        """,
+}
+
+
+@pytest.mark.parametrize("name", UNCOVERED)
+@pytest.mark.parametrize("other", COVERED)
+def test_one_caller_that_switches_gradients_off_does_not_speak_for_another(
+    tmp_path: Path, name: str, other: str
+) -> None:
+    findings = found(tmp_path, RULE, UNCOVERED[name], scoring=_SCORING, other=COVERED[other])
+    assert [f.message.partition("(")[0] for f in findings] == ["score"]
+
+
+@pytest.mark.parametrize("name", COVERED)
+def test_where_every_caller_switches_gradients_off_nothing_is_said(tmp_path: Path, name: str) -> None:
+    assert found(tmp_path, RULE, COVERED[name], scoring=_SCORING) == []
