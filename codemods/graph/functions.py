@@ -12,7 +12,7 @@ from codemods.graph.program import ClassInfo, walks
 from codemods.graph.remembering import Remembering
 from codemods.graph.state import Key
 from codemods.graph.trace import Frame
-from codemods.graph.values import Class, Function, Instance, Library, Mapping, Sequence, Tuple, Unseen, Value
+from codemods.graph.values import Class, Const, Function, Instance, Library, Mapping, Sequence, Tuple, Unseen, Value
 
 _EXCEPTIONS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
@@ -20,6 +20,8 @@ _EXCEPTIONS = frozenset(
 
 MAX_DEPTH = 24
 MAX_RECURSION = 2
+MAX_DIFFERENT = 8
+"""How often a function is entered within itself, each time for another object or with another number."""
 
 
 class Functions(Remembering):
@@ -29,8 +31,12 @@ class Functions(Remembering):
         """Enter a function of the tree; what it returns on all its paths, joined."""
         definition = function.definition
         caller = self.frame
-        if self.tired or caller.depth >= MAX_DEPTH or self.active.count(definition) >= MAX_RECURSION:
-            again = self.active.count(definition) >= MAX_RECURSION
+        deep = self.tired or caller.depth >= MAX_DEPTH
+        within = self.active.count(definition)
+        again = within >= MAX_RECURSION
+        if again and not deep and within < MAX_DIFFERENT:
+            again = not self._goes_down(function, args, receiver)
+        if deep or again:
             if self.tired or not again:
                 why = "the budget is spent" if self.tired else "nested too deeply"
                 self.trace.notes.append(f"{function.file.path}:{definition.lineno}: not entered, {why}")
@@ -92,6 +98,31 @@ class Functions(Remembering):
         if function.grad_mode != "" or self.s.grad is not saved_grad:
             self._leave_grad(function, saved_grad)
         return result
+
+    def _goes_down(self, function: Function, args: Arguments, receiver: Value | None) -> bool:
+        """Whether a function that runs is called within itself for an object, or with a number, that none of its
+        running calls has: of both there are only so many."""
+        definition = function.definition
+        if self.spent > self.budget // 3 or isinstance(definition, ast.Lambda):
+            return False
+        running: list[Frame] = []
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if frame.function is not None and frame.function.definition is definition:
+                running.append(frame)
+            frame = frame.call.frame if frame.call is not None else None
+        # a constructor has a new object each time
+        if isinstance(receiver, Instance) and getattr(definition, "name", "") != "__init__":
+            if all(isinstance(f.receiver, Instance) and f.receiver.oid != receiver.oid for f in running):
+                return True
+        names = [a.arg for a in definition.args.args[receiver is not None :]]
+        given = {**dict(zip(names, args.positional, strict=False)), **args.keywords}
+        for name, value in given.items():
+            if isinstance(value, Const) and isinstance(value.value, int):
+                before = [self.s.peek((f.fid, name)) for f in running]
+                if all(isinstance(b, Const) and b.value != value.value for b in before):
+                    return True
+        return False
 
     def _note_left(self, frame: Frame, result: Value) -> None:
         """Note the graphs made in a call that has ended which are still there."""

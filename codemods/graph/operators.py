@@ -107,7 +107,31 @@ class Operators(OldForms):
     def _eval_BinOp(self, e: ast.BinOp) -> Value:
         left = self.evaluate(e.left)
         right = self.evaluate(e.right)
+        if isinstance(left, Const) and isinstance(right, Const) and (found := self._level(e, left.value, right.value)):
+            return found
         return self.binary(type(e.op).__name__, left, right, e)
+
+    def _level(self, e: ast.BinOp, left: object, right: object) -> Const | None:
+        """``level - 1`` where a function hands it to itself, or a constructor to another object of its class.
+
+        Anywhere else a number may be one that a loop counts: of that only two turns are seen.
+        """
+        if type(left) is not int or type(right) is not int or not isinstance(e.op, (ast.Add, ast.Sub)):
+            return None
+        frame = self.frame
+        call = frame.file.parent(e)
+        if isinstance(call, ast.keyword):
+            call = frame.file.parent(call)
+        if frame.function is None or not isinstance(call, ast.Call):
+            return None
+        own = {getattr(frame.function.definition, "name", "")}
+        if frame.function.cls is not None and "__init__" in own:
+            own = {frame.function.cls.name}
+        if not isinstance(call.func, (ast.Name, ast.Attribute)):
+            return None
+        if (call.func.id if isinstance(call.func, ast.Name) else call.func.attr) not in own:
+            return None
+        return Const(left + right if isinstance(e.op, ast.Add) else left - right)
 
     def binary(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
         """An arithmetic operation."""

@@ -1261,3 +1261,114 @@ def test_one_caller_that_switches_gradients_off_does_not_speak_for_another(
 @pytest.mark.parametrize("name", COVERED)
 def test_where_every_caller_switches_gradients_off_nothing_is_said(tmp_path: Path, name: str) -> None:
     assert found(tmp_path, RULE, COVERED[name], scoring=_SCORING) == []
+
+
+_NESTED = """
+    class Level(nn.Module):
+        def __init__(self, inner=None):
+            super().__init__()
+            self.inner = inner
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.layer(x) if self.inner is None else x + self.inner(self.layer(x))
+
+    class Halves(nn.Module):
+        def __init__(self, depth):
+            super().__init__()
+            if depth == 1:
+                self.first = nn.Linear(4, 4)
+                self.second = nn.Linear(4, 4)
+            else:
+                self.first = Halves(depth=depth - 1)
+                self.second = Halves(depth=depth - 1)
+
+        def forward(self, x):
+            return self.second(self.first(x))
+
+    class Glass(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(5)])
+
+        def down(self, n, x):
+            low = self.layers[n](x)
+            if n > 0:
+                low = self.down(n - 1, low)
+            return x + low
+
+        def forward(self, x):
+            return self.down(4, x)
+
+    class Fed(nn.Module):
+        def __init__(self, inner=None):
+            super().__init__()
+            self.inner = inner
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x):
+            if self.inner is None:
+                kept.append(x)
+                return self.layer(x)
+            return self.inner(self.layer(x))
+
+    class Word:
+        def __init__(self, words):
+            self.words = words
+
+    class Parser(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x, tree):
+            for word in tree.words:
+                x = self(self.layer(x), word)
+            return x
+
+    kept = []
+    """
+
+NESTED = {
+    "modules within modules": "net = Level(Level(Level(Level(Level()))))",
+    "a module made of itself": "net = Halves(4)",
+    "a function that goes down by a number": "net = Glass()",
+}
+
+NESTED_AND_KEPT = {
+    "the innermost keeps what it gets": "net = Fed(Fed(Fed(Fed(Fed()))))",
+    "how far it goes is in the data": """
+        parser = Parser()
+        net = lambda x: parser(x, trees.pop())
+        """,
+}
+
+_EVALUATED = """
+    opt = torch.optim.SGD(parameters, lr=0.1)
+
+    def learn():
+        for x, _ in batches:
+            opt.zero_grad()
+            (net(x).sum() + sum(k.sum() for k in kept)).backward()
+            opt.step()
+
+    def score():
+        for x, _ in batches:
+            print(net(x).sum().item())
+
+    for _ in range(3):
+        learn()
+        score()
+    """
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_what_calls_itself_on_other_objects_or_with_other_numbers_is_followed(tmp_path: Path, name: str) -> None:
+    findings = found(tmp_path, RULE, START, _NESTED, NESTED[name], "parameters = net.parameters()", _EVALUATED)
+    assert [f.message.partition("(")[0] for f in findings] == ["score"]
+
+
+@pytest.mark.parametrize("name", NESTED_AND_KEPT)
+def test_what_is_kept_deep_inside_may_be_walked(tmp_path: Path, name: str) -> None:
+    parameters = "from data import trees\nparameters = (parser if 'parser' in globals() else net).parameters()"
+    assert found(tmp_path, RULE, START, _NESTED, NESTED_AND_KEPT[name], parameters, _EVALUATED) == []
