@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from operator import is_not
+from typing import TypeVar
 
 from codemods.graph.arguments import Arguments
 from codemods.graph.operators import Operators
@@ -12,6 +15,7 @@ from codemods.graph.values import (
     Carrier,
     Const,
     Instance,
+    Join,
     Mapping,
     Parameters,
     Plain,
@@ -21,6 +25,10 @@ from codemods.graph.values import (
     Value,
 )
 
+_PLACES = (ast.Name, ast.Attribute, ast.Subscript)
+
+_Statement = TypeVar("_Statement", ast.Assign, ast.AugAssign)
+
 
 class Assignments(Operators):
     """The part of the engine that assigns."""
@@ -28,6 +36,9 @@ class Assignments(Operators):
     # statements
 
     def _do_Assign(self, s: ast.Assign) -> None:
+        self._for_each(s, s.targets[0] if len(s.targets) == 1 else s, s.value, self._bind)
+
+    def _bind(self, s: ast.Assign) -> None:
         value = self.evaluate(s.value)
         for target in s.targets:
             self._note_sum(target, s.value, value)
@@ -38,6 +49,28 @@ class Assignments(Operators):
             self.assign(s.target, self.evaluate(s.value), s.value)
 
     def _do_AugAssign(self, s: ast.AugAssign) -> None:
+        self._for_each(s, s.target, s.target, self._grow)
+
+    def _for_each(self, s: _Statement, target: ast.AST, source: ast.expr, run: Callable[[_Statement], None]) -> None:
+        """Run ``x[i] = f(x)`` once for each thing that ``x`` may be, a tensor among them: what is computed of one of
+        them is not written into another."""
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            name = target.value.id
+            cell = (self.frame.fid, name)
+            several = self.s.get(cell)
+            tensors = isinstance(several, Join) and any(isinstance(o, Tensor) for o in several.options)
+            if tensors and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(source)):
+                after: list[Value] = []
+                for option in self.options(several):
+                    self.s.set(cell, option)
+                    run(s)
+                    left = self.s.get(cell)
+                    after.append(left if isinstance(left, Value) else option)
+                self.s.set(cell, self.one_of(after))
+                return
+        run(s)
+
+    def _grow(self, s: ast.AugAssign) -> None:
         old = self.evaluate(s.target)
         added = self.evaluate(s.value)
         if isinstance(s.target, (ast.Name, ast.Attribute)):
@@ -116,23 +149,30 @@ class Assignments(Operators):
         elif isinstance(target, ast.Subscript):
             container = self.evaluate(target.value)
             key = self.evaluate(target.slice)
-            if isinstance(container, Tensor):
-                # an element written in place: the tensor now depends on the value as well
-                self.alter(container, "attached" if self.nodes_of(value) else "values", target)
-                if self.s.grad is not False and (self.nodes_of(value) or container.node is not None):
-                    changed = self.tensor_op(target, "setitem", [container, value], saves=False)
-                    self.note_element(target, value_expr, value, changed)
-                    if self.nodes_of(value):
-                        self.write_through(container, changed, target)
-                    if isinstance(target.value, (ast.Name, ast.Attribute, ast.Subscript)):
-                        self.assign(target.value, changed, None)
-                return
-            self.set_item(container, key, value, target, value_expr)
+            options = self.options(container)
+            after = [self._written(o, value, target, value_expr) if isinstance(o, Tensor) else o for o in options]
+            for option in options:
+                if not isinstance(option, Tensor) and (len(options) == 1 or not isinstance(option, (Const, Plain))):
+                    self.set_item(option, key, value, target, value_expr)
+            rebound = any(map(is_not, after, options)) and isinstance(target.value, _PLACES)
+            if rebound and (changed := self.one_of(after)) is not None:
+                self.assign(target.value, changed, None)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, value, value_expr)
         elif isinstance(target, ast.Starred):
             items, several = self.apart(value)
             self.assign(target.value, self.new_sequence(items, self.one_of(several)), None)
+
+    def _written(self, tensor: Tensor, value: Value, target: ast.Subscript, expression: ast.expr | None) -> Tensor:
+        """A tensor of which an element was written in place: it now depends on the value as well."""
+        self.alter(tensor, "attached" if self.nodes_of(value) else "values", target)
+        if self.s.grad is False or (tensor.node is None and not self.nodes_of(value)):
+            return tensor
+        changed = self.tensor_op(target, "setitem", [tensor, value], saves=False)
+        self.note_element(target, expression, value, changed)
+        if self.nodes_of(value):
+            self.write_through(tensor, changed, target)
+        return changed
 
     def _ask_for_gradients(self, target: ast.Attribute, owner: Value) -> None:
         """``x.requires_grad = True`` makes a leaf of data, as ``requires_grad_()`` does."""

@@ -112,9 +112,9 @@ class Functions(Remembering):
                 running.append(frame)
             frame = frame.call.frame if frame.call is not None else None
         # a constructor has a new object each time
-        if isinstance(receiver, Instance) and getattr(definition, "name", "") != "__init__":
-            if all(isinstance(f.receiver, Instance) and f.receiver.oid != receiver.oid for f in running):
-                return True
+        own = isinstance(receiver, Instance) and getattr(definition, "name", "") != "__init__"
+        if own and all(isinstance(f.receiver, Instance) and f.receiver is not receiver for f in running):
+            return True
         names = [a.arg for a in definition.args.args[receiver is not None :]]
         given = {**dict(zip(names, args.positional, strict=False)), **args.keywords}
         for name, value in given.items():

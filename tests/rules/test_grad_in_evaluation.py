@@ -1372,3 +1372,49 @@ def test_what_calls_itself_on_other_objects_or_with_other_numbers_is_followed(tm
 def test_what_is_kept_deep_inside_may_be_walked(tmp_path: Path, name: str) -> None:
     parameters = "from data import trees\nparameters = (parser if 'parser' in globals() else net).parameters()"
     assert found(tmp_path, RULE, START, _NESTED, NESTED_AND_KEPT[name], parameters, _EVALUATED) == []
+
+
+_EITHER = """
+    from elsewhere import cached
+
+    net = nn.Linear(4, 4)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def squared(x):
+        out = net(x) if len(x) > 3 else cached(x)
+        WRITE
+        return out
+
+    def score():
+        for x, _ in batches:
+            print(squared(x).argmax(1).tolist())
+
+    for x, y in batches:
+        opt.zero_grad()
+        F.mse_loss(net(x), y).backward()
+        opt.step()
+    score()
+    """
+
+WRITTEN_TO_ITSELF = {
+    "a sum that grows": "out[:, 2:] *= out[:, :2]",
+    "an assignment": "out[:, 0] = out[:, 1] - out[:, 2] / 2",
+}
+
+WRITTEN_INTO_OTHERS = {
+    "what is computed of something else": "out[:, 0] = net(x)[:, 1]",
+    "a part of it by another name": "half = out[:, 2:]; half[:] = out[:, :2]; cached(half)",
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_TO_ITSELF)
+def test_what_is_computed_of_a_tensor_is_not_written_into_what_stands_for_it_elsewhere(
+    tmp_path: Path, name: str
+) -> None:
+    findings = found(tmp_path, RULE, START, _EITHER.replace("WRITE", WRITTEN_TO_ITSELF[name]))
+    assert [f.message.partition("(")[0] for f in findings] == ["score"]
+
+
+@pytest.mark.parametrize("name", WRITTEN_INTO_OTHERS)
+def test_what_is_written_into_something_unseen_may_be_walked(tmp_path: Path, name: str) -> None:
+    assert found(tmp_path, RULE, START, _EITHER.replace("WRITE", WRITTEN_INTO_OTHERS[name])) == []
