@@ -187,6 +187,8 @@ class Containers(Iteration):
                 self.set_item(inner, key, value, at, expression)
             else:
                 self.set_attribute(container, ANY, value, at)
+        elif isinstance(container, Module) and container.name in facts.MODULE_CONTAINERS:
+            self._put_part(container, key, value)
         elif isinstance(container, Namespace):
             named = key.value if isinstance(key, Const) and isinstance(key.value, str) else ANY
             if space_of := container.of:
@@ -206,6 +208,16 @@ class Containers(Iteration):
                     node.uses.append(("stored-unseen:[]", self.place(at)))
             if expression is not None:
                 self.trace.storings.append(Storing(self.place(at), container, expression, value, "[]", self.s.grad))
+
+    def _put_part(self, modules: Module, key: Value, value: Value) -> None:
+        """``modules[key] = value`` of a ``ModuleList`` or ``ModuleDict``: in the place of another, or one more."""
+        items = list(self.s.get((modules.oid, ITEMS)) or ())
+        place = key.value if isinstance(key, Const) and isinstance(key.value, int) else None
+        if place is not None and -len(items) <= place < len(items):
+            items[place] = value
+            self.s.set((modules.oid, ITEMS), tuple(items))
+        else:
+            self.put_part(modules, value)
 
     # methods
 

@@ -84,6 +84,8 @@ class Iteration(Attributes):
                 # filled in a way that was not followed
                 return [self.lost("layer", "call"), self.lost("layer", "call")]
             return self._two([*items, *([rest, rest] if rest is not None else [])])
+        if isinstance(value, Module) and value.name in ("ModuleDict", "ParameterDict"):
+            return [TEXT, TEXT]
         if isinstance(value, Parameters):
             element = Parameters(value.owner, element=True)
             made: Value = Tuple((TEXT, element)) if value.named else element

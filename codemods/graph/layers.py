@@ -289,6 +289,10 @@ class Layers(Tensors):
             )
             self.put_part(layer, *given)
             return module
+        if name == "update" and layer is not None and layer.name == "ModuleDict" and args.positional:
+            given = self.elements(args.positional[0])
+            self.put_part(layer, *(v.items[-1] if isinstance(v, Tuple) and v.items else v for v in given))
+            return NONE
         if name in ("keys", "values", "items") and layer is not None and layer.name == "ModuleDict":
             if name == "keys":
                 return self.new_sequence([], rest=Plain("text"))

@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codemods.edits.model import Edit, InsertStatements, WrapExpression
+from codemods.graph import facts
 from codemods.graph.trace import Forward, Place, Trace, Walk
-from codemods.graph.values import Node, Tensor, Value
+from codemods.graph.values import Join, Node, Tensor, Unknown, Value
 from codemods.rules._gradients import Fate, Lives, holds, inside, leaf_masks
+
+_OF_TENSORS = facts.SCALAR_FUNCTIONS | {"L1Loss", "MSELoss", "SmoothL1Loss", "BCELoss", "Sub", "Div", "Pow"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +61,8 @@ class Attempt:
     """The nodes that the backward no longer comes to."""
     everything: list[Node] = field(default_factory=list)
     """The nodes of all walks, in order."""
+    lenient: bool = False
+    """Whether what cannot be seen counts as a tensor, which can be detached."""
 
     def run(self) -> bool:
         """Find the cuts; whether they leave nothing of the wasted part and touch nothing else."""
@@ -140,7 +145,7 @@ class Attempt:
         if node in self.inputs:
             return self._penalty(node)
         expression = _expression(call, node)
-        if expression is None or not self._tensor(node):
+        if expression is None or not self._detaches(node):
             return None
         return Cut(call, expression, (node,))
 
@@ -163,7 +168,7 @@ class Attempt:
                 stack.extend((p, one) for p in one.parents if self._pure(p))
             else:
                 outside.append((one, taker))
-        if len(outside) != 1 or not self._tensor(outside[0][0]):
+        if len(outside) != 1 or not self._detaches(outside[0][0]):
             return None
         fake, taker = outside[0]
         expression = _expression(taker.place, fake)
@@ -173,12 +178,18 @@ class Attempt:
                     and _asks(m.place.node, statement.targets[0]) for m in self.trace.marks)  # fmt: skip
         return Cut(taker.place, expression, (fake,), None if asked else statement)
 
+    def _detaches(self, node: Node) -> bool:
+        return self.lenient or self._tensor(node)
+
     @staticmethod
     def _tensor(node: Node) -> bool:
-        """Whether a node is known to be that of a tensor, not of something that cannot be seen."""
+        """Whether a node is known to be that of a tensor: by what made it, or because something takes it that takes
+        nothing else."""
         stack = [node]
         while stack:
             one = stack.pop()
+            if _taken_as_tensor(one):
+                continue
             if one.kind == "phi":
                 stack.extend(one.parents)
             elif one.kind not in ("op", "module") or one.label in ("module", "forward"):
@@ -191,7 +202,10 @@ class Attempt:
         if not mine:
             return not any(cut.call.node is p.node for n in cut.nodes for c in n.children for p in c.place.chain()[1:])
         values = [v for f in mine for e, v in arguments(f) if e is cut.expression]
-        return any(node_of(v) in cut.nodes for v in values)
+        if any(node_of(v) in cut.nodes for v in values):
+            return True
+        unseen = all(isinstance(o, Unknown) for v in values for o in (v.options if isinstance(v, Join) else (v,)))
+        return unseen and (self.lenient or all(map(_taken_as_tensor, cut.nodes)))
 
     def _handed_on(self, levels: list[Place], cut: Cut) -> bool:
         """Whether the functions between only hand their argument on, under its name."""
@@ -279,6 +293,13 @@ class Attempt:
             steps.append((later.place.path, later.place.line, "walked again here"))
         steps += [(c.place.path, c.place.line, "the gradients are cleared here") for c in self.fate.clears[:1]]
         return steps
+
+
+def _taken_as_tensor(node: Node) -> bool:
+    """Whether the program detaches it, computes a loss of it, or does arithmetic with it that no list knows."""
+    return any(kind == "detach" for kind, _ in node.uses) or any(
+        child.kind in ("op", "module") and child.label.partition(":")[0] in _OF_TENSORS for child in node.children
+    )
 
 
 def _levels(place: Place) -> list[Place]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.graph.trace import Forward, Trace, Walk
@@ -37,9 +38,10 @@ class UndetachedGeneratorOutput(Rule):
     Left alone: generators whose gradients are not cleared between this backward and their step, because there the
     gradient is used; gradients that are clipped, read or hooked before they are cleared; parameters behind the fake
     that the discriminator's optimizer owns; a generator that is frozen for this step; losses that are meant to reach
-    the features; a fake that is a list or comes from a model that cannot be seen.
+    the features; a fake that is a list.
 
-    Advice: one ``D(fake)`` that serves both losses, because a second forward is needed.
+    Advice: one ``D(fake)`` that serves both losses, because a second forward is needed; a fake of a model that cannot
+    be seen, and that nothing shows to be a tensor.
 
     Promise: exact, since the same forward runs and the gradients that are missing afterwards were cleared unread (both
     networks bit for bit the same, also with batch norm, spectral norm and dropout in the discriminator); repair where
@@ -73,6 +75,7 @@ class UndetachedGeneratorOutput(Rule):
                     everything = everything or list(dict.fromkeys(n for w in trace.walks for n in w.seen))
                     attempts.append(Attempt(trace, lives, walk, fate, everything=everything))
         mended = [attempt for attempt in attempts if attempt.run()]
+        yield from self._vague([a for a in attempts if a not in mended and not a.shared])
         for attempt in attempts:
             for call in attempt.shared:
                 assert call.statement is not None
@@ -88,6 +91,20 @@ class UndetachedGeneratorOutput(Rule):
                 sites=[(cut.call.path, cut.call.frame.file.span(cut.expression)) for cut in attempt.cuts],
                 name=ast.unparse(first.expression), late=_too_late(trace, attempt),
                 flags=flags, trail=attempt.trail(first.call, later), cuts=attempt.lost(),
+            )  # fmt: skip
+
+    def _vague(self, attempts: list[Attempt]) -> Iterator[Observation]:
+        """The cuts that would stand if what a model gives that cannot be seen were a tensor."""
+        for attempt in attempts:
+            again = replace(attempt, cuts=[], shared=[], gone=set(), lenient=True)
+            if not again.run():
+                continue
+            first = min(again.cuts, key=lambda cut: (cut.call.path, cut.call.line))
+            assert first.call.statement is not None
+            yield self.seen(
+                first.call.frame.file, first.call.statement, "vague", "fault", name=ast.unparse(first.expression),
+                sites=[(cut.call.path, cut.call.frame.file.span(cut.expression)) for cut in again.cuts],
+                trail=again.trail(first.call),
             )  # fmt: skip
 
     def _needed(self, trace: Trace, lives: Lives) -> Iterator[Observation]:
@@ -114,6 +131,17 @@ class UndetachedGeneratorOutput(Rule):
                 continue
             done.add((site.path, site.span))
             yield from self._finding(site, decision)
+        for site in sites(observations, "vague"):
+            if (site.path, site.span) in done or any(p in needed for o in site.observations for p in o.facts["sites"]):
+                continue
+            done.add((site.path, site.span))
+            name = site.facts["name"]
+            yield Finding(
+                self.name, site.path, site.span, Promise.ADVICE,
+                f"this loss back-propagates through `{name}` into what it was made by, for gradients that are cleared "
+                "unread; what made it cannot be seen: if it is a tensor, detach it for this loss",
+                "", tuple(dict.fromkeys(TrailStep(*step) for step in site.facts["trail"])),
+            )  # fmt: skip
         for site in sites(observations, "shared"):
             if (site.path, site.span) not in done:
                 yield Finding(

@@ -666,3 +666,119 @@ def test_a_script_that_trains_both_together_keeps_the_fake(tmp_path: Path) -> No
     alone.mkdir()
     assert lines(found(alone, RULE, apart, pair=model, nets=nets)) != []
     assert lines(found(tmp_path, RULE, apart, pair=model, nets=nets, together=together)) == []
+
+
+_FACTORY = """
+    from zoo import build
+
+    made = build("generator")
+    opt = torch.optim.Adam(made.parameters(), lr=1e-3)
+
+    for real in data:
+        fake = made(noise())
+        opt.zero_grad()
+        (-netD(fake)).mean().backward()
+        opt.step()
+        optD.zero_grad()
+        (netD(fake).mean() - netD(real).mean()).backward()
+        optD.step()
+    """
+
+SHOWN = {
+    "it is detached elsewhere": ("optD.zero_grad()", "optD.zero_grad()\n        print(fake.detach().mean())"),
+    "a loss is computed of it": ("(-netD(fake)).mean()", "((-netD(fake)).mean() + F.l1_loss(fake, real))"),
+    "arithmetic": ("(-netD(fake)).mean()", "((-netD(fake)).mean() + (fake - real).abs().mean())"),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_is_taken_as_a_tensor_elsewhere_is_detached(tmp_path: Path, name: str) -> None:
+    code = _FACTORY.replace(*SHOWN[name])
+    findings = [f for f in found(tmp_path, RULE, START, code) if f.rule == RULE]
+    assert [f.promise for f in findings] == [Promise.REPAIR]
+    assert "(netD(fake.detach()).mean() - netD(real).mean()).backward()" in mended(tmp_path, findings)
+
+
+def test_a_fake_that_nothing_shows_to_be_a_tensor_is_advice(tmp_path: Path) -> None:
+    findings = [f for f in found(tmp_path, RULE, START, _FACTORY) if f.rule == RULE]
+    assert [(f.promise, f.edits) for f in findings] == [(Promise.ADVICE, ())]
+    assert "if it is a tensor" in findings[0].message
+
+
+NO_FAKE = {
+    "its gradients are used": ("optD.step()", "optD.step()\n        opt.step()"),
+    "the critic's optimizer owns it too": (
+        "    for real in data:\n",
+        "    optD = torch.optim.Adam([*netD.parameters(), *made.parameters()])\n\n    for real in data:\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_FAKE)
+def test_a_fake_of_an_unseen_model_whose_gradients_may_be_used_is_left(tmp_path: Path, name: str) -> None:
+    code = _FACTORY.replace(*NO_FAKE[name])
+    assert [f for f in found(tmp_path, RULE, START, code) if f.rule == RULE] == []
+
+
+NAMED_PARTS = {
+    "by item": """
+        def __init__(self):
+            super().__init__()
+            parts = nn.ModuleDict()
+            for i in range(3):
+                parts[f"part{i}"] = nn.Linear(6, 1)
+            self.parts = parts
+
+        def forward(self, x):
+            return sum(part(x) for key, part in self.parts.items())
+        """,
+    "by update": """
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleDict()
+            self.parts.update({"first": nn.Linear(6, 1), "second": nn.Linear(6, 1)})
+
+        def forward(self, x):
+            return sum(part(x) for part in self.parts.values())
+        """,
+    "by name": """
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleDict({"first": nn.Linear(6, 1), "second": nn.Linear(6, 1)})
+
+        def forward(self, x):
+            return sum(self.parts[name](x) for name in self.parts)
+        """,
+    "a list of which one is exchanged": """
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList([nn.Linear(6, 6), nn.ReLU()])
+            self.parts[1] = nn.Linear(6, 1)
+
+        def forward(self, x):
+            return self.parts[1](self.parts[0](x))
+        """,
+}
+
+_NAMED = """
+    class Parts(nn.Module):BODY
+
+    judge = Parts()
+    opt = torch.optim.Adam(judge.parameters())
+    for real in data:
+        fake = netG(noise())
+        opt.zero_grad()
+        (judge(FAKE).mean() - judge(real).mean()).backward()
+        opt.step()
+        optG.zero_grad()
+        (-judge(fake)).mean().backward()
+        optG.step()
+    """
+
+
+@pytest.mark.parametrize("name", NAMED_PARTS)
+def test_a_critic_whose_parts_have_names(tmp_path: Path, name: str) -> None:
+    code = _NAMED.replace("BODY", NAMED_PARTS[name].replace("\n", "\n    "))
+    findings = [f for f in found(tmp_path, RULE, START, code.replace("FAKE", "fake")) if f.rule == RULE]
+    assert [f.promise for f in findings] == [Promise.REPAIR]
+    assert [f for f in found(tmp_path, RULE, START, code.replace("FAKE", "fake.detach()")) if f.rule == RULE] == []
