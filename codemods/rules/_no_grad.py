@@ -92,8 +92,9 @@ class Placement:
         left: dict[tuple[str, Span], list[Observation]],
     ) -> None:
         chain: _Chain = forward.facts["chain"]
-        if forward.facts["root"] in self.covered:
-            # the callers switch gradients off: that is where the author does it
+        known = any((path, function) in self.covered for path, function, _ in chain)
+        if forward.facts["root"] in self.covered or (known and forward.facts["once"]):
+            # the callers switch gradients off: that is where the author does it, and where it matters
             return
         if forward.facts["fed"]:
             # it belongs to a training step, whichever functions lead to it

@@ -197,6 +197,7 @@ class GradInEvaluation(Rule):
                     padding=False,
                     unseen=False,
                     closed=None,
+                    once=True,
                     root=(frame.file.path, frame.file.span(definition)) if frame.root else None,
                 )
 
@@ -234,6 +235,7 @@ class GradInEvaluation(Rule):
             padding="src_key_padding_mask" in keywords,
             unseen=forward.method != "forward" and not isinstance(forward.module, Instance),
             closed=None if closed is None else (closed.file.path, closed.file.span(closed.definition)),
+            once=all(isinstance(loop, DEFINITIONS) for loop, _ in forward.place.turns()),
             root=None if root is None or root.definition is None else (root.file.path, root.file.span(root.definition)),
         )
 

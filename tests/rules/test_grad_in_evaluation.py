@@ -1418,3 +1418,24 @@ def test_what_is_computed_of_a_tensor_is_not_written_into_what_stands_for_it_els
 @pytest.mark.parametrize("name", WRITTEN_INTO_OTHERS)
 def test_what_is_written_into_something_unseen_may_be_walked(tmp_path: Path, name: str) -> None:
     assert found(tmp_path, RULE, START, _EITHER.replace("WRITE", WRITTEN_INTO_OTHERS[name])) == []
+
+
+def test_a_single_forward_at_the_end_of_what_is_covered_elsewhere_is_left(tmp_path: Path) -> None:
+    showing = """
+    def show(model, x):
+        model.eval()
+        print(model(x).tolist())
+    """
+    code = """
+    import torch
+    from showing import show
+
+    model = torch.nn.Linear(2, 2)
+    for _ in range(3):
+        with torch.no_grad():
+            show(model, torch.ones(2))
+    show(model, torch.ones(2))
+    """
+    assert found(tmp_path, RULE, code, showing=showing) == []
+    code = code.replace("with torch.no_grad():", "if True:")
+    assert [f.message.partition("(")[0] for f in found(tmp_path, RULE, code, showing=showing)] == ["show"]
