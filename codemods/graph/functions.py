@@ -12,7 +12,18 @@ from codemods.graph.program import ClassInfo, walks
 from codemods.graph.remembering import Remembering
 from codemods.graph.state import Key
 from codemods.graph.trace import Frame
-from codemods.graph.values import Class, Const, Function, Instance, Library, Mapping, Sequence, Tuple, Unseen, Value
+from codemods.graph.values import (
+    Class,
+    Function,
+    Instance,
+    Library,
+    Mapping,
+    Plain,
+    Sequence,
+    Tuple,
+    Unseen,
+    Value,
+)
 
 _EXCEPTIONS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
@@ -118,9 +129,11 @@ class Functions(Remembering):
         names = [a.arg for a in definition.args.args[receiver is not None :]]
         given = {**dict(zip(names, args.positional, strict=False)), **args.keywords}
         for name, value in given.items():
-            if isinstance(value, Const) and isinstance(value.value, int):
-                before = [self.s.peek((f.fid, name)) for f in running]
-                if all(isinstance(b, Const) and b.value != value.value for b in before):
+            before = [getattr(self.s.peek((f.fid, name)), "value", None) for f in running]
+            if all(type(b) is int for b in before):
+                # the last one is run with a number that is not known: whatever it may give counts
+                number = type(getattr(value, "value", None)) is int and getattr(value, "value", None) not in before
+                if number or isinstance(value, Plain):
                     return True
         return False
 

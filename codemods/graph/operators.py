@@ -68,6 +68,9 @@ _METHODS = {
 }
 """The special methods that classes define operators by (docs: data model)."""
 
+MAX_LEVELS = 6
+"""How often a number that goes down from call to call is followed."""
+
 
 class Operators(OldForms):
     """The part of the engine that evaluates operators."""
@@ -119,10 +122,12 @@ class Operators(OldForms):
         if type(left) is not int or type(right) is not int or not isinstance(e.op, (ast.Add, ast.Sub)):
             return None
         frame = self.frame
+        if frame.function is None or self.active.count(frame.function.definition) > MAX_LEVELS:
+            return None
         call = frame.file.parent(e)
         if isinstance(call, ast.keyword):
             call = frame.file.parent(call)
-        if frame.function is None or not isinstance(call, ast.Call):
+        if not isinstance(call, ast.Call):
             return None
         own = {getattr(frame.function.definition, "name", "")}
         if frame.function.cls is not None and "__init__" in own:

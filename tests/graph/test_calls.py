@@ -31,7 +31,9 @@ FUNCTIONS = [
     ("y = x\ndef f():\n    y = w\nf()", "free"),
     ("def f():\n    return w, x\ny, z = f()", "attached"),
     ("def f():\n    return w, x\nz, y = f()", "free"),
-    ("def f(n):\n    return w if n == 0 else f(n - 1)\ny = f(3)", "perhaps"),
+    ("def f(n):\n    return w if n == 0 else f(n - 1)\ny = f(3)", "attached"),
+    ("def f(n):\n    return w if n == 0 else f(n - 1)\ny = f(30)", "perhaps"),
+    ("from elsewhere import steps\ndef f(n):\n    return w if n == 0 else f(n - 1)\ny = f(steps)", "perhaps"),
     ("def even(n):\n    return w if n == 0 else odd(n - 1)\ndef odd(n):\n    return x if n == 0 else even(n - 1)\n"
      "y = even(4)", "perhaps"),
     ("def f():\n    f()\nf()\ny = x", "free"),
