@@ -191,7 +191,9 @@ class _Expected:
                 self._changes(node, name).wraps.append((_index(suite, first), _index(suite, last), other.header))
         for statement in self.identities:
             home, name = self.homes[id(statement)]
-            if not is_identity(statement) or (isinstance(home, ast.ClassDef) and name == "body"):
+            suite = _suite(home, name)
+            above = suite[: _index(suite, statement)]
+            if not is_identity(statement, above) or (isinstance(home, ast.ClassDef) and name == "body"):
                 raise EditError("a statement that does more than to assign names to themselves is to be removed")
         self._rebuild_suites()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Is: ast.IsNot,
@@ -14,11 +14,28 @@ _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
 _WITHOUT_EFFECT = frozenset({"torch.cuda.is_available"})
 
 
-def is_identity(statement: ast.stmt) -> bool:
-    """Whether a statement only assigns plain names to themselves: ``x = x``, ``x, y = x, y``."""
+def is_identity(statement: ast.stmt, above: Sequence[ast.stmt] = ()) -> bool:
+    """Whether a statement only assigns plain names to themselves: ``x = x``, ``x, y = x, y``.
+
+    So does ``self.x = self.x`` where one of the statements ``above``, in the same suite, assigns it: it lies on the
+    object, not on its class.
+    """
     if not isinstance(statement, ast.Assign):
         return False
-    return all(_is_itself(target, statement.value) for target in statement.targets)
+    if all(_is_itself(target, statement.value) for target in statement.targets):
+        return True
+    target, value = statement.targets[0], statement.value
+    if len(statement.targets) > 1 or not (_is_field(target) and _is_field(value)):
+        return False
+    field = ast.unparse(target)
+    return ast.unparse(value) == field and any(
+        isinstance(one, ast.Assign) and any(_is_field(t) and ast.unparse(t) == field for t in one.targets)
+        for one in above
+    )
+
+
+def _is_field(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
 
 
 def _is_itself(target: ast.expr, value: ast.expr) -> bool:

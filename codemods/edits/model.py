@@ -108,7 +108,8 @@ class RemoveIdentity:
     """Take the assignment at ``target`` away because it does nothing, as :class:`RemoveStatement` would.
 
     With the other edits within it made, it must only assign plain names to themselves, and not in a class: ``x = x``,
-    also ``x, y = x, y``, but not ``x = x,`` and not ``self.x = self.x``.
+    also ``x, y = x, y``, but not ``x = x,``; ``self.x = self.x`` only where a statement above it in its suite assigns
+    it.
     """
 
     target: Span

@@ -34,6 +34,9 @@ from codemods.graph.values import (
     Value,
 )
 
+_APART = 12
+"""So many elements of a list are told apart; with more in it, each may be any of them."""
+
 
 class Containers(Iteration):
     """The part of the engine that knows containers."""
@@ -254,12 +257,12 @@ class Containers(Iteration):
                     new = new or self._turns_of(value, at)
                 for v in new:
                     self.stored(v, Carrier("element", container.oid, ""), at)
-                if name == "insert" and len(given) > 1 and len(items) < 12 and self._place(given[0], items) is not None:
-                    place = self._place(given[0], items)
+                place = self._place(given[0], items) if name == "insert" and len(given) > 1 else None
+                if place is not None and len(items) < _APART:
                     self.s.set((container.oid, ITEMS), (*items[:place], *new, *items[place:]))
-                elif name in ("appendleft", "extendleft") and len(items) < 12:
+                elif name in ("appendleft", "extendleft") and len(items) < _APART:
                     self.s.set((container.oid, ITEMS), (*reversed(new), *items))
-                elif len(items) < 12 and len(new) <= 16:
+                elif name != "insert" and len(items) < _APART and len(new) <= 16:
                     self.s.set((container.oid, ITEMS), (*items, *new))
                 else:
                     rest = self.s.get((container.oid, REST))

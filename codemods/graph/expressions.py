@@ -194,7 +194,8 @@ class Expressions(Definitions):
                 container = self.contained(container) or self.layer_of(container) or container
             if isinstance(container, (Tuple, Sequence, Mapping)):
                 every, several = self.apart(container)
-                return self.new_sequence(every[:12], self.one_of([*every[12:], *several]))
+                # which of them are left, and where each of them lies, is not known
+                return self.new_sequence(every, self.one_of([*several, *every[-1:]]))
             if isinstance(container, (Module, Parameters)):
                 return container
         if isinstance(container, Tensor):

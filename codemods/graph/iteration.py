@@ -49,7 +49,7 @@ class Iteration(Attributes):
             if value.kind == "turns" and len(items) == 2:
                 return items
             if value.kind == "modules":
-                return items
+                return [*items, *([rest] if rest is not None else [])]
             if rest is not None:
                 items += [rest, rest]
             for item in items:

@@ -11,8 +11,6 @@ from codemods.graph.values import NUMBER, Const, Join, Parameters, Plain, Tensor
 
 MAX_OPTIONS = 12
 
-_MAX_EITHER = 16
-
 
 class Joins(Recording):
     """The part of the engine that joins what two paths left."""
@@ -85,11 +83,11 @@ class Joins(Recording):
         if a.aliases or b.aliases:
             both = [o for o in a.aliases if o in b.aliases]
             either = [o.perhaps() for o in (*a.aliases, *b.aliases) if o not in both]
-            aliases = (*both, *either)[:8]
+            aliases = (*both, *either)
         one_of = tuple(dict.fromkeys(t for o in (a, b) for t in (o.either or (o,)))) if node is None else ()
         shadow = self.shadow_of([a, b])
         shared = tuple(dict.fromkeys((*self.memory(a), *self.memory(b))))
-        return Tensor(node, a.scalar and b.scalar, a.index and b.index, shadow, aliases, one_of[:_MAX_EITHER], shared)
+        return Tensor(node, a.scalar and b.scalar, a.index and b.index, shadow, aliases, one_of, shared)
 
     def one_of(self, values: list[Value]) -> Value | None:
         """The join of all values, None without any."""

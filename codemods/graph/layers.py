@@ -35,6 +35,9 @@ from codemods.graph.values import (
 LAYER = "[layer]"
 """Where an object keeps what it is by the class of ``torch.nn`` that its own one derives from."""
 
+_TURNS = 32
+"""So many parts of a module are gone through one by one."""
+
 
 class Layers(Tensors):
     """The part of the engine that knows modules."""
@@ -120,7 +123,7 @@ class Layers(Tensors):
 
     def put_part(self, container: Module | Instance, *parts: Value) -> None:
         """Put modules behind those that a container of modules holds."""
-        self.s.set((container.oid, ITEMS), ((self.s.get((container.oid, ITEMS)) or ()) + parts)[:64])
+        self.s.set((container.oid, ITEMS), (self.s.get((container.oid, ITEMS)) or ()) + parts)
 
     def begin_base(self, args: Arguments, at: ast.AST) -> None:
         """``Base.__init__(self, ...)`` of a class of the library."""
@@ -167,12 +170,8 @@ class Layers(Tensors):
             children = list(self.s.get((module.oid, ITEMS)) or ())
             rest = self.s.get((module.oid, REST))
             value: Value = args.positional[0] if args.positional else DATA
-            inner = [*children[:12], *([rest] if isinstance(rest, Value) else [])]
-            if len(children) > 12:
-                leaves = [leaf for child in children[12:] for leaf in self.parameter_leaves(child)]
-                value = Tensor(self.node(at, "module", [*self.nodes_of(value), *leaves], label="Sequential"))
             try:
-                for child in inner:
+                for child in [*children, *([rest] if isinstance(rest, Value) else [])]:
                     value = self.call_value(child, Arguments(args.call, [value]), at)
             finally:
                 self.running.discard(module.oid)
@@ -265,7 +264,10 @@ class Layers(Tensors):
                 children = [Module(self.new_oid(), "", module.leaf) for _ in range(2)]
             if name.startswith("named"):
                 children = [Tuple((Plain("text"), child)) for child in children]
-            return self.new_sequence(children[:32], kind="modules") if children else self.unknown(name)
+            if not children:
+                return self.unknown(name)
+            # where there are many, the last turn of a loop stands for all the others
+            return self.new_sequence(children[:_TURNS], self.one_of(children[_TURNS:]), kind="modules")
         if name in (
             "state_dict",
             "load_state_dict",

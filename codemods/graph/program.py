@@ -208,7 +208,7 @@ class ClassInfo:
 
         order: list[ClassInfo] = []
         stack: list[ClassInfo] = [self]
-        while stack and len(order) < 64:
+        while stack:
             info = stack.pop(0)
             if info in order:
                 continue

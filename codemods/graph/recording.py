@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from codemods.graph import facts
 from codemods.graph.contents import Contents
@@ -35,11 +36,14 @@ from codemods.graph.values import (
 )
 
 MAX_UNSEEN = 16
+"""So many graphs that cannot be seen are told apart in one value; of the others only that there are some."""
+
+_OTHERS = Unseen("lost", "")
+"""What is not told apart."""
 
 _OF_NUMBERS = frozenset(name for kind in (int, float, bool) for name in dir(kind))
 _ASKING = frozenset(("isinstance", "hasattr", "type", "is_tensor", "callable", "issubclass"))
 """Calls by which a program asks what a value is before it uses it."""
-_MAX_BASES = 8
 
 _SIMPLE = frozenset({Const, Plain, Library, Module, Function, Parameters, Optimizer})
 """Values that carry nothing unseen."""
@@ -174,7 +178,7 @@ class Recording(Contents):
         """The tensors by which it is known what shares memory with a tensor, itself among them."""
         if not isinstance(value, Tensor):
             return ()
-        return value.bases if value is DATA or value is INDEX else (value, *value.bases[:_MAX_BASES])
+        return value.bases if value is DATA or value is INDEX else (value, *value.bases)
 
     def drawn(self, inputs: Iterable[Value], node: Node) -> None:
         """Record the aliases among the inputs of an operation that may save them."""
@@ -207,7 +211,7 @@ class Recording(Contents):
         one = Alias(form, self.place(at), given, self.s.grad)
         self.trace.aliases.append(one)
         known = given.aliases if isinstance(given, Tensor) else ()
-        return replace(made, aliases=(*known[-7:], one))
+        return replace(made, aliases=(*known, one))
 
     def alter(self, value: Value, how: str, at: ast.AST) -> None:
         """Record that a tensor is changed in place."""
@@ -244,19 +248,19 @@ class Recording(Contents):
                 continue
             for option in value.options if isinstance(value, Join) else (value,):
                 if isinstance(option, (Tensor, Unknown)):
-                    kept = 0
                     for origin in option.shadow:
                         if isinstance(origin, Unseen):
                             unseen[id(origin)] = origin
-                        elif kept < 8:
+                        else:
                             found[id(origin)] = origin
-                            kept += 1
                 elif option.__class__ not in _SIMPLE:
                     for origin in self.unseen_in(option):
                         unseen[id(origin)] = origin
         if not unseen:
             return tuple(found.values())
-        return (*list(unseen.values())[:MAX_UNSEEN], *found.values())
+        if len(unseen) > MAX_UNSEEN:
+            unseen = dict(islice(unseen.items(), MAX_UNSEEN - 1)) | {id(_OTHERS): _OTHERS}
+        return (*unseen.values(), *found.values())
 
     def unseen_in(self, container: Value) -> Iterator[Unseen]:
         """What the elements of a container, or what an object holds, may carry unseen."""

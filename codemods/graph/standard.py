@@ -10,7 +10,7 @@ import ast
 
 from codemods.graph.arguments import Arguments
 from codemods.graph.builtin_calls import is_name
-from codemods.graph.contents import ANY, BACKING, REST
+from codemods.graph.contents import ANY, BACKING, ITEMS, REST
 from codemods.graph.program import ClassInfo
 from codemods.graph.unknowns import Unknowns
 from codemods.graph.values import (
@@ -266,7 +266,8 @@ class Standard(Unknowns):
     def copied(self, value: Value, changes: dict[str, Value] | None = None, *, at: ast.AST | None = None) -> Value:
         """A copy of a container or an object, with what it holds; other values are their own copies."""
         if isinstance(value, Sequence):
-            return self.new_sequence(list(self.elements(value)[:64]), self.s.get((value.oid, REST)), kind=value.kind)
+            items = list(self.s.get((value.oid, ITEMS)) or ())
+            return self.new_sequence(items, self.s.get((value.oid, REST)), kind=value.kind)
         if isinstance(value, Mapping):
             return self.mapping_view(value, "copy")
         if not isinstance(value, Instance) or value.cls.is_module:

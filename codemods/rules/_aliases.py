@@ -65,6 +65,10 @@ class Changes:
         return any(at >= born for at in clocks)
 
 
+_SHAPED = frozenset(("view", "reshape", "flatten", "ravel", "unsqueeze", "expand", "repeat", "stack", "cat"))
+"""What makes tensors of one dimension at least, written as people write it."""
+
+
 def history_of(value: Value) -> str:
     """Whether a value is attached: ``plain``, ``attached``, ``maybe``, or ``unsure`` where it may be no tensor."""
     if isinstance(value, Join):
@@ -93,6 +97,20 @@ def one_element(value: Value) -> bool:
         tensors = [option for option in value.options if not isinstance(option, (Const, Plain))]
         return bool(tensors) and all(one_element(option) for option in tensors)
     return False
+
+
+def has_dimension(value: Value, subject: ast.expr) -> bool:
+    """Whether a tensor surely has a dimension, by its operation or as it is written: ``x.view(-1)``. Its ``[0]`` runs
+    today."""
+    if isinstance(subject, ast.Call) and isinstance(subject.func, ast.Attribute) and subject.func.attr in _SHAPED:
+        return True
+    return isinstance(value, (Tensor, Unknown)) and value.node is not None and _is_shaped(value.node)
+
+
+def _is_shaped(node: Node) -> bool:
+    while node.kind == "op" and node.label in facts.KEEPS_SHAPE and len(node.parents) == 1:
+        node = node.parents[0]
+    return node.kind == "op" and node.label in _SHAPED
 
 
 def reduced(expression: ast.expr) -> bool:

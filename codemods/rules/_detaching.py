@@ -283,7 +283,8 @@ def _others(value: Value, cells: dict[Any, Any], depth: int = 0) -> bool:
     if isinstance(value, Sequence) and value.kind != "list":
         return True
     inner = value.options if isinstance(value, Join) else contents(value, cells) or ()
-    return depth < 4 and any(_others(part, cells, depth + 1) for part in inner)
+    # what lies deeper than people nest it may hold itself: it is not gone through
+    return bool(inner) if depth >= 4 else any(_others(part, cells, depth + 1) for part in inner)
 
 
 def _tensor(value: Value) -> bool:

@@ -36,6 +36,15 @@ _WITHOUT_DATA = frozenset(
 _ITSELF = facts.VIEWS | facts.MAY_COPY | frozenset(("short", "byte", "bool"))
 """Methods that may return the very object they are called on."""
 
+_MAY_HAND_ON = frozenset(
+    (
+        *("adjoint", "as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "ravel"),
+        *("cartesian_prod", "conj", "conj_physical", "dequantize", "flatten", "positive", "real", "resolve_conj"),
+        "resolve_neg",
+    )
+)
+"""Functions of torch that may return the very object they are given (ran)."""
+
 _WITHOUT_HISTORY = facts.FACTORIES - frozenset(
     ["load", "normal", "poisson", "multinomial", "from_file", "combinations", "cartesian_prod"]
 )
@@ -95,9 +104,27 @@ class Line:
         if not isinstance(node, ast.Assign) or isinstance(file.parent(node), ast.ClassDef):
             return edits
         calls = {c.span: c.given for c in self.changes if c.given is not None}
-        if len(calls) == len(self.changes) and is_identity(_Given(file, calls).visit(copy.deepcopy(node))):
-            return [*edits, RemoveIdentity(statement)]
-        return edits
+        left = _Given(file, calls).visit(copy.deepcopy(node))
+        if len(calls) < len(self.changes) or not is_identity(left, _above(file, node)):
+            return edits
+        if isinstance(node.targets[0], ast.Attribute) and _defines(file.tree, node.targets[0].attr):
+            # a property may make something else of what it is given
+            return edits
+        return [*edits, RemoveIdentity(statement)]
+
+
+def _above(file: ParsedFile, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements above one in its suite."""
+    outer = file.parent(statement)
+    for name in ("body", "orelse", "finalbody"):
+        suite = getattr(outer, name, None)
+        if isinstance(suite, list) and statement in suite:
+            return suite[: suite.index(statement)]
+    return []
+
+
+def _defines(tree: ast.AST, name: str) -> bool:
+    return any(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == name for n in ast.walk(tree))
 
 
 class _Given(ast.NodeTransformer):
@@ -171,8 +198,8 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
         return None
     if _loses_comments(file, call, given):
         return None
-    plain = histories == {"plain"} or _is_plain(given)
-    fresh = _is_fresh(given)
+    plain = histories == {"plain"} or _is_plain(file, given)
+    fresh = _is_fresh(file, given)
     asks = _argument(call, 1, "requires_grad")
     wants = ""
     if asks is not None and not (isinstance(asks, ast.Constant) and not asks.value):
@@ -313,6 +340,8 @@ def data(site: Site, file: ParsedFile) -> Change | None:
     outer = file.parent(node)
     if isinstance(outer, ast.Attribute) and outer.attr in _WITHOUT_DATA and not _casts(file, outer):
         message, suffix = f".data has no use in front of {outer.attr}", ""
+    elif _is_cut(node.value):
+        message, suffix = ".data has no use behind detach()", ""
     else:
         message, suffix = ".data hides from autograd what happens to the tensor; detach() reads the same", ".detach()"
     return _change(
@@ -441,34 +470,35 @@ def _is_cut_here(file: ParsedFile, call: ast.Call) -> bool:
     )
 
 
-def _is_fresh(node: ast.expr) -> bool:
+def _is_fresh(file: ParsedFile, node: ast.expr) -> bool:
     """Whether an expression makes a tensor object that nothing else can hold."""
     if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)) or _is_data(node):
         return True
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     name, receiver = node.func.attr, node.func.value
-    root = receiver
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    if isinstance(root, ast.Name) and root.id == "torch":
-        return name in facts.FACTORIES or name not in ("as_tensor", "asarray")
+    if file.named(receiver) == "torch":
+        return (
+            name not in _MAY_HAND_ON
+            and not name.endswith("_")
+            and all(k.arg not in (None, "out") for k in node.keywords)
+        )
     if name in _ITSELF or (name.endswith("_") and not name.startswith("_")):
-        return _is_fresh(receiver)
+        return _is_fresh(file, receiver)
     made = facts.FACTORIES | facts.REDUCTIONS | facts.WITHOUT_GRADIENT | facts.ZERO_GRADIENT
     return name in made or name in ("clone", "repeat")
 
 
-def _is_plain(node: ast.expr) -> bool:
+def _is_plain(file: ParsedFile, node: ast.expr) -> bool:
     """Whether an expression is written as something that has no history, whatever its names hold."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     name, receiver = node.func.attr, node.func.value
     if name in (_ITSELF | _FILLS | _COPIES) - {"requires_grad_"}:
-        return _is_plain(receiver)
+        return _is_plain(file, receiver)
     if name in _CONSTRUCTORS and len(node.args) == 1 and not isinstance(node.args[0], (ast.Constant, ast.List)):
         return False
-    made = name in _WITHOUT_HISTORY if isinstance(receiver, ast.Name) and receiver.id == "torch" else name in _NEW
+    made = name in (_WITHOUT_HISTORY if file.named(receiver) == "torch" else _NEW)
     return made and not any(k.arg == "requires_grad" or k.arg is None for k in node.keywords)
 
 

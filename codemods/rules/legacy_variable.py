@@ -14,7 +14,7 @@ from codemods.graph.trace import Place, Trace
 from codemods.graph.values import Tensor
 from codemods.rules import _old_forms as forms
 from codemods.rules import _unit_gradients as gradients
-from codemods.rules._aliases import Changes, history_of, old_forms, one_element, reduced, walked
+from codemods.rules._aliases import Changes, has_dimension, history_of, old_forms, one_element, reduced, walked
 from codemods.rules._syntax import DEFINITIONS, suspends
 from codemods.rules.base import Decision, Observation, Rule, Site, sites
 from codemods.rules.surplus_retain_graph import SurplusRetainGraph
@@ -109,6 +109,8 @@ class LegacyVariable(Rule):
             file, node = old.place.frame.file, old.place.node
             if old.kind == "first-element":
                 proven = one_element(old.value) or reduced(old.subject)
+                if has_dimension(old.value, old.subject):
+                    proven = False
                 subject = file.span(old.subject)
                 verdict = "fault" if proven else "unsure"
                 yield self.seen(file, node, "item", verdict, subject=subject, unreached=False)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from codemods.edits.model import DropArgument, Edit, ReplaceExpression
 from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph.recording import MAX_UNSEEN
 from codemods.graph.trace import Frame, Place, Trace, Walk
 from codemods.graph.values import Node, Unseen, all_ancestors, all_descendants
 from codemods.rules._graphs import library_model
@@ -190,7 +189,7 @@ class _Judge:
         if why:
             return "unsure", why
         mine = self.sources[index]
-        if len(mine) >= MAX_UNSEEN or any(u.kind == "argument" for u in mine.values()):
+        if any(u.kind in ("argument", "lost") for u in mine.values()):
             return "unsure", "an argument may be attached outside"
         if any(mine.keys() & other.keys() for other in self.sources[index + 1 :]):
             return "unsure", "two losses share something that cannot be seen"

@@ -220,6 +220,12 @@ def test_a_broken_transformer_is_caught(name: str, kinds: list[str], monkeypatch
         ("x += x\n", "x"),
         ("(y := x)\n", "(y"),
         ("class A:\n    x = x\n", "x = x"),
+        ("a.x = a.x\n", "a.x"),
+        ("a.x = 1\nif b:\n    a.x = a.x\n", "a.x = a.x"),
+        ("a.x = a.x\na.x = 1\n", "a.x = a.x"),
+        ("b.x = 1\na.x = a.x\n", "a.x = a.x"),
+        ("a.b.x = 1\na.b.x = a.b.x\n", "a.b.x = a.b.x"),
+        ("a[0] = 1\na[0] = a[0]\n", "a[0] = a[0]"),
         ("del x\n", "del"),
     ],
 )
@@ -231,6 +237,11 @@ def test_what_does_something_is_no_identity(before: str, target: str) -> None:
 def test_what_assigns_names_to_themselves_goes(line: str) -> None:
     before = f"a\n{line}\nb\n"
     check(before, "a\nb\n", RemoveIdentity(statement(before, line)))
+
+
+def test_a_field_that_is_assigned_above_goes_too() -> None:
+    before = "self.x = f()\nb\nself.x = self.x\n"
+    check(before, "self.x = f()\nb\n", RemoveIdentity(statement(before, "self.x = self.x")))
 
 
 def test_an_identity_may_come_of_other_edits() -> None:

@@ -84,6 +84,43 @@ def _becomes(folder: Path, code: str, head: str = HEAD, **files: str) -> str:
             "x = torch.zeros(3)\nv = Variable(x)\nv.data = torch.ones(5)",
             "x = torch.zeros(3)\nv = x.detach()\nv.data = torch.ones(5)",
         ),
+        (
+            "class A:\n    def __init__(self):\n        self.x = torch.zeros(3)\n"
+            "        self.x = Variable(self.x)\nA()",
+            "class A:\n    def __init__(self):\n        self.x = torch.zeros(3)\nA()",
+        ),
+        (
+            "class A:\n    x = torch.zeros(3)\n    def take(self):\n        self.x = Variable(self.x)\nA().take()",
+            "class A:\n    x = torch.zeros(3)\n    def take(self):\n        self.x = self.x\nA().take()",
+        ),
+        (
+            "class A:\n    def __init__(self):\n        if net:\n            self.x = torch.zeros(3)\n"
+            "        self.x = Variable(self.x)\nA()",
+            "class A:\n    def __init__(self):\n        if net:\n            self.x = torch.zeros(3)\n"
+            "        self.x = self.x\nA()",
+        ),
+        (
+            "class A:\n    def x(self, to):\n        self._x = to * 2\n    def __init__(self):\n"
+            "        self.x = torch.zeros(3)\n        self.x = Variable(self.x)\nA()",
+            "class A:\n    def x(self, to):\n        self._x = to * 2\n    def __init__(self):\n"
+            "        self.x = torch.zeros(3)\n        self.x = self.x\nA()",
+        ),
+        (
+            "import torch as t\nx = Variable(t.rand(3), requires_grad=True)",
+            "import torch as t\nx = t.rand(3).requires_grad_()",
+        ),
+        (
+            "x = net.weight.data\ny = Variable(torch.flatten(x), requires_grad=True)",
+            "x = net.weight.detach()\ny = torch.flatten(x).detach().requires_grad_()",
+        ),
+        (
+            "x = torch.rand(3)\ny = Variable(torch.relu_(x), requires_grad=True)",
+            "x = torch.rand(3)\ny = torch.relu_(x).detach().requires_grad_()",
+        ),
+        (
+            "x = torch.rand(3)\ny = Variable(torch.add(x, 1, out=x), requires_grad=True)",
+            "x = torch.rand(3)\ny = torch.add(x, 1, out=x).detach().requires_grad_()",
+        ),
         ("x = torch.zeros(3)\nv = Variable(x)\nx.resize_(5)", "x = torch.zeros(3)\nv = x.detach()\nx.resize_(5)"),
     ],
 )
@@ -194,6 +231,11 @@ def test_number_of_a_loss(tmp_path: Path, before: str, after: str) -> None:
         "out.sum(1).data[0]",
         "F.mse_loss(out, y, reduction='none').data[0]",
         "loss.data[1]",
+        "loss.view(-1).data[0]",
+        "loss.view(-1).data.tolist()[0]",
+        "loss.unsqueeze(0).cpu().data[0]",
+        "flat.data[0]",
+        "flat.cpu().data.numpy()[0]",
         "sizes[0]",
         "history.data[0]",
     ],
@@ -208,6 +250,7 @@ def test_first_element_that_stays(tmp_path: Path, expression: str) -> None:
     out = net(torch.rand(5, 4))
     loss = criterion(out, y)
     loss.backward()
+    flat = loss.reshape(1)
     print({expression})
     """
     assert not [f for f in found(tmp_path, RULE, HEAD, code) if ".item()" in f.remedy]
@@ -257,6 +300,8 @@ def test_loss_is_proven_by_its_backward(tmp_path: Path) -> None:
         ("out.data.cpu().numpy()", "out.detach().cpu().numpy()"),
         ("out.data.size(0)", "out.size(0)"),
         ("loss.data.item()", "loss.item()"),
+        ("out.detach().data", "out.detach()"),
+        ("out.detach().data.cpu()", "out.detach().cpu()"),
         ("out.data.type()", "out.type()"),
         ("out.data.type(torch.DoubleTensor)", "out.detach().type(torch.DoubleTensor)"),
         ("1 + 0.9 * out.data", "1 + 0.9 * out.detach()"),

@@ -21,10 +21,13 @@ def had_before(stores: Stores, node: Node, place: Place, kept: Kept, clock: int 
     ``clock`` is the moment just before, if not that of the place.
     """
     at = place.clock if clock is None else clock
-    return any(_had(stores, node, expression, place, kept, at, 0) for expression in _operands(place.node))
+    seen: set[Place] = set()
+    return any(_had(stores, node, expression, place, kept, at, seen) for expression in _operands(place.node))
 
 
-def _had(stores: Stores, node: Node, expression: ast.expr, place: Place, kept: Kept, clock: int, depth: int) -> bool:
+def _had(
+    stores: Stores, node: Node, expression: ast.expr, place: Place, kept: Kept, clock: int, seen: set[Place]
+) -> bool:
     frame = place.frame
     owners: set[int] = set()
     if isinstance(expression, ast.Name):
@@ -47,9 +50,10 @@ def _had(stores: Stores, node: Node, expression: ast.expr, place: Place, kept: K
         moment, _, origin = writes[at]
         if moment < kept.since or (kept.keeper is not None and moment == kept.since):
             return True
-        source = _source(origin) if depth < 3 else None
+        source = _source(origin) if origin not in seen else None
+        seen.add(origin)
         if source is not None and any(
-            _had(stores, node, e, origin, kept, origin.clock, depth + 1) for e in _operands(source)
+            _had(stores, node, e, origin, kept, origin.clock, seen) for e in _operands(source)
         ):
             return True
     return False
