@@ -48,6 +48,10 @@ SAME = "[same]"
 """Set on a derived dict whose attributes are its elements."""
 
 
+_NO_TENSORS = frozenset({"plain", "module", "lightning", "dataset", "optimizer"})
+"""Families of classes of which no object is a tensor."""
+
+
 class Attributes(Names):
     """The part of the engine that finds attributes."""
 
@@ -345,19 +349,21 @@ class Attributes(Names):
             return
         if name in ("requires_grad", "volatile", "data"):
             self.alter(receiver, "shape" if name == "data" else name, at)
-        if name == "requires_grad" and not self.is_module(receiver):
+        # an object of the tree may call anything its gradient, or its data
+        own = isinstance(receiver, Class) or (isinstance(receiver, Instance) and receiver.cls.family in _NO_TENSORS)
+        if name == "requires_grad" and not (own or self.is_module(receiver)):
             truth = self.truth(value)
             if truth is not False:
                 self.mark("requires_grad", at)
             owner: Value = receiver.owner if isinstance(receiver, Parameters) else receiver
             self.freeze(owner, None if truth is None else not truth)
             return
-        if name == "grad":
+        if name == "grad" and not own:
             cleared = isinstance(value, Const) and value.value is None
             self.mark_owned("zero_grad" if cleared else "gradients-changed", at, receiver)
             return
         if name == "data" and not isinstance(receiver, (Instance, Class)):
-            # of a tensor; an object of the tree may call anything its data
+            # of a tensor
             self.mark("data-written", at)
             return
         if isinstance(receiver, Class):

@@ -30,6 +30,10 @@ _SWITCHES = frozenset(
 )
 
 
+_TENSORS = frozenset({"Parameter", "UninitializedParameter", "Buffer", "UninitializedBuffer"})
+"""Classes of torch.nn that are tensors (docs: torch.nn)."""
+
+
 class Definitions(Assignments):
     """The part of the engine that defines functions and classes."""
 
@@ -230,7 +234,7 @@ def _family(s: ast.ClassDef, bases: tuple[Value, ...]) -> str:
             path = canonical(base.path)
             if path in facts.FRAMEWORK_BASES:
                 return facts.FRAMEWORK_BASES[path]
-            if path.startswith("torch.nn."):
+            if path.startswith("torch.nn.") and path.rpartition(".")[2] not in _TENSORS:
                 return "module"
             if path.startswith("torch.optim."):
                 return "optimizer"

@@ -417,7 +417,19 @@ MODEL_LIBRARIES = _words(
 """Calls below these names return modules (their docs)."""
 
 LAYER_LIBRARIES = _words("torch_geometric.nn dgl.nn monai.networks timm.layers torchvision.ops")
-"""Classes below these names are layers that keep no graph from one call to the next (their docs), but for memories."""
+"""Classes below these names are layers that keep no graph from one call to the next (their docs), but for
+``REMEMBERING``."""
+
+REMEMBERING = frozenset({"TGNMemory"})
+"""Classes of ``LAYER_LIBRARIES`` that do keep what they computed (docs: torch_geometric.nn.models)."""
+
+PRETRAINED_LIBRARIES = _words("transformers pytorch_transformers pytorch_pretrained_bert diffusers peft adapters")
+"""Libraries whose classes are called by what they are: ``...Model`` and ``...For...`` are modules, which
+``from_pretrained`` returns; tokenizers, processors and configurations say so (their docs)."""
+
+LOSS_LIBRARIES = _words("torch.nn pytorch_metric_learning.losses kornia.losses monai.losses piq lightly.loss")
+"""Classes below these names that are called ``...Loss`` make losses of what they are given, and take no gradient
+themselves (their docs)."""
 
 FRAMEWORK_BASES = {
     "pytorch_lightning.LightningModule": "lightning",

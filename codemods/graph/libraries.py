@@ -262,11 +262,12 @@ class Libraries(Layers):
         if (
             path.startswith(tuple(f"{known}." for known in facts.LAYER_LIBRARIES))
             and last[:1].isupper()
-            and "Memory" not in last
+            and last not in facts.REMEMBERING
             and not any(self.is_module(v) for v in args.positional)
         ):
             return self.blob(at, path)
-        if last == "from_pretrained" and ("Tokenizer" not in path and "Processor" not in path and "Config" not in path):
+        pretrained = last == "from_pretrained" and top in facts.PRETRAINED_LIBRARIES
+        if pretrained and not any(word in path for word in ("Tokenizer", "Processor", "Config")):
             return self.blob(at, path) if "Model" in path or "For" in path else self.unknown(path, public=True)
         results = self.run_callbacks(args, at)
         for value in args.all():
@@ -280,6 +281,7 @@ class Libraries(Layers):
             # what looks like a function may be a module that was imported
             self.unseen_call(result, path)
         if last.rpartition("_")[2] == "loss" or "Loss" in last:
+            # a library's name may only keep it from being taken for a module
             return result
         if any(v is not None and self.is_module(v) for v in args.positional) and not self.nodes_of(result):
             # a wrapper around a module: most often still a module

@@ -248,22 +248,22 @@ class Recording(Contents):
                 continue
             for option in value.options if isinstance(value, Join) else (value,):
                 if isinstance(option, (Tensor, Unknown)):
-                    for origin in option.shadow:
-                        if isinstance(origin, Unseen):
-                            unseen[id(origin)] = origin
-                        else:
-                            found[id(origin)] = origin
-                elif option.__class__ not in _SIMPLE:
-                    for origin in self.unseen_in(option):
+                    origins: Iterable[Node | Place | Unseen] = option.shadow
+                else:
+                    origins = self.origins_in(option)
+                for origin in origins:
+                    if isinstance(origin, Unseen):
                         unseen[id(origin)] = origin
+                    else:
+                        found[id(origin)] = origin
         if not unseen:
             return tuple(found.values())
         if len(unseen) > MAX_UNSEEN:
             unseen = dict(islice(unseen.items(), MAX_UNSEEN - 1)) | {id(_OTHERS): _OTHERS}
         return (*unseen.values(), *found.values())
 
-    def unseen_in(self, container: Value) -> Iterator[Unseen]:
-        """What the elements of a container, or what an object holds, may carry unseen."""
+    def origins_in(self, container: Value) -> Iterator[Node | Place | Unseen]:
+        """The shadows of the elements of a container, or of what an object holds."""
         seen: set[int] = set()
         stack = [container]
         while stack:
@@ -272,7 +272,7 @@ class Recording(Contents):
             if kind in _SIMPLE:
                 continue
             if isinstance(one, (Tensor, Unknown)):
-                yield from (origin for origin in one.shadow if isinstance(origin, Unseen))
+                yield from one.shadow
             elif isinstance(one, Join):
                 stack += one.options
             elif isinstance(one, Method):

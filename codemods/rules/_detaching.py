@@ -291,13 +291,14 @@ def _tensor(value: Value) -> bool:
     return isinstance(value, Tensor) and value.node is not None
 
 
-def _find(value: Value, oid: int, cells: dict[Any, Any], depth: int = 0) -> Value | None:
-    if isinstance(value, (Sequence, Mapping)) and value.oid == oid:
-        return value
-    if depth < 3:
-        inner = value.options if isinstance(value, Join) else contents(value, cells) or ()
-        for part in inner:
-            found = _find(part, oid, cells, depth + 1)
-            if found is not None:
-                return found
+def _find(value: Value, oid: int, cells: dict[Any, Any]) -> Value | None:
+    """The container ``oid`` in a value."""
+    stack, seen = [value], {id(value)}
+    while stack:
+        one = stack.pop()
+        if isinstance(one, (Sequence, Mapping)) and one.oid == oid:
+            return one
+        inner = one.options if isinstance(one, Join) else contents(one, cells) or ()
+        stack += [part for part in inner if id(part) not in seen]
+        seen.update(map(id, inner))
     return None

@@ -338,7 +338,9 @@ def data(site: Site, file: ParsedFile) -> Change | None:
     if _loses_comments(file, node, node.value) or _writes_data(file, node):
         return None
     outer = file.parent(node)
-    if isinstance(outer, ast.Attribute) and outer.attr in _WITHOUT_DATA and not _casts(file, outer):
+    if isinstance(outer, ast.Call) and node in outer.args and _likens(outer.func):
+        message, suffix = ".data has no use where only the type or the shape is read", ""
+    elif isinstance(outer, ast.Attribute) and outer.attr in _WITHOUT_DATA and not _casts(file, outer):
         message, suffix = f".data has no use in front of {outer.attr}", ""
     elif _is_cut(node.value):
         message, suffix = ".data has no use behind detach()", ""
@@ -351,6 +353,11 @@ def data(site: Site, file: ParsedFile) -> Change | None:
         f"write `{_short(node.value)}{suffix}`",
         KeepPart(site.span, file.span(node.value), suffix),
     )
+
+
+def _likens(function: ast.expr) -> bool:
+    """Whether it is a method that makes a tensor like its argument."""
+    return isinstance(function, ast.Attribute) and function.attr in ("type_as", "view_as", "expand_as", "reshape_as")
 
 
 def _casts(file: ParsedFile, method: ast.Attribute) -> bool:

@@ -77,7 +77,12 @@ _LOOK_AT_NOTHING = frozenset(
 """Uses of a tensor that do not look at its values."""
 
 _LEARNS = frozenset(("learn", "train", "fit", "optimize", "optimise", "minimize", "minimise", "backprop"))
-"""Methods of what cannot be seen that may well walk what they are given, whatever is made of their result."""
+"""Methods of what cannot be seen that may well walk what they are given, whatever is made of their result. That it is
+called so can only keep a rewrite from being made."""
+
+_MOST = 2000
+"""So much of what is computed of a forward is looked at. What lies beyond could only make a finding more of it, or make
+advice fixable."""
 
 
 class Recordings:
@@ -284,7 +289,7 @@ def picks(made: list[Any], after: int) -> bool:
     """Whether indices are taken of a forward's results, from a moment on: a class, a token, an action."""
     return any(
         node.label in WITH_INDICES and not node.scalar and node.birth >= after
-        for node in itertools.islice(all_descendants(made), 2000)
+        for node in itertools.islice(all_descendants(made), _MOST)
     )
 
 
@@ -292,7 +297,7 @@ def what_reads(made: list[Any], after: int, since: int = 0) -> str:
     """What reads the results of a forward from the moment ``since`` on: ``data`` where tensors are taken out,
     ``number`` for losses only, or empty."""
     found = ""
-    for node in itertools.islice(all_descendants(made), 2000):
+    for node in itertools.islice(all_descendants(made), _MOST):
         kinds = (kind.removeprefix("detached:") for kind, place in node.uses if place.clock >= since)
         if node.escapes or any(not _looks_at_nothing(kind) for kind in kinds):
             if not node.scalar:

@@ -39,6 +39,9 @@ _OWN_FORWARD = 3
 
 _NAMES = ("total_loss", "summed_loss", "loss_sum", "total_loss_sum")
 
+_FOLLOWED = 3
+"""So many names are followed, which may go round in circles. A loop of which this proves nothing gets a condition."""
+
 
 class BackwardInLossLoop(Rule):
     """A ``backward`` for each of several losses that come from one forward, in a loop.
@@ -352,7 +355,7 @@ class _Rewrite:
                 return len(range(*numbers)) > 0  # type: ignore[arg-type]
             if values.func.id in ("enumerate", "reversed", "sorted", "list", "tuple", "zip") and values.args:
                 return all(self._filled(a, depth) for a in values.args)
-        if isinstance(values, ast.Name) and depth < 3:
+        if isinstance(values, ast.Name) and depth < _FOLLOWED:
             return self._assigned(values.id, depth)
         return False
 

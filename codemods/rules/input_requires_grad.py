@@ -324,7 +324,8 @@ def _by_a_setting(place: Place) -> str:
 
 
 def _loss_class(node: Node) -> bool:
-    return node.kind == "call" and "." in node.label and "Loss" in node.label.rpartition(".")[2]
+    known = any(node.label.startswith(f"{path}.") for path in facts.LOSS_LIBRARIES)
+    return node.kind == "call" and known and "Loss" in node.label.rpartition(".")[2]
 
 
 def _own_loss(node: Node, leaf: Node) -> bool:

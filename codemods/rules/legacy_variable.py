@@ -11,7 +11,7 @@ from codemods.gates import form
 from codemods.graph.old_forms import first_element
 from codemods.graph.program import ParsedFile
 from codemods.graph.trace import Place, Trace
-from codemods.graph.values import Tensor
+from codemods.graph.values import Tensor, all_descendants
 from codemods.rules import _old_forms as forms
 from codemods.rules import _unit_gradients as gradients
 from codemods.rules._aliases import Changes, has_dimension, history_of, old_forms, one_element, reduced, walked
@@ -249,12 +249,17 @@ class LegacyVariable(Rule):
 
 
 def _recorded(trace: Trace) -> dict[int, tuple[forms.Chain, ...]]:
-    """The calls of ``Variable(..., volatile=True)`` whose tensors enter a graph, or may, with where they do."""
+    """The calls of ``Variable(..., volatile=True)`` whose tensors enter a graph, or may, with where they do, and where
+    parameters take part in what is made of it: it would be recorded from there on, whatever was not before."""
     entered: dict[int, dict[forms.Chain, None]] = {}
     for node in trace.nodes:
-        for origin in node.shadow:
-            if isinstance(origin, Place):
-                entered.setdefault(id(origin.node), {})[_chain(node.place)] = None
+        origins = [origin for origin in node.shadow if isinstance(origin, Place)]
+        if not origins:
+            continue
+        learned = [n for n in all_descendants([node]) if n is node or any(parent.leaf for parent in n.parents)]
+        chains = dict.fromkeys(_chain(n.place) for n in learned)
+        for origin in origins:
+            entered.setdefault(id(origin.node), {}).update(chains)
     for call, places in trace.given_away.items():
         entered.setdefault(call, {}).update(dict.fromkeys(map(_chain, places)))
     return {call: tuple(chains) for call, chains in entered.items()}

@@ -69,6 +69,18 @@ DECORATED = {
                 return [net(x).tolist() for x, _ in batches]
         print(score())
         """,
+    "an object that calls what it notes as a tensor calls its own": """
+        class Notes:
+            pass
+        def score():
+            net.eval()
+            notes = Notes()
+            notes.grad, notes.requires_grad = [], True
+            for x, y in batches:
+                notes.grad.append(F.mse_loss(net(x), y).item())
+            print(notes.grad, notes.requires_grad)
+        score()
+        """,
     "a generator": """
         def predictions(model):
             model.eval()
@@ -841,6 +853,17 @@ KEPT = {
             moved = x + 0.1 * x.grad.sign()
             return F.mse_loss(net(moved), y).item()
         print(robust(x, y))
+        """,
+    "a parameter of a class of its own whose gradient is written": """
+        class Weight(nn.Parameter):
+            pass
+        weight = Weight(torch.zeros(9, 4))
+        def probe():
+            net.eval()
+            for x, y in batches:
+                weight.grad = x
+                print(net(x).sum().item())
+        probe()
         """,
     "a saliency map by autograd.grad": """
         def saliency(x):
