@@ -194,8 +194,9 @@ class Expressions(Definitions):
                 container = self.contained(container) or self.layer_of(container) or container
             if isinstance(container, (Tuple, Sequence, Mapping)):
                 every, several = self.apart(container)
-                # which of them are left, and where each of them lies, is not known
-                return self.new_sequence(every, self.one_of([*several, *every[-1:]]))
+                # which of them are left is not known; the first stay the first
+                begins = e.slice.lower is None and e.slice.step is None
+                return self.new_sequence(every, self.one_of([*several, *([] if begins else every[-1:])]))
             if isinstance(container, (Module, Parameters)):
                 return container
         if isinstance(container, Tensor):

@@ -10,7 +10,7 @@ from codemods.findings import Finding, Promise, Span, TrailStep
 from codemods.gates import form
 from codemods.graph.old_forms import first_element
 from codemods.graph.program import ParsedFile
-from codemods.graph.trace import Place, Trace
+from codemods.graph.trace import Frame, Place, Trace
 from codemods.graph.values import Tensor, all_descendants
 from codemods.rules import _old_forms as forms
 from codemods.rules import _unit_gradients as gradients
@@ -104,7 +104,8 @@ class LegacyVariable(Rule):
                 changed = changes.objects(alias)
                 yield self.seen(file, node, "variable", "fault", history=history, changed=changed, fed=fed, feeds=feeds)
             elif alias.form == "data" and isinstance(node, ast.Attribute):
-                yield self.seen(file, node, "data", "needed" if changes.tied(alias) else "fault")
+                written = changes.tied(alias) or not _followed(alias.place.frame, trace)
+                yield self.seen(file, node, "data", "needed" if written else "fault")
         for old in trace.old:
             file, node = old.place.frame.file, old.place.node
             if old.kind == "first-element":
@@ -246,6 +247,11 @@ class LegacyVariable(Rule):
             partners=tuple(dict.fromkeys(partner for change in line.changes for partner in change.partners)),
             yields=True,
         )
+
+
+def _followed(frame: Frame, trace: Trace) -> bool:
+    """Whether a run came to the end of a call, and into all that it calls: what is written there shows."""
+    return frame not in trace.cut_short and (trace.complete or frame.end >= 0)
 
 
 def _recorded(trace: Trace) -> dict[int, tuple[forms.Chain, ...]]:

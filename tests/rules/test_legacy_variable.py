@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from codemods.findings import Promise
 from codemods.options import Options
+from codemods.rules import rule
+from tests.graph.tools import run_tree
 from tests.rules.tools import MAIN, analysed, found, lines, mended
 
 RULE = "legacy-variable"
@@ -575,3 +578,31 @@ def test_other_rules_see_through_it_before_and_after(tmp_path: Path) -> None:
     assert "with torch.no_grad():" in text
     assert "Variable" not in text
     assert "total += criterion(out, y).item()" in text
+
+
+def test_at_no_budget_data_that_is_written_through_is_called_read() -> None:
+    code = """
+        import torch
+        import torch.nn as nn
+        def shown(x):
+            for i in range(3):
+                x = x + i
+            return x
+        def fill(net):
+            found = net.weight.data
+            for i in range(4):
+                shown(torch.zeros(3))
+            put(found)
+        def put(found):
+            for i in range(4):
+                shown(torch.zeros(3))
+            found[0] = 1
+        fill(nn.Linear(4, 1))
+    """
+    followed = 0
+    for budget in range(30, 500, 7):
+        trace = run_tree({"main.py": dedent(code)}, budget=budget).trace
+        said = {o.verdict for o in rule(RULE).observe(trace) if o.kind == "data"}
+        assert said <= {"needed"}
+        followed += bool(said)
+    assert followed
