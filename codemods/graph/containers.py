@@ -68,6 +68,7 @@ class Containers(Iteration):
                 and isinstance(key.value, int)
                 and -len(items) <= key.value < len(items)
                 and rest is None
+                and container.oid not in self.displaced
             ):
                 value = items[key.value]
             else:
@@ -283,7 +284,7 @@ class Containers(Iteration):
                 return NONE
             if name in ("pop", "popleft", "popitem"):
                 rest = self.s.get((container.oid, REST))
-                if items and rest is None:
+                if items and rest is None and container.oid not in self.displaced:
                     place = self._popped(name, given, len(items))
                     if place is None:
                         # one of them goes, and which stay is not followed

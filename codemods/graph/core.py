@@ -76,6 +76,8 @@ class Core:
         """Those that were made since a module is being loaded."""
         self.running: set[int] = set()
         """The ``Sequential`` modules whose children are being run."""
+        self.displaced: set[int] = set()
+        """Lists of which it is not known where each element lies."""
         self.caches: dict[ast.AST, Unseen | None] = {}
         self.unseen_since: dict[Unseen, int] = {}
         """The moments at which code that cannot be seen was called, by what stands for what it made."""

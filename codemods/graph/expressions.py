@@ -194,9 +194,11 @@ class Expressions(Definitions):
                 container = self.contained(container) or self.layer_of(container) or container
             if isinstance(container, (Tuple, Sequence, Mapping)):
                 every, several = self.apart(container)
-                # which of them are left is not known; the first stay the first
-                begins = e.slice.lower is None and e.slice.step is None
-                return self.new_sequence(every, self.one_of([*several, *([] if begins else every[-1:])]))
+                part = self.new_sequence(every, self.one_of(several))
+                if e.slice.lower is not None or e.slice.step is not None:
+                    # which of them are left is not known; else the first stay the first
+                    self.displaced.add(part.oid)
+                return part
             if isinstance(container, (Module, Parameters)):
                 return container
         if isinstance(container, Tensor):
