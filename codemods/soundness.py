@@ -116,7 +116,7 @@ def _keepers(node: Node, clock: int) -> Iterator[Node]:
     for child in node.children:
         if child.birth > clock:
             continue
-        if child.kind == "module" and child.label in facts.MODULES_WITH_PARAMETERS:
+        if child.saves and (child.kind == "op" or child.label in facts.MODULES_WITH_PARAMETERS | facts.LOSS_MODULES):
             yield child
         elif child.kind == "op" and (child.label == "getitem" or child.label in facts.SHARING_MEMORY):
             yield from _keepers(child, clock)

@@ -241,9 +241,10 @@ class Backward(Uses):
                 self.call_value(Method(optimizer, own, name), args, at)
             closure = args.get(0, "closure")
             if closure is not None and not self.is_none(closure):
-                # LBFGS evaluates its closure several times
                 result = self.call_value(closure, Arguments(args.call), at)
-                self.call_value(closure, Arguments(args.call), at)
+                if not (isinstance(optimizer, Optimizer) and optimizer.once):
+                    # LBFGS evaluates its closure several times
+                    self.call_value(closure, Arguments(args.call), at)
                 self.stepped(at, optimizer)
                 return result
             self.stepped(at, optimizer)

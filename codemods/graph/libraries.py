@@ -147,7 +147,8 @@ class Libraries(Layers):
         if path.startswith(("torch.optim.lr_scheduler.", "torch.optim.swa_utils")):
             return self.unknown(path, public=True)
         if head == "torch.optim":
-            return self.make_optimizer(args, at)
+            once = path.startswith("torch.optim.") and last != "LBFGS"
+            return replace(self.make_optimizer(args, at), once=once)
         if path.startswith("torch.utils.checkpoint.checkpoint"):
             reentrant = args.keywords.get("use_reentrant")
             if reentrant is None or self.truth(reentrant) is not False:

@@ -310,7 +310,10 @@ class Instance(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Optimizer(Value):
-    """An optimizer; ``params`` are the modules, instances or leaves whose parameters it owns."""
+    """An optimizer; ``params`` are the modules, instances or leaves whose parameters it owns.
+
+    ``once`` says that a step evaluates its closure once, as those of torch do but for LBFGS (docs: torch.optim).
+    """
 
     oid: int
     params: tuple[Value, ...] = ()
@@ -318,6 +321,7 @@ class Optimizer(Value):
     """Its parameters when it was made; None where they cannot be seen."""
     cls: ClassInfo | None = None
     """Its class, if that stands in the tree."""
+    once: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -191,6 +191,16 @@ for x in xs:
     loss.backward()
     opt.step()
 """,
+    "a target that is overwritten in place": """
+bank = torch.zeros(5, 1)
+for x in xs:
+    out = net(x)
+    loss = F.mse_loss(out, bank)
+    bank[:] = out.clone()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "gradients of some parameters": """
 for step in range(3):
     total = 0
@@ -279,6 +289,19 @@ for x in xs:
         print("in line", 1)
         raise
     opt_c.step()
+""",
+    "a closure that is evaluated once": """
+state = torch.zeros(5, 4)
+for x in xs:
+    state = cell(x, state)
+
+    def closure():
+        opt_c.zero_grad()
+        loss = state.pow(2).mean()
+        loss.backward()
+        return loss
+
+    opt_c.step(closure)
 """,
     "a loop that breaks when it has learned enough": """
 state = torch.zeros(5, 4)
