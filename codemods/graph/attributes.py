@@ -132,7 +132,11 @@ class Attributes(Names):
     def _unlisted(self, receiver: Tensor | Tuple, name: str, at: ast.AST) -> Value:
         """An attribute that is in no table: part of what it is asked of."""
         known = facts.BOUND_METHODS if isinstance(receiver, Tensor) else ("index", "count", "_replace", "_asdict")
-        if name in known or (name.endswith("_") and not name.endswith("__")):
+        writes = name.endswith("_") and not name.endswith("__")
+        if writes:
+            # whoever gets the method may call it
+            self.alter(receiver, "values", at)
+        if writes or name in known:
             return Method(receiver, None, name)
         if isinstance(receiver, Tensor) and receiver.node is not None:
             return self.unknown(name, self.part(at, receiver, name))

@@ -104,8 +104,8 @@ class Iteration(Attributes):
             return [self.taken(at, value), self.taken(at, value)]
         if isinstance(value, Tensor):
             if value.node is None:
-                return [Tensor(None, index=value.index, shadow=value.shadow)] * 2
-            return [self.tensor_op(at, "getitem", [value], saves=False) for _ in range(2)]
+                return [Tensor(None, index=value.index, shadow=value.shadow, aliases=value.aliases)] * 2
+            return [self.sharing(value, self.tensor_op(at, "getitem", [value], saves=False)) for _ in range(2)]
         if isinstance(value, Unknown):
             if value.node is not None:
                 return [self.unknown("item", self.part(at, value, "item")) for _ in range(2)]

@@ -25,6 +25,26 @@ from codemods.graph.values import (
     Value,
 )
 
+_IN_PLACE = frozenset(
+    [
+        "iadd",
+        "iand",
+        "iconcat",
+        "ifloordiv",
+        "ilshift",
+        "imatmul",
+        "imod",
+        "imul",
+        "ior",
+        "ipow",
+        "irshift",
+        "isub",
+        "itruediv",
+        "ixor",
+    ]
+)
+"""The functions of ``operator`` that change what they get, such as ``imul``."""
+
 _OF_TENSORS = frozenset(
     (
         "torch",
@@ -50,6 +70,8 @@ class Libraries(Layers):
             self.begin_base(args, at)
             return NONE
         self._fill(head, last, args, at)
+        if head == "operator" and last in _IN_PLACE and args.positional:
+            self.alter(args.positional[0], "values", at)
         if head in _OF_TENSORS and last not in facts.TAKES_NUMBERS and args.positional:
             for value in self.flat(args.positional[0]):
                 self.wants_tensor(value, path, at)

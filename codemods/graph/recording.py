@@ -206,6 +206,13 @@ class Recording(Contents):
 
     # aliases and changes in place
 
+    @staticmethod
+    def sharing(given: Value, made: Value) -> Value:
+        """``made``, a view of ``given``: what is written to it is written to all that ``given`` is an alias of."""
+        if isinstance(given, Tensor) and isinstance(made, Tensor) and given.aliases:
+            return replace(made, aliases=given.aliases)
+        return made
+
     def alias(self, form: str, given: Value, made: Tensor, at: ast.AST) -> Tensor:
         """``made``, known as a tensor that shares its memory with ``given``."""
         one = Alias(form, self.place(at), given, self.s.grad)

@@ -49,7 +49,7 @@ class Tensors(Backward):
                 self.mark("is_leaf-read", at, self.nodes_of(tensor))
             return NUMBER
         if name in ("T", "mT", "H", "mH", "real", "imag"):
-            return self.tensor_op(at, name, [tensor], saves=False)
+            return self.sharing(tensor, self.tensor_op(at, name, [tensor], saves=False))
         return None
 
     def tensor_method(self, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
@@ -95,7 +95,7 @@ class Tensors(Backward):
             return several
         if name in ("split", "chunk", "unbind", "tensor_split"):
             piece = self.tensor_op(at, name, [tensor], saves=False)
-            return self.new_sequence([], rest=piece)
+            return self.new_sequence([], rest=self.sharing(tensor, piece))
         if name in facts.FACTORIES and name.startswith("new"):
             self.use(tensor, f"method:{name}", at)
             return self._handed_on(name, args, at) or self.fresh_tensor(args, at)
@@ -205,7 +205,8 @@ class Tensors(Backward):
             single = not args.positional[1:] and "other" not in args.keywords and not args.more
             return self.tensor_op(at, name, inputs, scalar=single, dimensionless=single and self._drops_all(name, args))
         if name in ("split", "chunk", "unbind", "tensor_split", "meshgrid", "broadcast_tensors"):
-            return self.new_sequence([], rest=self.tensor_op(at, name, inputs, saves=False))
+            piece = self.tensor_op(at, name, inputs, saves=False)
+            return self.new_sequence([], rest=self.sharing(inputs[0], piece) if inputs else piece)
         if name in (
             "svd",
             "qr",
