@@ -211,6 +211,10 @@ class BuiltinCalls(Containers):
             found = self.get_attribute(owner, name.value, at)
             # what else it may be matters only where it may carry a graph
             return self.join(found, default) if default is not None and self.nodes_of(default) else found
+        if isinstance(owner, Library) and owner.path == "torch.optim":
+            # what can be called there are optimizers
+            some = Library("torch.optim.Optimizer")
+            return some if len(given) < 3 else self.join(some, given[2])
         if isinstance(owner, Instance) and isinstance(name, Plain):
             one = self._one_named(owner, name, at)
             if one is not None:

@@ -6,6 +6,7 @@ from textwrap import dedent
 
 import pytest
 
+from codemods.graph.values import Optimizer
 from tests.graph.tools import Run, run
 
 NETS = "a = nn.Linear(3, 3)\nb = nn.Linear(3, 1)\n"
@@ -94,3 +95,25 @@ def test_an_optimizer_knows_its_parameters() -> None:
     leaves = [leaf for p in optimizer.params for leaf in found.machine.parameter_leaves(p.owner)]  # type: ignore[attr-defined]
     assert leaves == found.machine.parameter_leaves(own)  # type: ignore[arg-type]
     assert leaves != found.machine.parameter_leaves(other)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("made", ["getattr(torch.optim, name)", "getattr(optim, name, None)"])
+def test_an_optimizer_by_its_name(made: str) -> None:
+    code = (
+        f"import sys\nfrom torch import optim\nname = sys.argv[1]\nopt = {made}(net.parameters(), lr=0.1)\nopt.step()"
+    )
+    taken = run(code).trace.steps[0].owned
+    assert taken is not None
+    assert taken.exact
+    assert not taken.more
+
+
+def test_a_schedule_by_its_name_is_no_optimizer() -> None:
+    code = """
+        import sys
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        schedule = getattr(torch.optim.lr_scheduler, sys.argv[1])(opt, 3)
+        opt.step()
+        schedule.step()
+    """
+    assert not isinstance(run(code).value("schedule"), Optimizer)

@@ -8,7 +8,9 @@ repository, as FOLDER/owner+name, FOLDER/owner+name/repo, or FOLDER/owner/name; 
 The code itself is never kept.
 
 A case is *found* if a fixable finding of the kind's rules stands where the fix was made, *advised* if such a finding is
-advice, *something else* if only other rules speak there, and *missed* otherwise. A case of the kind ``leave`` shows
+advice, *something else* if only other rules speak there, and *missed* otherwise. What only evaluates may be wrapped in
+the function, around it, or where it is called: a finding whose lines reach there, whose trail leads there, or that
+decorates what is called on the line, counts as well. A case of the kind ``leave`` shows
 what a later commit proved right as it was: any fixable finding of the rules that its note names is *wrong* there.
 """
 
@@ -39,6 +41,7 @@ RULES: dict[str, frozenset[str]] = {
     "state": frozenset({"carried-hidden-state", "stored-graph", "unreset-loss"}),
     "order": frozenset({"step-between-backwards"}),
     "zero": frozenset({"missing-zero-grad"}),
+    "invariant": frozenset({"loop-invariant-graph"}),
 }
 """The rules that may ask for a fix of each kind."""
 
@@ -149,11 +152,32 @@ def judge(case: Case, found: list[dict[str, Any]], text: str) -> str:
     if case.kind == "leave":
         return "wrong" if any(f["fixable"] and f["rule"] in case.note for f in there) else "right"
     asking = [f for f in there if f["rule"] in RULES[case.kind] or (case.kind == "evaluation" and _volatile(f))]
+    if case.kind == "evaluation":
+        called = _called(text, case.line)
+        asking += [f for f in found if f["rule"] in RULES[case.kind] and _leads(f, case.path, (first, last), called)]
     if any(f["fixable"] for f in asking):
         return "found"
     if asking:
         return "advised"
     return "something else" if there else "missed"
+
+
+def _leads(finding: dict[str, Any], path: str, lines: tuple[int, int], called: frozenset[str]) -> bool:
+    """Whether a finding reaches into lines, saw graphs made there, or decorates a function that is called there."""
+    first, last = lines
+    spans = finding["path"] == path and finding["line"] <= last and finding.get("end_line", 0) >= first
+    seen = any(step["path"] == path and first <= step["line"] <= last for step in finding.get("trail", ()))
+    return spans or seen or finding["message"].partition("()")[0] in called
+
+
+def _called(text: str, line: int) -> frozenset[str]:
+    """The names of what is called at a line or in the ten below it, where a block begins that was put around it."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    calls = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call) and line <= n.lineno <= line + 10]
+    return frozenset(f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in calls) - {""}
 
 
 def _volatile(finding: dict[str, Any]) -> bool:

@@ -43,8 +43,8 @@ if __name__ == "__main__":
 """
 
 
-def _finding(line: int, rule: str, *, fixable: bool = True, message: str = "") -> dict[str, Any]:
-    return {"path": "a.py", "line": line, "rule": rule, "fixable": fixable, "message": message}
+def _finding(line: int, rule: str, *, fixable: bool = True, message: str = "", **more: Any) -> dict[str, Any]:
+    return {"path": "a.py", "line": line, "rule": rule, "fixable": fixable, "message": message, **more}
 
 
 def test_the_table_is_of_known_kinds_and_whole_commits() -> None:
@@ -105,6 +105,11 @@ def test_a_fix_reaches_as_far_as_its_function() -> None:
         ("evaluation", 7, [_finding(7, "legacy-variable", fixable=False, message="volatile=True ...")], "advised"),
         ("evaluation", 7, [_finding(7, "legacy-variable")], "something else"),
         ("evaluation", 7, [_finding(13, "grad-in-evaluation")], "missed"),
+        ("evaluation", 7, [_finding(13, "grad-in-evaluation", trail=[{"path": "a.py", "line": 8}])], "found"),
+        ("evaluation", 7, [_finding(13, "grad-in-evaluation", trail=[{"path": "b.py", "line": 8}])], "missed"),
+        ("evaluation", 7, [_finding(2, "grad-in-evaluation", end_line=8)], "found"),
+        ("evaluation", 21, [_finding(4, "grad-in-evaluation", message="evaluate() only evaluates")], "found"),
+        ("evaluation", 7, [_finding(40, "grad-in-evaluation", message="evaluate() only evaluates")], "missed"),
         ("total", 20, [_finding(19, "attached-loss-total")], "found"),
         ("total", 20, [_finding(17, "attached-loss-total")], "missed"),
         ("leave", 20, [_finding(20, "attached-loss-total")], "wrong"),
