@@ -16,7 +16,7 @@ from typing import NamedTuple
 from codemods.findings import Finding, Promise, as_advice
 from codemods.graph import facts
 from codemods.graph.trace import Alteration, Place, Trace, Walk
-from codemods.graph.values import Node, Tensor
+from codemods.graph.values import Node, Tensor, all_descendants
 from codemods.rules._early_changes import changed_before, changes_of
 from codemods.rules._graphs import reached_surely, savers
 from codemods.tracking import LineMap
@@ -125,10 +125,17 @@ def _keepers(node: Node, clock: int) -> Iterator[Node]:
 def _late(walk: Walk) -> Iterator[tuple[Site, bool]]:
     """The backwards that have freed what this one walks, and whether that is sure; what is sure comes last."""
     freed = [(n, w) for n, w in walk.again if n.saves and w.retains is False and w.creates is False]
+    passed = {w: _passed(w) for w in dict.fromkeys([walk, *(w for _, w in freed)]) if w.inputs}
+    freed = [(n, w) for n, w in freed if n in passed.get(walk, (n,)) and n in passed.get(w, (n,))]
     if not freed:
         return
     reached = reached_surely(walk, [n for n, _ in freed if n.certain])
     yield from sorted((_site(w.place), id(n) in reached and walk.follows(w)) for n, w in freed)
+
+
+def _passed(walk: Walk) -> set[Node]:
+    """What a walk that takes gradients of some nodes only goes through."""
+    return {*all_descendants(walk.inputs or ())}
 
 
 def _site(place: Place) -> Site:

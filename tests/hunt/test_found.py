@@ -290,6 +290,22 @@ for x in xs:
         raise
     opt_c.step()
 """,
+    "a gradient of an input, which frees no more than its own path": """
+head = nn.Linear(1, 1)
+opt_h = torch.optim.SGD(head.parameters(), lr=0.1)
+for x in xs:
+    out = net(x)
+    d = torch.randn(5, 3).requires_grad_()
+    torch.autograd.grad(F.mse_loss(out, net(x + d)), [d])
+    g_loss = head(out).pow(2).mean()
+    h_loss = head(out.detach()).mean()
+    opt_h.zero_grad()
+    h_loss.backward()
+    opt_h.step()
+    opt.zero_grad()
+    g_loss.backward()
+    opt.step()
+""",
     "a closure that is evaluated once": """
 state = torch.zeros(5, 4)
 for x in xs:
