@@ -140,6 +140,7 @@ class Frames(Stores):
                 return NONE
             self.meet(ends, base)
             if frame.file.once(_yields, definition) or frame.yields:
+                # of many, each of the later ones may be any of them
                 made = self.new_sequence(frame.yields[:8], self.one_of(frame.yields[8:]), kind="generator")
                 returned = self.one_of(values)
                 if returned is not None:

@@ -98,6 +98,7 @@ class Unknowns(BuiltinCalls):
             return receiver
         if receiver.node is not None:
             return self._opaque_tensor_method(receiver, name, args, at)
+        # methods of tensors and arrays by their public names; of an object of the tree its own are entered
         if name in ("data_ptr", "item", "numpy", "tolist", "size", "dim", "numel"):
             return ARRAY if name in ("numpy", "tolist") else NUMBER
         if name in facts.DETACHING:

@@ -298,12 +298,18 @@ def what_reads(made: list[Any], after: int, since: int = 0) -> str:
     ``number`` for losses only, or empty."""
     found = ""
     for node in itertools.islice(all_descendants(made), _MOST):
-        kinds = (kind.removeprefix("detached:") for kind, place in node.uses if place.clock >= since)
+        uses = ((kind, place) for kind, place in node.uses if place.clock >= since and not _goes_on(node, place))
+        kinds = (kind.removeprefix("detached:") for kind, _ in uses)
         if node.escapes or any(not _looks_at_nothing(kind) for kind in kinds):
             if not node.scalar:
                 return "data"
             found = "number"
     return "data" if picks(made, after) else found
+
+
+def _goes_on(node: Node, place: Place) -> bool:
+    """Whether a use is a call that cannot be seen and whose result, with the graph, is used: what reads that counts."""
+    return not is_dropped(place) and any(c.kind == "call" and c.place.node is place.node for c in node.children)
 
 
 def _count(clocks: list[int], first: int, last: int) -> int:

@@ -150,6 +150,18 @@ def test_methods_are_decorated_below_what_decorates_them_already(tmp_path: Path)
 
 
 WRAPPED = {
+    "a forward whose outputs go through a call that cannot be seen": (
+        """
+        import unseen
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+            probe = net(x)
+            print(unseen.decoded(probe))
+        """,
+        "    with torch.no_grad():\n        probe = net(x)\n    print(unseen",
+    ),
     "a loop of the script": (
         """
         net.eval()
@@ -577,6 +589,32 @@ ADVICE = {
         for turn in range(3):
             epoch(True)
             print(epoch(False))
+        """,
+    "a forward whose loss was left out, by way of a call that cannot be seen": """
+        import unseen
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            code = net[0](x)
+            gap = net[2](unseen.reverse(code)).mean()
+            opt.step()
+            print(gap.item())
+        """,
+    "a forward whose loss was left out, by way of a function of one's own": """
+        class Reverse(torch.autograd.Function):
+            def __init__(self, factor):
+                self.factor = factor
+            def forward(self, x):
+                return x.view_as(x)
+            def backward(self, grad):
+                return -self.factor * grad
+        for x, y in batches:
+            opt.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            code = net[0](x)
+            gap = net[2](Reverse(1.0)(code)).mean()
+            opt.step()
+            print(gap.item())
         """,
     "a forward that nothing reads": """
         for x, y in batches:
