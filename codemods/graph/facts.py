@@ -182,6 +182,15 @@ VIEWS = _words(
 MAY_COPY = _words("reshape reshape_as contiguous flatten to cpu cuda float double half type type_as long int")
 """Methods whose result is the tensor, a view of it or a copy, as it happens (docs: torch.Tensor)."""
 
+TENSOR_METHODS = frozenset(
+    name
+    for name in frozenset().union(
+        PLAIN_METHODS, WITHOUT_GRADIENT, REDUCTIONS, ELEMENTWISE, KEEPS_SHAPE, SAVES_NOTHING, VIEWS, MAY_COPY
+    )
+    if not name.endswith("_")
+)
+"""Methods of tensors that change nothing."""
+
 BOUND_METHODS = frozenset().union(
     *(PLAIN_METHODS, WITHOUT_GRADIENT, REDUCTIONS, ELEMENTWISE, KEEPS_SHAPE, SAVES_NOTHING, VIEWS, MAY_COPY),
     _words("backward register_hook retain_grad"),

@@ -1500,3 +1500,103 @@ def test_a_single_forward_at_the_end_of_what_is_covered_elsewhere_is_left(tmp_pa
     assert found(tmp_path, RULE, code, showing=showing) == []
     code = code.replace("with torch.no_grad():", "if True:")
     assert [f.message.partition("(")[0] for f in found(tmp_path, RULE, code, showing=showing)] == ["show"]
+
+
+_APART = """
+    from elsewhere import spread
+
+    kept = []
+
+    class Tools:
+        def apart(self, x):
+            if isinstance(x, (list, tuple)):
+                return [self.apart(v) for v in x]
+            return x.cpu()
+
+    BODY
+
+    def learn():
+        for x, y in batches:
+            opt.zero_grad()
+            loss = F.mse_loss(net(x), y) + sum(k.sum() for k in kept)
+            loss.backward()
+            opt.step()
+
+    def score():
+        net.eval()
+        for x, _ in batches:
+            for v in apart(spread(net(x))):
+                print(v.tolist())
+
+    for _ in range(3):
+        learn()
+        score()
+    """
+
+TAKEN_APART = {
+    "a comprehension": """
+    def apart(x):
+        if isinstance(x, (list, tuple)):
+            return [apart(v) for v in x]
+        return x.cpu()
+    """,
+    "a dict that is filled": """
+    def apart(x):
+        if isinstance(x, dict):
+            found = {}
+            for key, value in x.items():
+                found[key] = apart(value)
+            return found
+        if isinstance(x, list):
+            found = []
+            for value in x:
+                found.append(apart(value))
+            return found
+        return x.detach() if torch.is_tensor(x) else x.cpu()
+    """,
+    "a method": "apart = Tools().apart",
+}
+
+TAKEN_APART_AND_KEPT = {
+    "it keeps what it gets": """
+    def apart(x):
+        if isinstance(x, (list, tuple)):
+            return [apart(v) for v in x]
+        kept.append(x)
+        return x
+    """,
+    "it fills what it is given": """
+    def apart(x, found=kept):
+        if isinstance(x, (list, tuple)):
+            return [apart(v, found) for v in x]
+        found.append(x)
+        return x
+    """,
+    "it walks it": """
+    def apart(x):
+        if isinstance(x, (list, tuple)):
+            return [apart(v) for v in x]
+        x.sum().backward()
+        return x
+    """,
+    "it calls what cannot be seen": """
+    def apart(x):
+        if isinstance(x, (list, tuple)):
+            return [apart(v) for v in x]
+        spread(x)
+        return x
+    """,
+}
+
+
+@pytest.mark.parametrize("name", TAKEN_APART)
+def test_what_takes_its_argument_apart_keeps_nothing(tmp_path: Path, name: str) -> None:
+    code = dedent(_APART).replace("BODY", dedent(TAKEN_APART[name]))
+    findings = found(tmp_path, RULE, START, code)
+    assert [f.message.partition("(")[0] for f in findings] == ["score"]
+
+
+@pytest.mark.parametrize("name", TAKEN_APART_AND_KEPT)
+def test_what_takes_its_argument_apart_and_keeps_it(tmp_path: Path, name: str) -> None:
+    code = dedent(_APART).replace("BODY", dedent(TAKEN_APART_AND_KEPT[name]))
+    assert [f for f in found(tmp_path, RULE, START, code) if f.promise is not Promise.ADVICE] == []
