@@ -228,11 +228,16 @@ class Layers(Tensors):
             while self.trace.forwards and self.trace.forwards[-1].first >= first:
                 self.trace.forwards.pop()
             seen = module.module if isinstance(module, Unknown) and module.module is not None else module
-            mode = self.s.get((getattr(seen, "oid", 0), "mode"))
+            mode = self.s.get((getattr(seen, "oid", 0), "mode")) or self._mode_of_parts(seen)
             volatile = tuple(o for o in self.shadow_of(args.all()) if isinstance(o, Place))
             self.trace.forwards.append(
                 Forward(self.place(at), module, first, self.clock + 1, grad, method, args, volatile, mode or "", closed)
             )
+
+    def _mode_of_parts(self, module: Value) -> str:
+        """``loaded`` for a module whose state as a whole nothing sets, where a part of it was loaded or evaluates."""
+        modes = (self.s.peek((getattr(part, "oid", 0), "mode")) for part in self._submodules(module, deep=True)[1:])
+        return "loaded" if any(mode in ("loaded", "eval") for mode in modes) else ""
 
     # methods
 

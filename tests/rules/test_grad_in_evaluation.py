@@ -248,6 +248,43 @@ def test_results_of_one_loaded_forward_may_be_looked_at_by_their_indices_only(tm
     assert "with torch.no_grad():\n    best = net(x).max(1)[1]\nprint(best)" in after
 
 
+WHOLE = """
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x).relu())
+
+whole = Whole()
+"""
+
+
+@pytest.mark.parametrize("told", ['head.load_state_dict(torch.load("head.pt"))', "body.eval()", "body.train(False)"])
+def test_a_model_whose_parts_were_loaded_evaluates(tmp_path: Path, told: str) -> None:
+    code = f"""
+        whole.{told}
+        for x, y in batches:
+            print(whole(x).argmax(1).tolist())
+        """
+    after = mended(tmp_path, found(tmp_path, RULE, START, WHOLE, code))
+    assert "with torch.no_grad():\n    for x, y in batches:" in after
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for x, y in batches:\n    print(whole(x).argmax(1).tolist())",
+        "whole.head.load_state_dict(torch.load('head.pt'))\nprint(whole(x).shape)",
+        "whole.head.load_state_dict(torch.load('head.pt'))\nfor x, y in batches:\n    whole(x).sum().backward()",
+    ],
+)
+def test_a_model_that_is_tried_out_or_trains_is_left(tmp_path: Path, code: str) -> None:
+    assert not lines(found(tmp_path, RULE, START, WHOLE, code))
+
+
 # what is handed on
 
 
