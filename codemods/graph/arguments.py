@@ -27,6 +27,21 @@ class Arguments:
         """All values, in order."""
         return [*self.positional, *self.keywords.values(), *self.more]
 
+    def fit(self, spec: ast.arguments, *, bound: int = 0) -> bool:
+        """Whether a function takes them, ``bound`` of whose parameters have their value already: else the call
+        raises."""
+        if self.more:
+            return True
+        names = [arg.arg for arg in (*spec.posonlyargs, *spec.args)]
+        asked = names[bound : len(names) - len(spec.defaults)][len(self.positional) :]
+        asked += [a.arg for a, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if default is None]
+        known = {*names[bound:], *(arg.arg for arg in spec.kwonlyargs)}
+        return (
+            all(name in self.keywords for name in asked)
+            and (spec.vararg is not None or len(self.positional) <= len(names) - bound)
+            and (spec.kwarg is not None or self.keywords.keys() <= known)
+        )
+
     @property
     def empty(self) -> bool:
         """Whether nothing at all is given."""

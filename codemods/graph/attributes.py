@@ -96,6 +96,9 @@ class Attributes(Names):
         if isinstance(receiver, Partial) and name in ("func", "args", "keywords"):
             return self._part_of_partial(receiver, name)
         if isinstance(receiver, TreeModule):
+            file = self.importer.file(receiver.path) if name == "__dict__" and receiver.path[-1:] != "/" else None
+            if file is not None:
+                return Namespace(self.load_module(file), receiver)
             return self.module_member(receiver, name)
         if isinstance(receiver, Class):
             owned = self.class_member(receiver.info, name, at)
@@ -231,6 +234,8 @@ class Attributes(Names):
                     for use in receiver.leaf.children if receiver.leaf in self.renewed else ():
                         use.escapes.append("its weight stays behind, and is read")
                     return Tensor(receiver.leaf if not self.frozen(receiver.leaf) else None)
+                if (part := self.named_part(receiver, name)) is not None:
+                    return part
                 if not receiver.name and receiver.leaf is not None:
                     # part of a module that cannot be seen: most often a submodule with parameters among the module's
                     # own

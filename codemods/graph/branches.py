@@ -6,7 +6,20 @@ import ast
 
 from codemods.graph.expressions import Expressions
 from codemods.graph.state import Key, State
-from codemods.graph.values import NONE, Const, Instance, Join, Mapping, Plain, Sequence, Tensor, Tuple, Unknown, Value
+from codemods.graph.values import (
+    NONE,
+    Const,
+    Instance,
+    Join,
+    Library,
+    Mapping,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+)
 
 
 class Branches(Expressions):
@@ -56,6 +69,9 @@ class Branches(Expressions):
                 for part in test.values:
                     self._refine(part, holds)
             return
+        if isinstance(test, ast.Call):
+            self._refine_kind(test, holds)
+            return
         negated = False
         subject: ast.expr = test
         if (
@@ -86,6 +102,18 @@ class Branches(Expressions):
             self._rebind(subject, narrowed)
         elif is_none and isinstance(value, Unknown) and value.module is None and value.node is None:
             self._rebind(subject, NONE)
+
+    def _refine_kind(self, test: ast.Call, holds: bool) -> None:
+        """``isinstance(x, kind)``: of several that ``x`` may be, a branch knows those that the test rules out."""
+        if len(test.args) != 2 or not isinstance(test.args[0], (ast.Name, ast.Attribute)):
+            return
+        called, value = self.evaluate(test.func), self.evaluate(test.args[0])
+        if isinstance(value, Join) and isinstance(called, Library) and called.path == "builtins.isinstance":
+            kinds = self.evaluate(test.args[1])
+            answers = [(option, self.is_instance([option, kinds])) for option in value.options]
+            kept = tuple(o for o, answer in answers if not (isinstance(answer, Const) and answer.value is not holds))
+            if kept and len(kept) < len(value.options):
+                self._rebind(test.args[0], kept[0] if len(kept) == 1 else Join(kept))
 
     def _rebind(self, subject: ast.expr, value: Value) -> None:
         if isinstance(subject, ast.Name):

@@ -32,6 +32,7 @@ from codemods.graph.values import (
     Sequence,
     Super,
     Tensor,
+    TreeModule,
     Tuple,
     Unknown,
     Unseen,
@@ -72,7 +73,7 @@ class BuiltinCalls(Containers):
         if name in ("len", "id", "hash", "ord", "input", "open", "callable", "issubclass", "time"):
             return NUMBER
         if name == "isinstance":
-            return self._isinstance(given)
+            return self.is_instance(given)
         if name == "hasattr":
             return self._hasattr(given)
         if name == "getattr" and len(given) >= 2:
@@ -146,6 +147,8 @@ class BuiltinCalls(Containers):
             return self._iteration_builtin(name, args, at)
         if name == "vars" and first is not None:
             oid = getattr(first, "oid", None)
+            if isinstance(first, TreeModule):
+                return self.get_attribute(first, "__dict__", at)
             return Namespace(oid, first) if isinstance(oid, int) else self.lost(name)
         if name in ("vars", "locals", "globals"):
             local = name != "globals" and self.frame.function is not None
@@ -219,6 +222,12 @@ class BuiltinCalls(Containers):
             one = self._one_named(owner, name, at)
             if one is not None:
                 return one
+        if isinstance(owner, Library) and owner.path in facts.OF_CLASSES:
+            return Library(f"{owner.path}.{facts.SOME}")
+        space = self.get_attribute(owner, "__dict__", at) if isinstance(owner, TreeModule) else None
+        chosen = self.defined_in(space) if isinstance(space, Namespace) else None
+        if chosen is not None:
+            return chosen
         made = self.taken(at, owner, "getattr")
         made.shadow = (*self.lost("getattr").shadow, *made.shadow)
         return made
@@ -244,7 +253,7 @@ class BuiltinCalls(Containers):
         """``type(obj)``, or ``type(name, bases, members)``."""
         if len(given) == 1 and isinstance(given[0], Instance):
             return Class(given[0].cls)
-        if len(given) == 1 and isinstance(given[0], (Tuple, Mapping)):
+        if len(given) == 1 and isinstance(given[0], (Tuple, Mapping)) and not getattr(given[0], "names", ()):
             return Library("builtins.tuple" if isinstance(given[0], Tuple) else "builtins.dict")
         if len(given) == 1 and isinstance(given[0], Sequence) and given[0].kind in ("list", "set", "tuple"):
             return Library(f"builtins.{given[0].kind}")
@@ -351,10 +360,13 @@ class BuiltinCalls(Containers):
         made.shadow = self.shadow_of([value])
         return made
 
-    def _isinstance(self, given: list[Value]) -> Value:
+    def is_instance(self, given: list[Value]) -> Value:
         if len(given) < 2:
             return NUMBER
         value, kinds = given[0], given[1]
+        if isinstance(value, Join):
+            each = {self.truth(self.is_instance([option, kinds])) for option in value.options}
+            return Const(each.pop()) if len(each) == 1 and None not in each else NUMBER
         wanted = [kinds] if not isinstance(kinds, Tuple) else list(kinds.items)
         paths = {w.path for w in wanted if isinstance(w, Library)}
         if isinstance(value, Tensor):

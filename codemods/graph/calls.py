@@ -92,6 +92,7 @@ class Calls(Standard):
 
     def _call_each(self, function: Join, args: Arguments, at: ast.AST) -> Value:
         callable_options = [o for o in function.options if not isinstance(o, (Const, Plain))]
+        callable_options = [o for o in callable_options if _takes(o, args)] or callable_options
         if not callable_options:
             return self.opaque(at, "call", args.all())
         # one after the other, not on paths of their own: what one does to itself does not touch the others, and a path
@@ -142,7 +143,7 @@ class Calls(Standard):
         if isinstance(receiver, Instance):
             return self._instance_method(receiver, name, args, at)
         if isinstance(receiver, Module):
-            stored = self.s.get((receiver.oid, name))
+            stored = self.s.get((receiver.oid, name)) or self.named_part(receiver, name)
             if isinstance(stored, Value):
                 return self.call_value(stored, args, at)
             return self.module_method(receiver, name, args, at)
@@ -195,7 +196,9 @@ class Calls(Standard):
                 for value in args.all():
                     self.use(value, f"method:{name}", at)
                 return ARRAY
-            return self.opaque(at, name, args.all())
+            made = self.opaque(at, name, args.all())
+            made.data = made.node is None and not made.shadow
+            return made
         if isinstance(receiver, Method) and receiver.function is None:
             # e.g. optimizer.state_dict().items() on something unseen
             return self.opaque(at, name, [*args.all(), receiver])
@@ -361,3 +364,13 @@ class Calls(Standard):
         made = self.unknown(info.name, self.node(at, "op", nodes, label="custom-function"))
         made.shadow = self.shadow_of(args.all())
         return made
+
+
+def _takes(function: Value, args: Arguments) -> bool:
+    """Whether a function or a class of the tree can be called so; of anything else that is not asked."""
+    maker = function.info.find("__init__") if isinstance(function, Class) else function
+    if not isinstance(maker, Function) or maker.wrapped:
+        return True
+    if isinstance(function, Class) and (function.info.calls_differently or function.info.find("__new__") is not None):
+        return True
+    return args.fit(maker.definition.args, bound=int(isinstance(function, Class)))

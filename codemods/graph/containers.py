@@ -9,6 +9,7 @@ from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.contents import ANY, ITEMS, KEYS, REST, SENT
 from codemods.graph.iteration import Iteration
+from codemods.graph.joins import MAX_MODULES
 from codemods.graph.state import CLEARED
 from codemods.graph.trace import Storing
 from codemods.graph.values import (
@@ -22,6 +23,7 @@ from codemods.graph.values import (
     Function,
     Instance,
     Join,
+    Library,
     Mapping,
     Module,
     Namespace,
@@ -29,6 +31,7 @@ from codemods.graph.values import (
     Plain,
     Sequence,
     Tensor,
+    TreeModule,
     Tuple,
     Unknown,
     Value,
@@ -60,6 +63,12 @@ class Containers(Iteration):
             ):
                 return container.items[key.value]
             return self.one_of(list(container.items)) or self.lost()
+        part = self.named_part(container, key.value) if isinstance(key, Const) else None
+        if part is not None:
+            return part
+        if isinstance(container, Module) and not container.name and container.leaf is not None:
+            # a part of a module that cannot be seen
+            return Module(self.new_oid(), "", container.leaf)
         if isinstance(container, (Sequence, Module)) and not (isinstance(container, Module) and not container.name):
             items = self.s.get((container.oid, ITEMS)) or ()
             rest = self.s.get((container.oid, REST))
@@ -118,6 +127,9 @@ class Containers(Iteration):
             return self.taken(at, container)
         if isinstance(container, Namespace):
             return self._named(container, key, at)
+        if isinstance(container, Library) and container.path.endswith(".__dict__"):
+            name = key.value if isinstance(key, Const) else facts.SOME
+            return Library(f"{container.path.removesuffix('__dict__')}{name}")
         if isinstance(container, Class):
             member = container.info.find("__class_getitem__")
             if isinstance(member, Function):
@@ -141,13 +153,27 @@ class Containers(Iteration):
     def _named(self, space: Namespace, key: Value, at: ast.AST) -> Value:
         """What a namespace holds under a name."""
         if not isinstance(key, Const) or not isinstance(key.value, str):
+            chosen = self.defined_in(space)
+            if chosen is not None:
+                return chosen
             made = self.taken(at, space)
             made.shadow = (*self.lost().shadow, *made.shadow)
             return made
+        if isinstance(space.of, TreeModule):
+            return self.module_member(space.of, key.value)
         if space.of is not None:
             return self.get_attribute(space.of, key.value, at)
         found = self.s.get((space.oid, key.value))
         return self.load_name(key.value, at) if not isinstance(found, Value) else found
+
+    def defined_in(self, space: Namespace) -> Value | None:
+        """What ``models.__dict__[name]`` may be: a function or a class that a module of the tree holds. None where
+        there are too many, or graphs beside them."""
+        if not isinstance(space.of, TreeModule):
+            return None
+        found = [self.module_member(space.of, n) for n in self.modules.globals.get(space.oid, ()) if n[:1] != "_"]
+        defined: list[Value] = list(dict.fromkeys(v for v in found if isinstance(v, (Function, Class))))
+        return None if len(defined) > MAX_MODULES or any(map(self.nodes_of, found)) else self.one_of(defined)
 
     def _is_empty_list(self, value: Value) -> bool:
         return (

@@ -114,6 +114,10 @@ ELEMENTWISE = _words(
 KEEPS_SHAPE = _words("clone contiguous to cpu cuda float double half bfloat16 type type_as")
 """Methods whose result has the shape of the tensor, whatever they are given (docs: torch.Tensor)."""
 
+LIKE_ANOTHER = _words("type_as view_as expand_as reshape_as to")
+"""Methods that look at the type, the shape or the device of a tensor that they are given: its graph is no part of what
+they make (ran)."""
+
 ZERO_GRADIENT = _words("sign sgn round floor ceil trunc bernoulli")
 """Step functions and draws whose gradient is zero: they are part of the graph nevertheless, and backward walks on
 behind them (ran)."""
@@ -166,7 +170,11 @@ SAVES_NOTHING = _words(
     sign round floor ceil trunc bernoulli
     """
 )
-"""Operations whose backward needs no saved tensor (derivatives; "add, sum, cat, view, stack save nothing": ran)."""
+"""Operations whose backward needs no saved tensor: a second backward through them runs, whether or not the first one
+kept the graph (derivatives; ran, one by one, in the tests)."""
+
+SUMS = _words("Add Sub")
+"""Operators that save nothing either; a product with a number does save one (ran)."""
 
 OVERWRITES = _words("copy_ zero_ fill_ normal_ uniform_ random_ exponential_ bernoulli_ cauchy_ geometric_ log_normal_")
 """Methods that fill a tensor: it stays part of its graph, and that gets gradients of zero (ran)."""
@@ -365,7 +373,7 @@ NUMERIC_LIBRARIES = _words(
     csv re string datetime skimage nltk h5py yaml tensorboard tensorboardX wandb visdom tqdm gym gymnasium
     subprocess warnings platform io gc seaborn imageio lmdb librosa soundfile networkx psutil gzip zipfile tarfile
     tempfile configparser hashlib uuid socket struct decimal fractions numbers signal sacred hydra omegaconf mlflow
-    comet_ml neptune boto3 requests tensorflow
+    comet_ml neptune boto3 requests tensorflow ast ctypes
     """
 )
 """Libraries whose results carry no history (they know nothing of autograd)."""
@@ -412,7 +420,7 @@ COMMAND_LINES = _words(
 DATA_LIBRARIES = _words(
     """
     cv2 PIL h5py pandas sklearn scipy imageio argparse omegaconf hydra yaml json configparser csv re os sys string glob
-    pathlib datetime time lmdb librosa soundfile networkx
+    pathlib datetime time lmdb librosa soundfile networkx ast ctypes
     """
 )
 """Those among them whose results are data or settings through and through, never a container of tensors."""
@@ -424,6 +432,15 @@ MODEL_LIBRARIES = _words(
     """
 )
 """Calls below these names return modules (their docs)."""
+
+SOME = "?"
+"""What stands for a name in a library that is only known when the program runs."""
+
+OF_CLASSES = _words("torch.nn torch.optim torchvision.models timm.models")
+"""Where every name that a program asks for when it runs is that of a layer, an optimizer or a model."""
+
+HANDING_BACK = _words("apex.amp.initialize")
+"""Functions that give back the models and optimizers that they were given (their docs)."""
 
 LAYER_LIBRARIES = _words("torch_geometric.nn dgl.nn monai.networks timm.layers torchvision.ops")
 """Classes below these names are layers that keep no graph from one call to the next (their docs), but for
@@ -439,6 +456,9 @@ PRETRAINED_LIBRARIES = _words("transformers pytorch_transformers pytorch_pretrai
 LOSS_LIBRARIES = _words("torch.nn pytorch_metric_learning.losses kornia.losses monai.losses piq lightly.loss")
 """Classes below these names that are called ``...Loss`` make losses of what they are given, and take no gradient
 themselves (their docs)."""
+
+KEEPING_NOTHING = (*MODEL_LIBRARIES, *LAYER_LIBRARIES, "torch.nn.", "transformers.")
+"""How the public names begin of modules that keep no graph from one call to the next."""
 
 FRAMEWORK_BASES = {
     "pytorch_lightning.LightningModule": "lightning",

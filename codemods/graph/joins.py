@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from codemods.graph import facts
 from codemods.graph.recording import Recording
 from codemods.graph.state import State, merge
 from codemods.graph.trace import Alias
-from codemods.graph.values import NUMBER, Const, Join, Parameters, Plain, Tensor, Tuple, Unknown, Value
+from codemods.graph.values import (
+    NUMBER,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Module,
+    Parameters,
+    Plain,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+)
 
 MAX_OPTIONS = 12
+MAX_MODULES = 32
+"""How many models, or functions and classes that make them, are kept apart: programs choose one by its name."""
 
 
 class Joins(Recording):
@@ -28,6 +45,8 @@ class Joins(Recording):
         if len(options) == 1:
             return options[0]
         if len(options) > MAX_OPTIONS:
+            options = _without_alike(options)
+        if len(options) > (MAX_MODULES if all(map(_makes_models, options)) else MAX_OPTIONS):
             nodes = [n for option in options for n in self.nodes_of(option)]
             several = self.unknown("several", self.phi(nodes, certain=False))
             several.shadow = self.shadow_of(options)
@@ -118,3 +137,16 @@ class Joins(Recording):
         else:
             self.dead = False
             self.s = joined
+
+
+def _makes_models(option: Value) -> bool:
+    return isinstance(option, (Module, Function, Class)) or (isinstance(option, Instance) and option.cls.is_module)
+
+
+def _without_alike(options: list[Value]) -> list[Value]:
+    """Of modules of the library that have no parameters one of each class: they compute the same."""
+    kept: dict[object, Value] = {}
+    for option in options:
+        alike = isinstance(option, Module) and option.leaf is None and option.name in facts.MODULES_WITHOUT_PARAMETERS
+        kept.setdefault(option.name if isinstance(option, Module) and alike else option, option)
+    return list(kept.values())

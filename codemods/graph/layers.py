@@ -38,6 +38,9 @@ LAYER = "[layer]"
 _TURNS = 32
 """So many parts of a module are gone through one by one."""
 
+AS_MADE = "[as made]"
+"""Where a ``ModuleDict`` keeps what it was made of."""
+
 
 class Layers(Tensors):
     """The part of the engine that knows modules."""
@@ -81,6 +84,10 @@ class Layers(Tensors):
             self.s.set((oid, ITEMS), tuple(items))
             if more:
                 self.s.set((oid, REST), self.one_of(more))
+            elif name == "ModuleDict" and args.positional:
+                self.s.set((oid, AS_MADE), self.s.get((oid, ITEMS)))
+                for key, value in self.keywords_in(args.positional[0]).items():
+                    self.s.set((oid, ("key", key)), value)
             return made
         if name in facts.MODULES_WITH_PARAMETERS:
             return Module(oid, name, self.leaf(at, name))
@@ -96,6 +103,14 @@ class Layers(Tensors):
         if name[:1].isupper():
             return Module(oid, name, self.leaf(at, name))
         return self.unknown(f"torch.nn.{name}")
+
+    def named_part(self, modules: Value, name: object) -> Value | None:
+        """What a ``ModuleDict`` holds under a name, as long as it holds what it was made of."""
+        if not isinstance(modules, Module) or modules.name != "ModuleDict":
+            return None
+        unchanged = self.s.get((modules.oid, ITEMS)) is self.s.get((modules.oid, AS_MADE))
+        found = self.s.get((modules.oid, ("key", name)))
+        return found if unchanged and self.s.get((modules.oid, REST)) is None and isinstance(found, Value) else None
 
     # derived from
 
@@ -329,6 +344,9 @@ class Layers(Tensors):
         nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(module)
         # ``transformer.encoder(x)`` runs what its module is made of
         label = module.name if isinstance(module, Module) and module.name else name
+        if isinstance(module, Module) and module.leaf is not None:
+            known = module.leaf.label.startswith(facts.KEEPING_NOTHING)
+            label = f"{module.leaf.label}.{name}" if known else label
         result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
         for value in args.all():
             self.use(value, f"unseen:{name}", at)

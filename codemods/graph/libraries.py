@@ -162,6 +162,8 @@ class Libraries(Layers):
             if last in ("parameters_to_vector",):
                 return self.tensor_op(at, last, args.all())
             return args.all()[0] if args.all() else NONE
+        if path == f"torch.nn.{facts.SOME}" or (path.startswith("torch.nn.") and last == "from_pretrained"):
+            return self.blob(at, path)
         if head == "torch.nn" or head == "torch.nn.modules":
             return self.make_module(last, args, at)
         if path.startswith("torch.distributions.") and last[:1].isupper() and not self.parents_of(args.all()):
@@ -280,6 +282,10 @@ class Libraries(Layers):
             if top == "numpy" or top == "math":
                 return ARRAY if top == "numpy" else NUMBER
             return self.unknown(path, data=top in facts.DATA_LIBRARIES, public=True)
+        if path in facts.HANDING_BACK:
+            handed = [args.get(i, name) for i, name in enumerate(("models", "optimizers"))]
+            values = [value for value in handed if value is not None]
+            return values[0] if len(values) == 1 else Tuple(tuple(values))
         if any(path == known or path.startswith(known + ".") for known in facts.MODEL_LIBRARIES):
             return self.blob(at, path)
         if (

@@ -158,13 +158,14 @@ class Loading(Functions):
             value = self.s.get((fid, name))
             if isinstance(value, (Imported, Join)):
                 if (fid, name) in self.resolving:
-                    # two modules that import a name from each other
-                    return self.unknown(name)
-                self.resolving.add((fid, name))
-                try:
-                    value = self.imported(value) or value
-                finally:
-                    self.resolving.discard((fid, name))
+                    # two modules import a name from each other, or a package imports one of its own modules
+                    value = None
+                else:
+                    self.resolving.add((fid, name))
+                    try:
+                        value = self.imported(value) or value
+                    finally:
+                        self.resolving.discard((fid, name))
             if isinstance(value, Value):
                 self.read(value, Carrier("global", fid, name), self.frame.statement or ast.Pass())
                 return value

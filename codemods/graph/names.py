@@ -8,7 +8,7 @@ import builtins
 from codemods.graph import facts
 from codemods.graph.loading import NEVER_OF_THE_TREE, Loading
 from codemods.graph.trace import Frame
-from codemods.graph.values import NUMBER, Carrier, Imported, Join, Library, TreeModule, Value, may_carry
+from codemods.graph.values import NUMBER, Carrier, Const, Imported, Join, Library, TreeModule, Value, may_carry
 
 _BUILTINS = frozenset(dir(builtins))
 
@@ -132,12 +132,22 @@ class Names(Loading):
         if file is None:
             return
         fid = self.load_module(file)
+        listed = self._listed(fid)
         for name in list(self.modules.globals[fid]):
             value = self.modules.cells.get((fid, name))
-            if not name.startswith("_") and isinstance(value, Value):
+            if (name in listed if listed else not name.startswith("_")) and isinstance(value, Value):
                 self.store_name(name, value, at)
+        for name in sorted(listed - set(self.modules.globals[fid])):
+            self.store_name(name, Imported(module, name), at)
         for prefix in self.stars.get(fid, ()):
             self.stars.setdefault(self.frame.module_globals, []).append(prefix)
+
+    def _listed(self, fid: int) -> frozenset[str]:
+        """The names in a module's ``__all__``; none where it has none, or not all of them can be seen."""
+        value = self.modules.cells.get((fid, "__all__"))
+        listed = self.elements(value) if isinstance(value, Value) else []
+        names = [item.value for item in listed if isinstance(item, Const) and isinstance(item.value, str)]
+        return frozenset(names if len(names) == len(listed) else ())
 
 
 def library_member(library: str, name: str) -> Value:

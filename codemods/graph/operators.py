@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from codemods.graph import facts
 from codemods.graph.arguments import Arguments
 from codemods.graph.old_forms import OldForms
 from codemods.graph.paths import canonical
@@ -183,7 +184,7 @@ class Operators(OldForms):
         if self.nodes_of(left) or self.nodes_of(right) or self.held_in([left, right]):
             scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
             # a product with a number saves that number: a second backward raises (ran)
-            saves = name not in ("Add", "Sub", "Mod")
+            saves = name not in facts.SUMS and name != "Mod"
             label = name if not isinstance(right, plain) or isinstance(left, plain) else f"{name}:number"
             dimensionless = self.is_dimensionless(left) and self.is_dimensionless(right)
             return self.tensor_op(at, label, [left, right], saves=saves, scalar=scalar, dimensionless=dimensionless)
@@ -261,9 +262,8 @@ class Operators(OldForms):
             # type(h) == Variable: what was meant, although today it never holds
             named = isinstance(op, (ast.Eq, ast.NotEq)) and right.path.endswith(("Variable", "Tensor"))
             return Const(isinstance(op, ast.Eq)) if named else NUMBER
-        if isinstance(left, Library) and isinstance(right, Library) and left.path.startswith("builtins."):
-            known = isinstance(op, (ast.Eq, ast.NotEq))
-            return Const((left.path == right.path) is isinstance(op, ast.Eq)) if known else NUMBER
+        if isinstance(op, (ast.Eq, ast.NotEq)) and (same := _same_type(left, right)) is not None:
+            return Const(same is isinstance(op, ast.Eq))
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             return INDEX
         if isinstance(left, Plain) and left.kind == "array":
@@ -282,6 +282,8 @@ class Operators(OldForms):
                 answer = False
         elif isinstance(left, Const) and isinstance(right, Const):
             answer = left.value is right.value
+        else:
+            answer = _same_type(left, right)
         if answer is None:
             return NUMBER
         return Const(answer is not negated)
@@ -292,6 +294,10 @@ class Operators(OldForms):
             if items and all(isinstance(i, Const) for i in items):
                 found = any(i.value == left.value for i in items if isinstance(i, Const))
                 return Const(found is not negated)
+        if isinstance(left, Library) and isinstance(right, (Tuple, Sequence)):
+            same = {_same_type(left, kind) for kind in self.elements(right)}
+            if True in same or same == {False}:
+                return Const((True in same) is not negated)
         return NUMBER
 
     # conditions
@@ -337,3 +343,12 @@ class Operators(OldForms):
         self.raises_here = self.raises_here and first_raises
         self.meet([after_first, after_second], base)
         return self.join(first, second)
+
+
+def _same_type(left: Value, right: Value) -> bool | None:
+    """Whether a builtin type, as ``type(x)`` gives it, is another type; None where that cannot be seen."""
+    if not isinstance(left, Library) or not isinstance(right, Library) or not left.path.startswith("builtins."):
+        return None
+    # what is derived from a dict is known as a dict; other libraries may give builtin types other names
+    other = () if left.path == "builtins.dict" else ("torch.", "numpy.", "collections.")
+    return left.path == right.path if right.path.startswith(("builtins.", *other)) else None

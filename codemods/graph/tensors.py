@@ -89,7 +89,12 @@ class Tensors(Backward):
         if name in facts.WITHOUT_GRADIENT:
             self.use(tensor, f"method:{name}", at)
             return INDEX
-        inputs = [tensor, *args.all()]
+        inputs = [tensor]
+        if name in facts.LIKE_ANOTHER:
+            for value in args.all():
+                self.use(value, f"method:{name}", at)
+        else:
+            inputs += args.all()
         several = self._elements_of(f"Tensor.{name}", inputs, args.positional, args.keywords, at)
         if several is not None:
             return several

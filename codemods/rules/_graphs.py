@@ -98,8 +98,7 @@ def maybe_frozen(walk: Walk) -> bool:
 
 def library_model(node: Node) -> bool:
     """Whether an unseen module comes from a library whose models keep no graphs."""
-    known = (*facts.MODEL_LIBRARIES, *facts.LAYER_LIBRARIES, "transformers.")
-    return any(p.leaf and p.label.startswith(known) for p in node.parents)
+    return any(p.leaf and p.label.startswith(facts.KEEPING_NOTHING) for p in node.parents)
 
 
 def opaque(node: Node) -> bool:

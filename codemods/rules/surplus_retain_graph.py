@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.edits.model import DropArgument, Edit, ReplaceExpression
 from codemods.findings import Finding, Promise, TrailStep
+from codemods.graph import facts
 from codemods.graph.trace import Frame, Place, Trace, Walk
 from codemods.graph.values import Node, Unseen, all_ancestors, all_descendants
 from codemods.rules._graphs import library_model
@@ -14,15 +15,6 @@ from codemods.rules.base import Decision, Observation, Rule, Site, sites
 
 _KINDS = ("leaf", "phi")
 """What no walk can find freed: leaves gather gradients, and a join of paths is no operation."""
-
-_FREES_NOTHING = {
-    *("to", "cpu", "cuda", "float", "double", "half", "bfloat16", "type", "type_as", "clone", "contiguous"),
-    *("view", "view_as", "reshape", "flatten", "transpose", "permute", "t", "T", "squeeze", "unsqueeze"),
-    *("expand", "expand_as", "narrow", "split", "chunk", "cat", "stack"),
-    *("Add", "Sub", "add", "sub", "neg", "sum", "mean"),
-}
-"""Operations that save no tensor: a second backward through them runs, whether or not the first one kept the graph
-(ran; a product with a number does save one)."""
 
 _SHUFFLING = (
     "call:random.",
@@ -37,6 +29,8 @@ _SHUFFLING = (
     "call:types.",
 )
 """Uses that hand a tensor of a container out again where the simulation loses its track."""
+
+_LOOKING = tuple(f"{library}." for library in facts.LOOKING_LIBRARIES)
 
 _WRAPPERS = ("backward", "manual_backward")
 
@@ -171,7 +165,7 @@ class _Judge:
     def verdict(self, index: int, walk: Walk) -> tuple[str, str]:
         """``fault`` (surplus), ``needed``, ``advice`` or ``unsure``, and why."""
         graph = [n for n in walk.seen if n.kind not in _KINDS]
-        if not graph or any(_orphan(n) for n in graph) or not any(n.certain for n in graph):
+        if not graph or any(_orphan(n) for n in graph):
             return "unsure", "the loss comes from code that cannot be seen"
         function = walk.call.func if walk.call is not None else None
         if walk.kind == "backward" and isinstance(function, ast.Attribute) and function.attr not in _WRAPPERS:
@@ -218,7 +212,7 @@ class _Judge:
             if node.kind == "call" and "." not in node.label:
                 return "advice", f"what {node.label or 'an unseen call'}() keeps of the graph cannot be seen"
         for later in all_descendants(graph):
-            if later.kind == "call" and later.birth > walk.place.clock:
+            if later.kind == "call" and later.birth > walk.place.clock and not _only_looks(later.label):
                 return "advice", f"what {later.label or 'an unseen call'}() does with the graph cannot be seen"
         if mine:
             name = next(iter(mine.values())).name
@@ -233,7 +227,14 @@ def _orphan(node: Node) -> bool:
 
 def _frees_nothing(node: Node) -> bool:
     """Whether a backward leaves the node as it was; what it is computed from is asked for itself."""
-    return node.kind == "phi" or (node.kind == "op" and node.label in _FREES_NOTHING)
+    if node.kind != "op":
+        return node.kind == "phi"
+    return node.label in facts.SAVES_NOTHING or node.label.removesuffix(":number") in facts.SUMS
+
+
+def _only_looks(path: str) -> bool:
+    """Whether a public function computes with what it gets, and never back-propagates it."""
+    return path.startswith(_LOOKING) and not path.startswith(("torch.autograd.", *facts.FUNCTIONAL_GRADIENTS))
 
 
 def _sources(walk: Walk) -> dict[int, Unseen]:

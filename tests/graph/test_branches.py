@@ -126,3 +126,33 @@ def test_a_window_is_no_proof() -> None:
     joined = [n for w in found.walks() for n in w.seen if n.kind == "phi" and any(id(p) in freed for p in n.parents)]
     assert joined
     assert not any(node.certain for node in joined)
+
+
+TYPES = [
+    ("[w * 2]", "type({}) in [list, tuple]", "attached"),
+    ("[w * 2]", "type({}) not in (tuple, set)", "attached"),
+    ("(w * 2,)", "type({}) is tuple", "attached"),
+    ("(w * 2,)", "type({}) is not list", "attached"),
+    ("[w * 2]", "type({}) in (tuple, dict)", "free"),
+    ("(w * 2,)", "type({}) is list", "free"),
+    ("[w * 2]", "type({}) in kinds()", "perhaps"),
+    ("[w * 2]", "type({}) in (tuple, kinds)", "perhaps"),
+    ("[w * 2]", "type({}) in (tuple, torch.Tensor)", "free"),
+    ("(w * 2).max(0)", "type({}) is tuple", "perhaps"),
+    ("w * 2", "type({}) in (list, tuple)", "perhaps"),
+    ("unseen(w)", "type({}) in (list, tuple)", "perhaps"),
+    ("dict(a=w * 2)", "type({}) is OrderedDict", "perhaps"),
+]
+
+
+@pytest.mark.parametrize(("value", "test", "expected"), TYPES)
+def test_a_type_that_is_known_chooses_the_branch(value: str, test: str, expected: str) -> None:
+    code = f"""
+        from collections import OrderedDict
+        from elsewhere import kinds, unseen
+        made = {value}
+        y = x
+        if {test.format("made")}:
+            y = w * 3
+    """
+    assert run(code).graph("y") == expected

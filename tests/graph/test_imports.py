@@ -30,6 +30,12 @@ TREES: list[tuple[str, str, dict[str, str]]] = [
      "y = Net()(1)", {"models/__init__.py": "from .net import Net", "models/net.py": NET}),
     ("main.py", "from models import Net\n"
      "y = Net()(1)", {"models/__init__.py": "from .net import *", "models/net.py": NET}),
+    ("main.py", "from models import *\ny = _Net()(1)", {"models.py": NET + "__all__ = ['_Net']\n_Net = Net\n"}),
+    ("main.py", "from models import *\ny = Net()(1)", {"models.py": NET + "__all__ = ['N' + 'et']\n"}),
+    ("main.py", "Net = None\nfrom models import *\nfrom other import *\ny = Net()(1)",
+     {"models.py": NET, "other.py": "__all__ = ['more']\nNet = print\nmore = 1\n"}),
+    ("main.py", "from models import *\ny = net.Net()(1)",
+     {"models/__init__.py": "__all__ = ['net']", "models/net.py": NET}),
     ("main.py", "import models\n"
      "y = models.make()(1)", {"models/__init__.py": "from models.net import make", "models/net.py": NET}),
     ("pkg/main.py", "from .models import Net\ny = Net()(1)", {"pkg/__init__.py": "", "pkg/models.py": NET}),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 from codemods.findings import Promise
-from codemods.rules.surplus_retain_graph import _FREES_NOTHING
+from codemods.graph import facts
 from tests.rules.tools import found, lines, mended
 
 RULE = "surplus-retain-graph"
@@ -69,6 +70,55 @@ HITS = {
         for step in range(3):
             unrolled(5).mean().backward(retain_graph=True)  # here
             opt.step()
+        """,
+    "a known library that only looks": """
+        import torchvision
+        for step in range(3):
+            out = net(x)
+            F.mse_loss(out, y).backward(retain_graph=True)  # here
+            shown = torchvision.utils.make_grid(out)
+        """,
+    "parts of a model of a known library": """
+        import torchvision
+        body = torchvision.models.resnet18()
+        for step in range(3):
+            F.mse_loss(body.fc(body.layer4[0](x)), y).backward(retain_graph=True)  # here
+            opt.step()
+        """,
+    "a layer by its name": """
+        act = getattr(nn, open("act").read())()
+        for step in range(3):
+            F.mse_loss(act(net(x)), y).backward(retain_graph=True)  # here
+            opt.step()
+        """,
+    "a model of a known library by its name": """
+        import torchvision.models as models
+        body = models.__dict__[open("model").read()](pretrained=True)
+        for step in range(3):
+            F.mse_loss(body(x), y).backward(retain_graph=True)  # here
+            opt.step()
+        """,
+    "memory in the form of something else": """
+        offset = None
+        for step in range(3):
+            out = net(x)
+            offset = torch.zeros(9, 1).type_as(out) if offset is None else offset
+            F.mse_loss(out + offset.expand_as(out), y).backward(retain_graph=True)  # here
+            opt.step()
+        """,
+    "a sum kept in the form of another": """
+        kept = nn.Parameter(torch.zeros(9, 1)) + 1
+        for step in range(3):
+            F.mse_loss(net(x) + kept.flip(0) - kept.roll(1), y).backward(retain_graph=True)  # here
+            opt.step()
+        """,
+    "one of two losses": """
+        for step in range(3):
+            if open("kind").read():
+                loss = F.mse_loss(net(x), y)
+            else:
+                loss = F.l1_loss(net(x), y)
+            loss.backward(retain_graph=True)  # here
         """,
     "only the last of two": """
         for step in range(3):
@@ -191,6 +241,32 @@ NOOPS = {
         hidden = net(x)
         for step in range(8):
             head(hidden).mean().backward(retain_graph=True)
+        """,
+    "a loss that only some turns make anew": """
+        loss = F.mse_loss(net(x), y)
+        for step in range(8):
+            if step % 2:
+                loss = F.l1_loss(net(x), y)
+            loss.backward(retain_graph=True)
+        """,
+    "an exponential of a parameter": """
+        kept = torch.exp(nn.Parameter(torch.zeros(9, 1)))
+        for step in range(8):
+            F.mse_loss(net(x) * kept, y).backward(retain_graph=True)
+        """,
+    "a part by its name that was computed before": """
+        class Parts(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale_a = torch.exp(nn.Parameter(torch.zeros(1)))
+                self.scale_b = torch.ones(1)
+
+            def forward(self, value, which):
+                return value * getattr(self, f"scale_{which}")
+
+        parts = Parts()
+        for step in range(8):
+            F.mse_loss(parts(net(x), input()), y).backward(retain_graph=True)
         """,
     "a carried state": """
         state = torch.zeros(9, 4)
@@ -508,25 +584,36 @@ def test_a_copy_has_no_graph(tmp_path: Path, copy: str) -> None:
     assert len(lines(findings)) == 1
 
 
-@pytest.mark.parametrize("label", sorted(_FREES_NOTHING))
-def test_what_saves_nothing_is_walked_twice_without_the_flag(label: str) -> None:
+@pytest.mark.parametrize("name", sorted(facts.SAVES_NOTHING - {"cuda"}))
+def test_what_saves_nothing_is_walked_twice_without_the_flag(name: str) -> None:
+    like, flat = torch.ones(2, 2), (-1,)
     given: dict[str, tuple[object, ...]] = {
-        "to": ("cpu",), "type": (torch.float64,), "type_as": (torch.ones(1).double(),), "view": (-1,),
-        "view_as": (torch.ones(2, 2),), "reshape": (-1,), "transpose": (0, 1), "permute": (1, 0), "unsqueeze": (0,),
-        "expand": (3, 2, 2), "expand_as": (torch.ones(3, 2, 2),), "narrow": (0, 0, 1), "split": (1,), "chunk": (2,),
-        "add": (torch.ones(2, 2),), "sub": (torch.ones(2, 2),),
+        **dict.fromkeys(("add", "sub", "rsub", "add_", "sub_"), (like,)),
+        **dict.fromkeys(("transpose", "permute", "movedim", "swapaxes"), (1, 0)),
+        **dict.fromkeys(("view_as", "reshape_as"), (like,)),
+        **dict.fromkeys(("expand", "repeat"), (3, 2, 2)),
+        **dict.fromkeys(("broadcast_to", "tile"), ((3, 2, 2),)),
+        **dict.fromkeys(("unsqueeze", "unsqueeze_", "flip", "roll"), (1,)),
+        **dict.fromkeys(("split", "chunk", "tensor_split"), (2,)),
+        **dict.fromkeys(("view", "reshape"), flat),
+        "to": ("cpu",), "type": (torch.float64,), "type_as": (like.double(),), "expand_as": (torch.ones(3, 2, 2),),
+        "narrow": (0, 0, 1), "select": (0, 0), "unfold": (0, 1, 1), "unflatten": (0, (1, 2)),
     }  # fmt: skip
-    value = torch.rand(2, 2, requires_grad=True) + 0
-    if label == "cuda" and not torch.cuda.is_available():
-        pytest.skip("no such device")
-    if label in ("Add", "Sub"):
-        made = value + 1 if label == "Add" else value - 1
-    elif label in ("cat", "stack"):
-        made = getattr(torch, label)([value, value])
+    kind = torch.complex64 if name == "view_as_real" else torch.float32
+    value = torch.rand(2, 2, dtype=kind, requires_grad=True) + 0
+    if name.endswith(("cat", "stack", "concatenate")):
+        made = getattr(torch, name)([value, value])
     else:
-        member = getattr(value, label)
-        made = member(*given.get(label, ())) if callable(member) else member
-    total = (made[0] if isinstance(made, tuple) else made).sum()
+        member = getattr(value, name) if hasattr(value, name) else partial(getattr(torch, name), value)
+        made = member(*given.get(name, ())) if callable(member) else member
+    total = (made[0] if isinstance(made, (list, tuple)) else made).sum().real
+    total.backward()
+    total.backward()
+
+
+@pytest.mark.parametrize("of", ["value + 1", "1 - value", "value - value", "-value"])
+def test_sums_save_nothing(of: str) -> None:
+    total = eval(of, {"value": torch.rand(2, requires_grad=True) + 0}).sum()
     total.backward()
     total.backward()
 
