@@ -6,7 +6,9 @@ A job is remembered by the texts of the files that it loaded: after an edit only
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -81,7 +83,16 @@ def _start_worker(project: Project, names: tuple[str, ...]) -> None:
 
     global _worker
     _worker = (project, [rule(name) for name in names])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     gc.disable()
+
+
+def _end_with_parent() -> None:
+    # a parent that is killed cannot say so, and its jobs would go on for nobody
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
 
 
 def _work(job: Job) -> Record:

@@ -159,6 +159,8 @@ class BuiltinCalls(Containers):
             self.use(first, "truth", at)
             return NUMBER
         if name == "type":
+            if len(given) > 1:
+                self.escape_all(args.all(), "what makes the class may use it")
             return self._type(given, at)
         if name == "slice":
             return NUMBER

@@ -247,7 +247,7 @@ class _Given:
             return "needed"
         found = ""
         for kind, place in node.uses:
-            if kind.startswith("stored-unseen"):
+            if kind.startswith("stored-unseen") or kind == "history-read":
                 return "needed"
             how, _, name = kind.partition(":")
             if how == "unseen" or (how == "call" and not _looks(name)):

@@ -10,6 +10,7 @@ from codemods.findings import Finding, Promise, TrailStep
 from codemods.graph.trace import Alias, Alteration, Trace, Walk
 from codemods.graph.values import Node, Tensor
 from codemods.rules._graphs import savers
+from codemods.rules._pairs import mended
 from codemods.rules.base import Decision, Observation, Rule, sites
 
 
@@ -58,7 +59,10 @@ class InplaceOnDetached(Rule):
             (change.place.path, change.place.line, "changed in place here, in the memory that it shares"),
             (walk.place.path, walk.place.line, "the backward that needs it as it was"),
         )
-        return self.seen(alias.place.frame.file, alias.place.node, "alias", "fault", form=alias.form, trail=trail)
+        late = ((walk.place.path, walk.place.line), (change.place.path, change.place.line))
+        return self.seen(
+            alias.place.frame.file, alias.place.node, "alias", "fault", form=alias.form, trail=trail, late=[late]
+        )
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         for site in sites(observations, "alias"):
@@ -68,6 +72,7 @@ class InplaceOnDetached(Rule):
                 continue
             form = site.facts["form"]
             edit: Edit
+            promise = Promise.BEHAVIOUR if form == "data" else Promise.REPAIR
             if isinstance(node, ast.Attribute):
                 edit = KeepPart(site.span, file.span(node.value), ".detach().clone()")
                 message = (
@@ -86,11 +91,12 @@ class InplaceOnDetached(Rule):
                 self.name,
                 site.path,
                 site.span,
-                Promise.BEHAVIOUR if form == "data" else Promise.REPAIR,
+                promise,
                 message,
                 remedy,
                 tuple(TrailStep(*step) for step in site.facts["trail"]),
                 ((site.path, edit),),
+                mends=mended(promise, site),
             )
 
 

@@ -191,6 +191,49 @@ for x in xs:
     loss.backward()
     opt.step()
 """,
+    "an error of a change in place that is caught": """
+for x in xs:
+    h = torch.tanh(net[0](x))
+    loss = net[2](h).pow(2).mean()
+    shown = h.detach()
+    shown.clamp_(min=0)
+    opt.zero_grad()
+    try:
+        loss.backward()
+        opt.step()
+    except RuntimeError:
+        print("skipped")
+""",
+    "an evaluation that is asked whether it has a graph": """
+def evaluate():
+    net.eval()
+    score = 0
+    for x in xs[3:]:
+        score += net(x).pow(2).mean()
+    net.train()
+    return score
+
+for x in xs:
+    loss = net(x).pow(2).mean()
+    if evaluate().requires_grad:
+        loss = loss * 2
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a second backward when a class is made": """
+class Base:
+    def __init_subclass__(cls, extra):
+        extra.mean().backward()
+
+for x in xs:
+    out = net(x)
+    loss = out.pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    type("Log", (Base,), {}, extra=out)
+    opt.step()
+""",
     "a target that is overwritten in place": """
 bank = torch.zeros(5, 1)
 for x in xs:
