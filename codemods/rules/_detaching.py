@@ -75,12 +75,15 @@ def _cut(trace: Trace, carry: Carry, style: str) -> tuple[str, Span, str, bool] 
         if not bound_at(file, anchor, path.partition(".")[0]):
             continue
         moments = _moments(trace, carry, place.frame)
-        before = [held(path, place.frame, walk.cells) for walk in moments]
+        before = [held(path, frame, walk.cells) for walk, frame in moments]
         if any(values is None for values in before):
             # somewhere the step ends before there is anything to detach
             continue
         found = {
-            k for walk, values in zip(moments, before, strict=True) for v in values or () for k in kinds(v, walk.cells)
+            k
+            for (walk, _), values in zip(moments, before, strict=True)
+            for v in values or ()
+            for k in kinds(v, walk.cells)
         }
         sure = _siblings(file, carry.store.statement, anchor) if carry.store.statement is not None else False
         made = _detached(path, carry, style, found, sure=sure)
@@ -89,12 +92,14 @@ def _cut(trace: Trace, carry: Carry, style: str) -> tuple[str, Span, str, bool] 
     return None
 
 
-def _moments(trace: Trace, carry: Carry, frame: Frame) -> list[Walk]:
-    """The backwards, of all turns, with which a step of ``frame`` ends."""
+def _moments(trace: Trace, carry: Carry, frame: Frame) -> list[tuple[Walk, Frame]]:
+    """The backwards, of all turns and calls, with which a step of the code of ``frame`` ends, each with its frame."""
     return [
-        walk
+        (walk, place.frame)
         for walk in trace.walks
-        if walk.call is carry.freed_by.call and any(place.frame is frame for place in walk.place.chain())
+        if walk.call is carry.freed_by.call
+        for place in walk.place.chain()
+        if place.frame is frame or (frame.function is not None and place.frame.definition is frame.definition)
     ]
 
 
@@ -144,6 +149,9 @@ def _path(carry: Carry, frame: Frame, *, through_globals: bool) -> str | None:
     owner = _paths_in(frame, cells, through_globals=through_globals).get(carrier.owner)
     if owner is None:
         return None
+    if carrier.kind != "attribute" and frame.function is not None and (frame.fid, owner) not in cells:
+        # an outer name, which an assignment would take over
+        return owner if "." in owner or owner in frame.globals or owner in frame.nonlocals else None
     return f"{owner}.{carrier.name}" if carrier.kind == "attribute" else owner
 
 

@@ -54,6 +54,8 @@ def _bound_in(file: ParsedFile, edits: list[InsertStatements | MoveStatement], h
                 return False
         else:
             node = texts[edit]
+        if node is not None and any(_taken_over(file, point[0], name) for name in _names(node, ast.Store)):
+            return False
         if node is not None and not all(_bound(file, *point, name) for name in _read(node) - made):
             return False
     return True
@@ -94,6 +96,17 @@ def _bound(file: ParsedFile, statement: ast.stmt, where: Literal["before", "afte
         return file.once(_takes_all, file.tree)
     # the edit asks for what is around the function when the function itself does
     return not belongs or bound_at(file, statement, name, where) or _asked_anyway(file, statement, where, name)
+
+
+def _taken_over(file: ParsedFile, statement: ast.stmt, name: str) -> bool:
+    """Whether a name of an outer scope, bound in a function that reads it, would become one of the function's own."""
+    if bound_around(file, statement, name) is not False:
+        return False
+    function = file.enclosing(statement, *DEFINITIONS)
+    if function is None:
+        return False
+    declared = {n for s in ast.walk(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+    return name not in declared and name in _names(function, ast.Load)
 
 
 def _takes_all(tree: ast.Module) -> bool:

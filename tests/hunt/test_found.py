@@ -234,6 +234,34 @@ for x in xs:
     type("Log", (Base,), {}, extra=out)
     opt.step()
 """,
+    "a state in a dict of the module, kept by a function": """
+kept = {"state": None}
+
+def learn():
+    for x in xs:
+        kept["state"] = cell(x, kept["state"])
+        loss = kept["state"].pow(2).mean()
+        opt_c.zero_grad()
+        loss.backward()
+        opt_c.step()
+
+learn()
+""",
+    "parameters of the epoch before, of which there are none at first": """
+def learn(kept):
+    for x in xs:
+        loss = net(x).pow(2).mean()
+        if kept is not None:
+            loss = loss + sum(((a - b) ** 2).sum() for a, b in zip(net.parameters(), kept))
+        opt.zero_grad()
+        loss.backward(retain_graph=True)
+        opt.step()
+    return [p.clone() for p in net.parameters()]
+
+kept = None
+for epoch in range(2):
+    kept = learn(kept)
+""",
     "a target that is overwritten in place": """
 bank = torch.zeros(5, 1)
 for x in xs:
