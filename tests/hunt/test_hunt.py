@@ -148,6 +148,14 @@ def test_a_dozen_programs() -> None:
     assert not found.violations["the hunt itself"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(900_000, 900_200, 25))
+def test_no_program_breaks_a_promise(start: int) -> None:
+    found = hunted((Hunt(), start, start + 25))
+    assert not found.broken, found.table()
+    assert found.rewritten > 25 // 3
+
+
 def test_the_table_counts() -> None:
     found = Findings(programs=3, rewritten=2)
     found.add(Findings(programs=1))
