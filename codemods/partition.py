@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from codemods.check import Analyser, translations, visible
@@ -259,7 +260,9 @@ class _Work:
         fixed = {(finding.rule, finding.path) for finding in self._result.fixed}
         mended = [place for place, finding in enumerate(known) if finding.key in gone]
         findings, then = self._seen(looking, new)
-        if breaches(conduct, then, self._result.fixed, before=old, after=new):
+        # what is not made yet mends nothing yet
+        fixes = [one if one.key in gone else replace(one, mends=()) for one in self._result.fixed]
+        if breaches(conduct, then, fixes, before=old, after=new):
             return False
         origins = continuations(known, findings, old=old, new=new, mended=mended)
         uncovered = {(rule, one.path) for change in changes for one in change.findings for rule in one.uncovers}
