@@ -230,11 +230,11 @@ class Backward(Uses):
 
     def optimizer_method(self, optimizer: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of an optimizer."""
+        hooks = (getattr(optimizer, "oid", 0), "step-hooks")
         if name.startswith("register_step_") and args.all():
-            hooks = self.s.get((getattr(optimizer, "oid", 0), "step-hooks")) or ()
-            self.s.set((getattr(optimizer, "oid", 0), "step-hooks"), (*hooks, args.all()[0]))
+            self.s.set(hooks, (*(self.s.get(hooks) or ()), args.all()[0]))
         if name == "step":
-            for hook in self.s.get((getattr(optimizer, "oid", 0), "step-hooks")) or ():
+            for hook in self.s.get(hooks) or ():
                 self.call_value(hook, Arguments(None, [optimizer, Tuple(()), self.new_mapping()]), at)
             own = optimizer.cls.find("step") if isinstance(optimizer, Optimizer) and optimizer.cls else None
             if isinstance(own, Function) and own.definition not in self.active and own.file.once(walks, own.definition):
