@@ -453,7 +453,7 @@ PRETRAINED_LIBRARIES = _words("transformers pytorch_transformers pytorch_pretrai
 """Libraries whose classes are called by what they are: ``...Model`` and ``...For...`` are modules, which
 ``from_pretrained`` returns; tokenizers, processors and configurations say so (their docs)."""
 
-LOSS_LIBRARIES = _words("torch.nn pytorch_metric_learning.losses kornia.losses monai.losses piq lightly.loss")
+LOSS_LIBRARIES = _words("torch.nn pytorch_metric_learning.losses kornia.losses monai.losses piq lightly.loss geomloss")
 """Classes below these names that are called ``...Loss`` make losses of what they are given, and take no gradient
 themselves (their docs)."""
 
