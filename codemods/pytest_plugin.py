@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 if TYPE_CHECKING:
-    from verify.watching import Watch
+    from verify.live.watching import Watch
 
 _MARKER = """\
 flat_graph(*, wasted_forwards=True, at_least=8): fail the test if the autograd graph grows over its training steps \
@@ -80,7 +80,7 @@ def _watch() -> Watch:
 
 def _check(run: Watch, options: _Options) -> None:
     """Fail the test as the marker asks."""
-    from verify.watching import FEWEST, TooFewSteps
+    from verify.live.watching import FEWEST, TooFewSteps
 
     told = []
     try:

@@ -11,14 +11,15 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from codemods.analysis import Analysis
-from codemods.edits.model import Edit, EditError, InsertStatements, ReplaceExpression
-from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
-from codemods.options import Options
-from codemods.soundness import Conduct
+from codemods.analysis.analyse import Analysis
+from codemods.proofs.soundness import Conduct
 from codemods.source.errors import Unparsable
 from codemods.source.files import SourceFile, source_from_bytes
+from codemods.source.options import Options
 from codemods.source.syntax import parse
+from codemods.terms.edits import Edit, EditError, InsertStatements, ReplaceExpression
+from codemods.terms.findings import Finding, Promise, Skipped, TrailStep
+from codemods.terms.spans import Span
 
 REMEDIES = {
     "WRONG": "right",

@@ -17,18 +17,18 @@ from pathlib import Path
 import libcst
 import pytest
 
-from codemods.analysis import analyse
-from codemods.apply import apply
-from codemods.check import read_targets
-from codemods.findings import Finding
-from codemods.options import Options
-from codemods.outcome import ApplyResult
+from codemods.analysis.analyse import analyse
+from codemods.analysis.job import Job, run_job
+from codemods.analysis.project import Project
+from codemods.proofs.observations import Decision, Observation
+from codemods.rewriting.apply import apply
+from codemods.rewriting.result import ApplyResult
 from codemods.rules import all_rules
-from codemods.rules.base import Decision, Observation
-from codemods.simulation import Job, run_job
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
-from codemods.trees import Project
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
+from codemods.terms.findings import Finding
 from fixtures import cases
 
 pytestmark = pytest.mark.slow

@@ -12,15 +12,17 @@ from typing import Any
 import pytest
 
 import codemods
-from codemods.analysis import Analysis
-from codemods.apply import apply
-from codemods.check import Analyser, check, read_targets
-from codemods.edits.model import Edit, InsertStatements, MoveStatement, WrapBlock
-from codemods.findings import Finding, Place, Promise, Span
-from codemods.options import Options
+from codemods.analysis.analyse import Analysis
+from codemods.checking.check import Analyser, check
+from codemods.proofs.soundness import Conduct
 from codemods.reports import Report
-from codemods.soundness import Conduct
+from codemods.rewriting.apply import apply
 from codemods.source.files import SourceFile, source_from_bytes
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
+from codemods.terms.edits import Edit, InsertStatements, MoveStatement, WrapBlock
+from codemods.terms.findings import Finding, Place, Promise
+from codemods.terms.spans import Span
 from tests.commands import codemod
 from tests.notebooks import SETUP, STEP, code, notebook, text
 

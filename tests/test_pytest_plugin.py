@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1).step()
 
-import verify.watching  # noqa: E402, F401
+import verify.live.watching  # noqa: E402, F401
 
 pytest_plugins = ["pytester"]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import codemods.rules
-from codemods.explain import as_json, as_text, catalogue, explain, list_as_json, list_as_text
-from codemods.findings import Promise
+from codemods.manual.explain import as_json, as_text, catalogue, explain, list_as_json, list_as_text
 from codemods.rules import UnknownRule, all_rules, require_known, rule, rule_names
+from codemods.terms.findings import Promise
 
 RULE = '''
-from codemods.findings import Promise
+from codemods.terms.findings import Promise
 from codemods.rules.base import Rule
 
 

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from codemods import runs, workers
-from codemods.analysis import analyse
-from codemods.findings import Finding
-from codemods.options import Options
+from codemods.analysis import programs as runs
+from codemods.analysis import workers
+from codemods.analysis.analyse import analyse
 from codemods.rules import rule_names
 from codemods.source.discovery import discover
 from codemods.source.files import display_path, read_source
+from codemods.source.options import Options
+from codemods.terms.findings import Finding
 from fixtures import cases
-from tests.test_roots import EVALUATE, NET, TREES
+from tests.analysis.test_roots import EVALUATE, NET, TREES
 
 ATTACKED = {
     # of the words in the caller, none is one of the rule

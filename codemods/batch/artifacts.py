@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codemods.outcome import ApplyResult
 from codemods.reports import Detail, Report, formats, renderer
+from codemods.rewriting.result import ApplyResult
 
 if TYPE_CHECKING:
-    from codemods.review import Evidence
+    from codemods.rewriting.changes import Evidence
 
 PATCH, PULL_REQUEST = "changes.patch", "pull-request.md"
 _NAMES = {"sarif": "codemod.sarif", "markdown": "report.md", "json": "report.json", "html": "report.html"}

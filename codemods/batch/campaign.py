@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,7 +13,8 @@ from typing import Any
 from codemods.batch import schema, sources
 from codemods.batch.errors import CampaignError
 from codemods.batch.sources import Source
-from codemods.options import Options
+from codemods.source.options import Options
+from codemods.source.toml import NotToml, read_toml
 
 ARTIFACTS = ("patch", "markdown", "sarif")
 
@@ -42,6 +41,8 @@ class Runs:
     memory_limit: int | None = None
     disk: int | None = None
     isolation: str = "auto"
+    env: tuple[str, ...] = ()
+    expose: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def read(file: Path) -> Campaign:
         require_known((*options.select, *options.ignore))
     except UnknownRule as error:
         raise CampaignError(f"{file}: {error}") from None
-    runs = Runs(**_interpreter(tables["verify"], base))
+    runs = Runs(**_placed(tables["verify"], base))
     name = campaign.get("name") or file.stem
     work = base / os.path.expanduser(campaign.get("work") or f"{file.stem}-work")
     if os.path.abspath(work) in (str(base), os.path.expanduser("~"), "/"):
@@ -160,18 +161,11 @@ def read(file: Path) -> Campaign:
 
 
 def _load(file: Path) -> dict[str, Any]:
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        data: dict[str, Any] = toml.loads(file.read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise CampaignError(f"{file}: no such file; codemod batch init {file} writes one") from None
-    except OSError as error:
-        raise CampaignError(f"{file}: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError as error:
-        raise CampaignError(f"{file}: byte 0x{error.object[error.start]:02x} is not UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        raise CampaignError(f"{file}: not valid TOML: {error}") from None
-    return data
+        return read_toml(file)
+    except NotToml as error:
+        hint = "" if os.path.lexists(file) else f"; codemod batch init {file} writes one"
+        raise CampaignError(f"{error}{hint}") from None
 
 
 def _repositories(
@@ -190,7 +184,7 @@ def _repositories(
             # One that is in a list already keeps its place there, and the credentials that either has.
             known = found.get(source.key)
             source = known.source if known is not None and not source.secrets else source
-            own = replace(runs, **_interpreter(entry["verify"], base))
+            own = replace(runs, **_placed(entry["verify"], base))
             found[source.key] = Repository(source, own, entry.get("ref", ""), entry.get("skip", ""))
     except CampaignError as error:
         text = str(error)
@@ -198,10 +192,15 @@ def _repositories(
     yield from found.values()
 
 
-def _interpreter(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """Return ``table`` with the path of the interpreter as one from the folder of the campaign; a bare name stays."""
+def _placed(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """Return ``table`` with its paths as ones from the folder of the campaign; an interpreter's bare name stays."""
+    placed = dict(table)
     python = os.path.expanduser(table.get("python", ""))
-    return {**table, "python": os.path.abspath(base / python)} if os.path.dirname(python) else dict(table)
+    if os.path.dirname(python):
+        placed["python"] = os.path.abspath(base / python)
+    if "expose" in table:
+        placed["expose"] = tuple(os.path.abspath(base / os.path.expanduser(path)) for path in table["expose"])
+    return placed
 
 
 def _check_artifacts(file: Path, campaign: Campaign) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from codemods.analysis import analyse
+from codemods.analysis.analyse import analyse
 from codemods.batch.git import Git
-from codemods.commits import Wording, message
-from codemods.options import Options
-from codemods.outcome import ApplyResult
-from codemods.partition import Looking, partition
-from codemods.repository import merged
-from codemods.review import Key, Proof
+from codemods.commits.making import Wording, message
+from codemods.commits.repository import merged
+from codemods.commits.splitting import Looking, partition
+from codemods.rewriting.changes import Key, Proof
+from codemods.rewriting.result import ApplyResult
+from codemods.source.options import Options
 
 
 class Commit(NamedTuple):
@@ -28,8 +28,8 @@ def commits_of(
 ) -> list[Commit]:
     """Return the commits that lead from the files as they were read to ``result``, which is a dry run.
 
-    ``style`` is one of :data:`codemods.options.STYLES`; they are the commits that ``apply --commit`` with ``options``
-    would make. ``proofs`` are what ``verify`` said.
+    ``style`` is one of :data:`codemods.source.options.STYLES`; they are the commits that ``apply --commit`` with
+    ``options`` would make. ``proofs`` are what ``verify`` said.
     """
     sources = {rewrite.source.path: rewrite.source for rewrite in result.rewrites}
     looking = None if style == "one" else Looking(result.sources, options, analyse, 1)

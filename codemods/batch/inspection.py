@@ -140,6 +140,6 @@ def leaves(path: bytes, links: Mapping[bytes, bytes]) -> str:
 
 
 def _shown(path: bytes) -> str:
-    from codemods.diffs import printable
+    from codemods.source.diffs import printable
 
     return printable(path.decode("utf-8", "replace"))

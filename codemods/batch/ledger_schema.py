@@ -72,6 +72,7 @@ CREATE VIEW by_rule AS
     count(DISTINCT f.repository) AS repositories,
     (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'kept') AS kept,
     (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'broken') AS broken,
+    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'partly reached') AS partly_reached,
     (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'not reached') AS not_reached,
     (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'not judged') AS not_judged
   FROM findings f JOIN repositories r ON r.id = f.repository WHERE r.listed GROUP BY f.rule;

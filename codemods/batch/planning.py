@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from codemods.batch.campaign import Campaign, Repository
-from codemods.batch.entries import find_entries
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
 from codemods.batch.inspection import Entry, list_tree
@@ -18,8 +17,9 @@ from codemods.batch.places import Places, slug_of
 from codemods.batch.progress import outcome
 from codemods.batch.running import next_stage, require_repositories
 from codemods.batch.sources import Source, of_path, redact
-from codemods.batch.verifying import require_interpreters
-from codemods.diffs import printable
+from codemods.batch.verifying import require_for_runs
+from codemods.source.diffs import printable
+from codemods.source.entries import find_entries
 
 #: Larger sources are data in disguise, and more files than this take longer than a plan may.
 _LARGEST, _MOST = 400_000, 400
@@ -32,7 +32,7 @@ def plan(campaign: Campaign) -> list[dict[str, Any]]:
     :class:`~codemods.batch.errors.CampaignError` for a campaign that names none, or an interpreter that is not there.
     """
     require_repositories(campaign)
-    require_interpreters(campaign)
+    require_for_runs(campaign)
     ledger = Ledger.read(campaign.work)
     rows = {row["key"]: row for row in ledger.each("SELECT * FROM repositories")} if ledger is not None else {}
     places = Places(campaign.work)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from codemods.batch.executors import Doing
 from codemods.batch.ledger import Row
-from codemods.diffs import printable
+from codemods.source.diffs import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

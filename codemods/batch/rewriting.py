@@ -9,26 +9,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codemods.apply import apply
 from codemods.batch import artifacts
 from codemods.batch.cloning import unpack_tree, write_tree
 from codemods.batch.committing import bundle, commits_of, write_branch
-from codemods.batch.entries import Entry, find_entries
 from codemods.batch.git import Git
-from codemods.batch.jobs import Job, Tell
-from codemods.check import Targets, read_targets
-from codemods.findings import Finding, Place, Skipped
-from codemods.options import Options
-from codemods.outcome import ApplyResult, Dropped, Failure
+from codemods.batch.job import Job, Tell
+from codemods.rewriting.apply import apply
+from codemods.rewriting.result import ApplyResult, Dropped, Failure
 from codemods.source.config import ConfigError, load_config
+from codemods.source.entries import Entry, find_entries, read_readme
+from codemods.source.options import Options
+from codemods.source.targets import Targets, read_targets
+from codemods.terms.findings import Finding, Place, Skipped
 
 if TYPE_CHECKING:
-    from codemods.review import Evidence, Key, Proof
-    from verify.results import Verification
+    from codemods.rewriting.changes import Evidence, Key, Proof
+    from verify.measured.results import Verification
 
 BUNDLE = "branch.bundle"
-#: Of a README more than this is no instruction.
-_README = 200_000
 
 
 @dataclass(frozen=True)
@@ -194,7 +192,7 @@ def _entries(job: Job, tree: Tree, applied: ApplyResult) -> list[tuple[str, str,
         return configured
     files = {source.path: source.text for source in tree.targets.sources}
     concerned = [rewrite.source.path for rewrite in applied.rewrites]
-    found: list[Entry] = find_entries(files, _readme(tree.root), concerned, most=job.runs.entries)
+    found: list[Entry] = find_entries(files, read_readme(tree.root), concerned, most=job.runs.entries)
     return [(entry.command, entry.folder, entry.why) for entry in found]
 
 
@@ -203,11 +201,3 @@ def _words(shlex: Any, command: str) -> list[str]:
         return list(shlex.split(command))
     except ValueError:
         return []
-
-
-def _readme(root: Path) -> str:
-    for name in sorted(os.listdir(root)):
-        if name.lower().startswith("readme") and (root / name).is_file():
-            with open(root / name, encoding="utf-8", errors="replace") as file:
-                return file.read(_README)
-    return ""

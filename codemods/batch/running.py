@@ -21,7 +21,8 @@ from codemods.batch.committing import fetch_bundle
 from codemods.batch.errors import CampaignError, Exhausted, is_full
 from codemods.batch.executors import Doing, Executor
 from codemods.batch.git import Git, identity
-from codemods.batch.jobs import Job, Outcome, read_facts
+from codemods.batch.job import Job, Outcome
+from codemods.batch.jobs import read_facts
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owned
 from codemods.batch.places import Places, slug_of

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from codemods.batch.errors import CampaignError
-from codemods.options import STYLES
 from codemods.source import config
+from codemods.source.options import STYLES
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
@@ -83,11 +83,18 @@ def _author(value: Any) -> str:
 
 
 def _stand_ins(value: Any) -> tuple[str, ...]:
-    from verify.standins import parse
+    from verify.running.standins import parse
 
     for text in _texts(value):
         parse(text)
     return _texts(value)
+
+
+def _variables(value: Any) -> tuple[str, ...]:
+    texts = _texts(value)
+    if not all(text.partition("=")[0] for text in texts):
+        raise ValueError
+    return texts
 
 
 def _table(value: Any) -> dict[str, Any]:
@@ -127,6 +134,8 @@ _RUN: Mapping[str, Key] = {
     "memory-limit": SIZE,
     "disk": SIZE,
     "isolation": _one_of("auto", "overlay", "copy"),
+    "env": Key('a list of variables, as "WANDB_MODE=offline" or "DATA_ROOT"', _variables),
+    "expose": TEXTS,
 }
 
 _RULES = (

@@ -48,6 +48,7 @@ globs = []   # the repositories among the folders that fit, such as "~/courses/2
 # run = true
 # commands = ["train.py --epochs 1"]   # tried where the script exists; else entry scripts are looked for
 # entries = 3                          # how many of those are run
+# env = []      # variables that runs need, "NAME" or "NAME=VALUE"; by default they get none that could be a secret
 # stand-ins = ["data/x.npy=float32:1000,3,32,32"]
 # steps = 20
 # timeout = 120     # seconds, each run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,12 @@ from codemods.batch.artifacts import PULL_REQUEST
 from codemods.batch.campaign import Campaign, Runs
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.git import Git
-from codemods.batch.jobs import Job, Tell
+from codemods.batch.job import Job, Tell
 from codemods.batch.rewriting import finish, rewritten, tree_of
 
 if TYPE_CHECKING:
-    from verify.results import Entry, Run, Verification
-    from verify.settings import Settings
+    from verify.measured.results import Entry, Run, Verification
+    from verify.running.settings import Settings
 
 
 def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
     from verify.applying import apply_verified
     from verify.errors import VerifyError
     from verify.reports import render
-    from verify.settings import entry_command
+    from verify.running.settings import entry_command
 
     tell("writing out")
     with tree_of(job, folder, git) as tree:
@@ -80,8 +81,8 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
 
 def settings_of(runs: Runs) -> Settings:
     """Return what ``runs`` come to as settings of ``verify``."""
-    from verify import settings as defaults
-    from verify.standins import parse
+    from verify.running import settings as defaults
+    from verify.running.standins import parse
 
     return defaults.Settings(
         steps=runs.steps,
@@ -93,14 +94,16 @@ def settings_of(runs: Runs) -> Settings:
         memory_limit=runs.memory_limit,
         disk=runs.disk or defaults.DISK,
         stand_ins=tuple(parse(text) for text in runs.stand_ins),
+        environment=defaults.variables(runs.env, os.environ),
+        expose=defaults.exposed(runs.expose, Path(os.sep)),
         isolation=runs.isolation,  # type: ignore[arg-type]  # checked when the campaign was read
     )
 
 
-def require_interpreters(campaign: Campaign) -> None:
-    """Raise :class:`CampaignError` where an interpreter that would run scripts is not on this machine."""
+def require_for_runs(campaign: Campaign) -> None:
+    """Raise :class:`CampaignError` where this machine lacks what runs need: interpreters, variables, exposed files."""
     from verify.errors import VerifyError
-    from verify.settings import interpreter
+    from verify.running.settings import exposed, interpreter, variables
 
     runs = [one.runs for one in campaign.repositories if one.runs.run and not one.skip]
     for python in dict.fromkeys(one.python for one in runs if one.python):
@@ -108,6 +111,12 @@ def require_interpreters(campaign: Campaign) -> None:
             interpreter(python, campaign.file.parent)
         except VerifyError as error:
             raise CampaignError(f"{campaign.file}: python in [verify]: {error}") from None
+    try:
+        for one in runs:
+            variables(one.env, os.environ)
+            exposed(one.expose, campaign.file.parent)
+    except VerifyError as error:
+        raise CampaignError(f"{campaign.file}: [verify]: {str(error).removeprefix('--')}") from None
 
 
 def verdict_of(verification: Verification) -> str:
@@ -116,7 +125,7 @@ def verdict_of(verification: Verification) -> str:
     A broken one is dropped from the branch, and all the same the repository is not published: a promise of ours did
     not hold there, and a person should see why before anybody is sent the rest.
     """
-    from verify.results import Verdict
+    from verify.measured.results import Verdict
 
     verdicts = {rewrite.verdict for rewrite in verification.rewrites}
     if Verdict.BROKEN in verdicts:
@@ -125,8 +134,8 @@ def verdict_of(verification: Verification) -> str:
 
 
 def _why(verification: Verification) -> str:
+    from verify.measured.results import Verdict
     from verify.reports import remarks
-    from verify.results import Verdict
 
     if verification.reason:
         return verification.reason

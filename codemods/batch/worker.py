@@ -20,7 +20,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from codemods.batch.jobs import RESULT, Job, Outcome, perform
+from codemods.batch.job import RESULT, Job, Outcome
+from codemods.batch.jobs import perform
 
 #: A worker is replaced after so many jobs, or when it has become so large; what is simulated is remembered in it.
 RECYCLE_JOBS, RECYCLE_BYTES = 40, 700 << 20

@@ -94,7 +94,7 @@ def _show_version(wanted: bool) -> None:
 
 def _show_completion(shell: str | None) -> None:
     if shell is not None:
-        from codemods.cli._completion import SCRIPTS
+        from codemods.cli._shells import SCRIPTS
 
         if shell not in SCRIPTS:
             raise UserError(f"--show-completion {shell}: must be one of {', '.join(SCRIPTS)}")
@@ -114,7 +114,7 @@ def _root(
             metavar="bash|zsh|fish",
             callback=_show_completion,
             is_eager=True,
-            help="Print what has this shell complete commands, options and rules, and stop.",
+            help="Print the completion script for this shell, and stop.",
         ),
     ] = None,
 ) -> int:

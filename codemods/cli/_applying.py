@@ -13,11 +13,11 @@ from codemods.cli._runs import settings_of, teller
 from codemods.cli._terminal import UserError, complain, emit
 
 if TYPE_CHECKING:
-    from codemods.apply import Wanted
     from codemods.interactive.terminal import Terminal
-    from codemods.outcome import ApplyResult
-    from codemods.review import Evidence, Key, Proof
-    from verify.results import Verification
+    from codemods.rewriting.apply import Wanted
+    from codemods.rewriting.changes import Evidence, Key, Proof
+    from codemods.rewriting.result import ApplyResult
+    from verify.measured.results import Verification
 
 
 def require_plain_apply(given: Mapping[str, bool]) -> None:
@@ -36,7 +36,7 @@ def require_plain_apply(given: Mapping[str, bool]) -> None:
 
 def require_committable_tree(job: o.Job, *, allow_dirty: bool) -> None:
     """Raise :class:`UserError` where no commits could be made, before any work is done."""
-    from codemods.commits import CommitError, common_folder, require_committable
+    from codemods.commits.making import CommitError, common_folder, require_committable
 
     if not job.targets.sources:
         return
@@ -58,7 +58,7 @@ def committed(
     hooks: bool,
 ) -> ApplyResult:
     """Write what ``result`` would change, as commits."""
-    from codemods.commits import CommitError, Wording, commit_result, written
+    from codemods.commits.making import CommitError, Wording, commit_result, written
     from codemods.reports import Detail
 
     try:
@@ -134,7 +134,7 @@ def verified(
     from verify.errors import VerifyError
     from verify.reports import plots, render
     from verify.reports.evidence import evidence_of
-    from verify.settings import entry_command
+    from verify.running.settings import entry_command
 
     quiet = job.detail is Detail.QUIET
     settings = settings_of(**runs)

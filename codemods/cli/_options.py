@@ -11,14 +11,14 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from codemods.check import Targets, read_targets, text_target
 from codemods.cli._terminal import ProgressBar, UserError, require_place, wants_colour
-from codemods.options import Options
 from codemods.reports import Detail, Report, formats, renderer
 from codemods.rules import UnknownRule, require_known
 from codemods.source.config import ConfigError, find_config, is_version, load_config
 from codemods.source.errors import MissingPath
+from codemods.source.options import Options
 from codemods.source.perfile import PerFileIgnores
+from codemods.source.targets import Targets, read_targets, text_target
 
 # What an option may be, its default first.
 CHOICES = {
@@ -32,51 +32,53 @@ CHOICES = {
 Paths = Annotated[
     list[str], typer.Argument(metavar="PATH", help="Files, folders, or - for standard input.", show_default=False)
 ]
-Select = Annotated[list[str] | None, typer.Option("--select", metavar="RULE,...", help="Only these rules.")]
-Ignore = Annotated[list[str] | None, typer.Option("--ignore", metavar="RULE,...", help="All rules but these.")]
+Select = Annotated[list[str] | None, typer.Option("--select", metavar="RULE,...", help="Only run these rules.")]
+Ignore = Annotated[list[str] | None, typer.Option("--ignore", metavar="RULE,...", help="Skip these rules.")]
 Unsafe = Annotated[
-    bool | None, typer.Option("--unsafe/--no-unsafe", help="Also make rewrites that change what is learned.")
+    bool | None, typer.Option("--unsafe/--no-unsafe", help="Also apply rewrites that change what the model learns.")
 ]
 HiddenState = Annotated[
-    str | None, typer.Option("--hidden-state", metavar="auto|reinit|detach", help="How carried state is cut.")
+    str | None, typer.Option("--hidden-state", metavar="auto|reinit|detach", help="Cut carried state this way.")
 ]
 TotalStyle = Annotated[
-    str | None, typer.Option("--total-style", metavar="auto|float|item|detach", help="How a total is detached.")
+    str | None, typer.Option("--total-style", metavar="auto|float|item|detach", help="Detach totals this way.")
 ]
 NoGradStyle = Annotated[
-    str | None, typer.Option("--no-grad-style", metavar="auto|decorator|with", help="How gradients are switched off.")
+    str | None, typer.Option("--no-grad-style", metavar="auto|decorator|with", help="Switch gradients off this way.")
 ]
 TargetTorch = Annotated[
     str | None,
-    typer.Option("--target-torch", metavar="VERSION", help="Write nothing that this PyTorch does not understand."),
+    typer.Option("--target-torch", metavar="VERSION", help="Only make rewrites that this PyTorch version understands."),
 ]
 Python2 = Annotated[
-    bool | None, typer.Option("--python2/--no-python2", help="Translate Python 2 first, as changes of its own.")
+    bool | None, typer.Option("--python2/--no-python2", help="Translate Python 2 first, as separate changes.")
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option("--exclude", metavar="GLOB", help="Leave out what fits, as in .gitignore; repeatable."),
+    typer.Option("--exclude", metavar="GLOB", help="Skip paths matching this .gitignore pattern; repeatable."),
 ]
 Config = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="Read [tool.codemod] from here, not from pyproject.toml."),
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Worker processes.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Use this many worker processes.")]
 Format = Annotated[
-    str | None, typer.Option("--format", metavar="|".join(CHOICES["format"]), help="The form of the report.")
+    str | None, typer.Option("--format", metavar="|".join(CHOICES["format"]), help="Report in this format.")
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there what would go to standard output.")
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of standard output.")
 ]
-Color = Annotated[
-    str | None, typer.Option("--color", metavar="|".join(CHOICES["color"]), help="Colours on the terminal.")
+Color = Annotated[str | None, typer.Option("--color", metavar="|".join(CHOICES["color"]), help="Color the output.")]
+Quiet = Annotated[bool | None, typer.Option("--quiet", "-q", help="Print neither summary nor progress.")]
+Verbose = Annotated[
+    bool | None, typer.Option("--verbose", "-v", help="Also show traces, remedies and internal failures.")
 ]
-Quiet = Annotated[bool | None, typer.Option("--quiet", "-q", help="No summary, no progress.")]
-Verbose = Annotated[bool | None, typer.Option("--verbose", "-v", help="Trails, remedies, notes, and where we failed.")]
 NoCache = Annotated[
-    bool | None, typer.Option("--no-cache", help="Trust no earlier run; nothing is kept between runs yet.")
+    bool | None, typer.Option("--no-cache", help="Ignore results of earlier runs; nothing is kept between runs yet.")
 ]
-StdinFilename = Annotated[str, typer.Option("--stdin-filename", metavar="PATH", help="The name under which - is read.")]
+StdinFilename = Annotated[
+    str, typer.Option("--stdin-filename", metavar="PATH", help="Treat standard input as this file.")
+]
 
 
 @dataclass(frozen=True)

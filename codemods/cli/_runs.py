@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from codemods.cli._terminal import UserError, complain
+from codemods.source.secrets import Secrets
 
 if TYPE_CHECKING:
     from verify.isolation.workspace import Mode
-    from verify.settings import Settings
+    from verify.running.settings import Settings
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
@@ -26,7 +28,8 @@ class RunOptions:
     """The options, as typer reads them."""
 
     steps = Annotated[
-        int | None, typer.Option("--steps", min=1, metavar="N", help="Optimizer steps of a run; 20 by default.")
+        int | None,
+        typer.Option("--steps", min=1, metavar="N", help="End a run after this many optimizer steps; 20 by default."),
     ]
     batches = Annotated[
         int | None,
@@ -34,16 +37,20 @@ class RunOptions:
             "--batches",
             min=0,
             metavar="N",
-            help="Where every DataLoader stops, so that validation is reached; a quarter of the steps, 0 for nowhere.",
+            help="End each DataLoader after this many batches, to reach validation; by default a quarter of the steps, "
+            "0 for no end.",
         ),
     ]
     timeout = Annotated[
         float | None,
-        typer.Option("--timeout", min=1.0, metavar="SECONDS", help="How long one run may take; 120 by default."),
+        typer.Option(
+            "--timeout", min=1.0, metavar="SECONDS", help="End a run after this many seconds; 120 by default."
+        ),
     ]
-    device = Annotated[str | None, typer.Option("--device", metavar="auto|cpu|cuda", help="Where to run.")]
+    device = Annotated[str | None, typer.Option("--device", metavar="auto|cpu|cuda", help="Run on this device.")]
     python = Annotated[
-        str | None, typer.Option("--python", metavar="FILE", help="The interpreter that has torch; by default ours.")
+        str | None,
+        typer.Option("--python", metavar="FILE", help="Run with this Python, which has torch; by default ours."),
     ]
     stand_in = Annotated[
         list[str] | None,
@@ -54,32 +61,60 @@ class RunOptions:
         ),
     ]
     no_data = Annotated[
-        bool, typer.Option("--no-data", help="No stand-ins for torchvision's data sets where their files are missing.")
+        bool, typer.Option("--no-data", help="Do not replace missing torchvision data sets by stand-ins.")
     ]
     memory = Annotated[
         str | None,
         typer.Option(
-            "--memory", metavar="SIZE", help="How much memory a run may take, such as 8G; half of the machine's."
+            "--memory", metavar="SIZE", help="Limit the memory of a run, such as 8G; by default half of the machine's."
         ),
     ]
     memory_limit = Annotated[
         str | None,
         typer.Option(
-            "--memory-limit", metavar="SIZE", help="How much of the GPU's memory, so that a leak soon meets it."
+            "--memory-limit", metavar="SIZE", help="Limit the GPU memory of a run, so that a leak soon meets it."
         ),
     ]
-    disk = Annotated[
-        str | None, typer.Option("--disk", metavar="SIZE", help="How much a run may write; 2G by default.")
-    ]
+    disk = Annotated[str | None, typer.Option("--disk", metavar="SIZE", help="Limit what a run writes; 2G by default.")]
     network = Annotated[bool, typer.Option("--network", help="Let the script reach the network.")]
-    seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed of all generators.")]
+    seed = Annotated[
+        int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed all random generators with this.")
+    ]
     tolerance = Annotated[
         float | None,
-        typer.Option("--tolerance", min=0.0, metavar="X", help="What counts as rounding, relatively; 1e-3 by default."),
+        typer.Option(
+            "--tolerance",
+            min=0.0,
+            metavar="X",
+            help="Take relative differences up to this for rounding; 1e-3 by default.",
+        ),
+    ]
+    env = Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            metavar="NAME[=VALUE]",
+            help="Pass this environment variable to the script; by default it gets none that could be a secret.",
+        ),
+    ]
+    expose = Annotated[
+        list[str] | None,
+        typer.Option(
+            "--expose", metavar="PATH", help="Let the script read this file or folder of your home; repeatable."
+        ),
+    ]
+    reach = Annotated[
+        float | None,
+        typer.Option(
+            "--reach",
+            min=0.0,
+            metavar="SECONDS",
+            help="Spend this many seconds on reaching lines that the runs missed; 4 timeouts by default, 0 for none.",
+        ),
     ]
     isolation = Annotated[
         str | None,
-        typer.Option("--isolation", metavar="auto|overlay|copy", help="How the user's files are kept from harm."),
+        typer.Option("--isolation", metavar="auto|overlay|copy", help="Protect your files this way."),
     ]
 
 
@@ -98,17 +133,25 @@ def settings_of(
     network: bool = False,
     seed: int = 0,
     tolerance: float | None = None,
+    reach: float | None = None,
     isolation: str | None = None,
+    env: Sequence[str] | None = None,
+    expose: Sequence[str] | None = None,
 ) -> Settings:
     """Return the settings that the options come to; raises :class:`UserError` for one that makes no sense."""
-    from verify import settings as defaults
     from verify.errors import VerifyError
-    from verify.standins import parse
+    from verify.running import settings as defaults
+    from verify.running.standins import parse
 
     try:
         executable = defaults.interpreter(python, Path.cwd()) if python else sys.executable
     except VerifyError as error:
         raise UserError(f"--python {error}") from None
+    try:
+        variables = defaults.variables(env or (), os.environ)
+        exposed = defaults.exposed(expose or (), Path.cwd())
+    except VerifyError as error:
+        raise UserError(str(error)) from None
     try:
         stand_ins = tuple(parse(text) for text in stand_in or ())
     except ValueError as error:
@@ -127,8 +170,17 @@ def settings_of(
         data=not no_data,
         stand_ins=stand_ins,
         tolerance=defaults.TOLERANCE if tolerance is None else tolerance,
+        reach=reach,
         isolation=cast("Mode", _choice("--isolation", isolation, ISOLATIONS)),
+        environment=variables,
+        expose=exposed,
     )
+
+
+def masked_words(words: Sequence[str], env: Sequence[str] | None = None) -> list[str]:
+    """Return the words of a command line without values of variables that look secret, those of ``--env`` too."""
+    secrets = Secrets((os.environ, dict(text.split("=", 1) for text in env or () if "=" in text)))
+    return list(map(secrets.mask, words))
 
 
 def teller(quiet: bool) -> Callable[[str], None]:

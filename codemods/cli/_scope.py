@@ -10,34 +10,34 @@ import typer
 
 from codemods.cli._options import Job
 from codemods.cli._terminal import TROUBLE, UserError, complain
-from codemods.findings import Finding
 from codemods.reports import Detail
+from codemods.terms.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from codemods.check import CheckResult
-    from codemods.ignores import Ignored
-    from codemods.outcome import ApplyResult
-    from codemods.scope import Scope
+    from codemods.checking.check import CheckResult
+    from codemods.checking.ignores import Ignored
+    from codemods.checking.scope import Scope
+    from codemods.rewriting.result import ApplyResult
     from codemods.source.files import SourceFile
 
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="REV", help="Only lines that were touched since this git revision was left."),
+    typer.Option("--since", metavar="REV", help="Only report findings on lines changed since this git revision."),
 ]
 BaselineFile = Annotated[
     str | None,
-    typer.Option("--baseline", metavar="FILE", help="Only findings that are not written down in this file."),
+    typer.Option("--baseline", metavar="FILE", help="Only report findings that this baseline file lacks."),
 ]
 UpdateBaseline = Annotated[
-    bool, typer.Option("--update-baseline", help="Write all that is found down in the baseline, drop what is gone.")
+    bool, typer.Option("--update-baseline", help="Record all findings in the baseline and drop those that are gone.")
 ]
 AddIgnores = Annotated[
-    bool, typer.Option("--add-ignores", help="Write a suppression comment at every finding that is left.")
+    bool, typer.Option("--add-ignores", help="Add a suppression comment to every remaining finding.")
 ]
 Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="The reason that --add-ignores gives in the comments.")
+    str | None, typer.Option("--reason", metavar="TEXT", help="Give this reason in the comments of --add-ignores.")
 ]
 ReportUnusedIgnores = Annotated[
     bool | None,
@@ -46,15 +46,15 @@ ReportUnusedIgnores = Annotated[
     ),
 ]
 RemoveUnusedIgnores = Annotated[
-    bool, typer.Option("--remove-unused-ignores", help="Take suppression comments out that do nothing.")
+    bool, typer.Option("--remove-unused-ignores", help="Remove suppression comments that do nothing.")
 ]
 
 
 def scope(job: Job, since: str | None, baseline: str | Path | None) -> Scope:
     """Return what of the findings of ``job`` is asked for; raises :class:`UserError` where that cannot be told."""
-    from codemods.baseline import BaselineError
-    from codemods.scope import Scope
-    from codemods.since import SinceError
+    from codemods.checking.baseline import BaselineError
+    from codemods.checking.changed_lines import SinceError
+    from codemods.checking.scope import Scope
 
     try:
         return Scope.of(job.targets.sources, since=since, baseline=Path(baseline) if baseline else None)
@@ -64,7 +64,7 @@ def scope(job: Job, since: str | None, baseline: str | Path | None) -> Scope:
 
 def wanted(job: Job, since: str | None, baseline: str | None) -> Callable[[tuple[Finding, ...]], bool]:
     """Return what ``apply`` is to ask about findings; raises :class:`UserError` where that cannot be told."""
-    from codemods.check import check
+    from codemods.checking.check import check
 
     if job.stdin is not None:
         raise UserError("--since and --baseline are about files; they cannot be combined with -")
@@ -76,8 +76,8 @@ def wanted(job: Job, since: str | None, baseline: str | None) -> Callable[[tuple
 
 def update(job: Job, result: CheckResult, baseline: str | Path | None) -> int:
     """Write the baseline and say what it holds."""
-    from codemods.baseline import BaselineError
-    from codemods.scope import update_baseline
+    from codemods.checking.baseline import BaselineError
+    from codemods.checking.scope import update_baseline
 
     if not baseline:
         raise UserError("--update-baseline needs --baseline FILE, or baseline in [tool.codemod]")
@@ -107,21 +107,21 @@ def require_comments(job: Job, add: bool, reason: str | None, remove: bool = Fal
 
 def add_ignores(job: Job, findings: Sequence[Finding], sources: Sequence[SourceFile], reason: str | None) -> int:
     """Write the comments and say how many; return the exit status."""
-    from codemods.ignores import add_ignores as add
+    from codemods.checking.ignores import add_ignores as add
 
     return _tell(job, add(findings, sources, (reason or "").strip()), "finding", "suppressed")
 
 
 def ignore_remaining(job: Job, result: ApplyResult, reason: str | None) -> int:
     """Write comments at what ``apply`` has left; return the exit status."""
-    from codemods.ignores import ignore_remaining as ignore
+    from codemods.rewriting.ignoring import ignore_remaining as ignore
 
     return _tell(job, ignore(result, job.targets.sources, (reason or "").strip()), "finding", "suppressed")
 
 
 def remove_ignores(job: Job, result: CheckResult) -> int:
     """Take the comments out that do nothing and say how many; return the exit status."""
-    from codemods.ignores import remove_unused_ignores
+    from codemods.checking.ignores import remove_unused_ignores
 
     return _tell(job, remove_unused_ignores(result.unused, job.targets.sources), "comment", "taken out or cut")
 

@@ -23,7 +23,7 @@ class UserError(Exception):
 
 def complain(message: str) -> None:
     """Say ``message`` on standard error, as a sentence of ours."""
-    from codemods.diffs import printable
+    from codemods.source.diffs import printable
 
     print(f"codemod: {printable(message)}", file=sys.stderr)
 
@@ -35,12 +35,19 @@ def wants_colour(stream: TextIO, choice: str) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+SOURCES = frozenset({".py", ".pyi", ".pyw", ".ipynb", ".toml", ".cfg", ".ini"})
+"""Suffixes of what people write themselves: no report, patch or list replaces such a file."""
+
+
 def require_place(output: Path | None) -> None:
-    """Raise :class:`UserError` if the file ``output`` cannot be written, before anything is done or changed."""
+    """Raise :class:`UserError` if the file ``output`` cannot be written, or is there and is somebody's source, before
+    anything is done or changed."""
     if output is None:
         return
     if output.is_dir():
         problem = "is a directory"
+    elif output.suffix.lower() in SOURCES and output.exists():
+        problem = "it is there already and looks like source; name another file"
     elif not output.parent.is_dir():
         problem = "no such file or directory"
     elif not os.access(output if output.exists() else output.parent, os.W_OK):

@@ -12,24 +12,26 @@ import typer
 from codemods.cli import _applying as ways
 from codemods.cli import _options as o
 from codemods.cli import _scope as s
-from codemods.cli._runs import RunOptions
-from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit
-from codemods.options import STYLES
+from codemods.cli._runs import RunOptions, masked_words
+from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit, require_place
+from codemods.source.options import STYLES
 
 if TYPE_CHECKING:
-    from codemods.review import Evidence, Key
+    from codemods.rewriting.changes import Evidence, Key
+
+_OF_RUNS = ("--steps", "--batches", "--timeout", "--device", "--python", "--stand-in", "--env", "--expose")
 
 
 def command(
     paths: o.Paths,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the diff and write nothing.")] = False,
     interactive: Annotated[
-        bool, typer.Option("--interactive", "-i", help="Show each change and ask whether to make it.")
+        bool, typer.Option("--interactive", "-i", help="Show each change and ask whether to apply it.")
     ] = False,
     patch: Annotated[
         Path | None,
         typer.Option(
-            "--patch", metavar="FILE", help="Also write what is changed there, for git apply and codemod patch."
+            "--patch", metavar="FILE", help="Also write the changes to this file, for git apply and codemod patch."
         ),
     ] = None,
     verify: Annotated[
@@ -37,7 +39,7 @@ def command(
         typer.Option(
             "--verify",
             metavar="COMMAND",
-            help="Run this, such as 'train.py --epochs 1', and make only the rewrites that are kept; repeatable.",
+            help="Run this command, such as 'train.py --epochs 1', and apply only what is kept; repeatable.",
         ),
     ] = None,
     steps: RunOptions.steps = None,
@@ -46,26 +48,30 @@ def command(
     device: RunOptions.device = None,
     python: RunOptions.python = None,
     stand_in: RunOptions.stand_in = None,
+    env: RunOptions.env = None,
+    expose: RunOptions.expose = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE", help="With --verify: draw graph nodes, memory and loss: .png or .svg."),
     ] = None,
     max_hunks: Annotated[
         int | None,
-        typer.Option("--max-hunks", min=1, metavar="N", help="Change no more than this; the rest is for the next run."),
+        typer.Option(
+            "--max-hunks", min=1, metavar="N", help="Change at most this many hunks; leave the rest for the next run."
+        ),
     ] = None,
     commit: Annotated[
         str | None,
-        typer.Option("--commit", metavar="|".join(STYLES), help="Make git commits, each revertible alone."),
+        typer.Option("--commit", metavar="|".join(STYLES), help="Make git commits that can each be reverted alone."),
     ] = None,
     allow_dirty: Annotated[
-        bool, typer.Option("--allow-dirty", help="With --commit: in spite of uncommitted changes in other files.")
+        bool, typer.Option("--allow-dirty", help="With --commit: allow uncommitted changes in other files.")
     ] = False,
     no_hooks: Annotated[
         bool, typer.Option("--no-hooks", help="With --commit: skip the hooks pre-commit and commit-msg.")
     ] = False,
     exit_code: Annotated[
-        bool | None, typer.Option("--exit-code", help="With --dry-run: status 1 if there is a diff.")
+        bool | None, typer.Option("--exit-code", help="With --dry-run: exit with 1 if there is a diff.")
     ] = None,
     select: o.Select = None,
     ignore: o.Ignore = None,
@@ -96,9 +102,9 @@ def command(
     that could not be written. With --verify it is that of codemod verify: 1 where a promise was broken (what was kept
     is written), 3 where nothing could be judged.
     """
-    from codemods.apply import write
-    from codemods.portions import apply_some
     from codemods.reports import Report
+    from codemods.rewriting.apply import write
+    from codemods.rewriting.limited import apply_some
 
     if commit is not None and commit not in STYLES:
         raise UserError(f"--commit {commit}: must be one of {', '.join(STYLES)}")
@@ -108,6 +114,7 @@ def command(
         raise UserError(f"--commit writes files; it cannot be combined with {'--dry-run' if dry_run else '-'}")
     if commit is not None and (interactive or patch is not None):
         raise UserError(f"--commit and {'-i' if interactive else '--patch'} are two ways to review; choose one")
+    require_place(patch)
     if "-" in paths and (interactive or patch is not None):
         raise UserError(f"{'-i' if interactive else '--patch'} works on files; it cannot be combined with -")
     limited = since is not None or bool(baseline)
@@ -124,9 +131,9 @@ def command(
             }
         )
     runs: dict[str, Any] = {"steps": steps, "batches": batches, "timeout": timeout, "device": device}
-    runs |= {"python": python, "stand_in": stand_in or None}
+    runs |= {"python": python, "stand_in": stand_in or None, "env": env or None, "expose": expose or None}
     if not verify and any(value is not None for value in (*runs.values(), plot)):
-        raise UserError("--steps, --batches, --timeout, --device, --python, --stand-in and --plot need --verify")
+        raise UserError(f"{', '.join(_OF_RUNS)} and --plot need --verify")
 
     terminal = ways.terminal_of_user() if interactive else None
     job = o.settle(
@@ -178,7 +185,7 @@ def command(
                 progress=progress,
                 wanted=wanted,
             )
-    said = ("codemod", *sys.argv[1:])
+    said = tuple(masked_words(["codemod", *sys.argv[1:]], env))
     proofs = evidence.proofs if evidence else {}
     own: frozenset[Key] = frozenset()
     if terminal is not None:

@@ -21,18 +21,21 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Rewrite, prove and publish many repositories; docs/batch.md says how.", no_args_is_help=False)
 
 File = Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="The campaign file.")]
-Format = Annotated[str, typer.Option("--format", metavar="text|json", help="The form of the answer.")]
+Format = Annotated[str, typer.Option("--format", metavar="text|json", help="Answer in this format.")]
 Only = Annotated[
-    list[str] | None, typer.Option("--only", metavar="NAME", help="Only this repository, by its name; repeatable.")
+    list[str] | None, typer.Option("--only", metavar="NAME", help="Only take this repository, by name; repeatable.")
 ]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Repositories at a time; by default one a core.")
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, metavar="N", help="Work on this many repositories at a time; by default one per core."
+    ),
 ]
 Scheduler = Annotated[
     str | None,
     typer.Option("--scheduler", metavar="ADDRESS", help="Rewrite and verify on this Dask cluster, tcp://HOST:PORT."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 _T = TypeVar("_T")
 
 
@@ -62,7 +65,7 @@ def _known(format: str, forms: Sequence[str] = ("text", "json")) -> None:
 @app.command("init")
 def init(
     file: Annotated[Path, typer.Argument(metavar="[CAMPAIGN]", help="The file to write.")] = Path("campaign.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> int:
     """Write a campaign file to begin with."""
     from codemods.batch.template import write
@@ -90,7 +93,7 @@ def run(
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     only: Only = None,
-    clone_only: Annotated[bool, typer.Option("--clone-only", help="Clone, and stop there.")] = False,
+    clone_only: Annotated[bool, typer.Option("--clone-only", help="Only clone.")] = False,
     quiet: Quiet = False,
 ) -> int:
     """Bring every repository as far as it can be brought; stopped or killed, the same command goes on.
@@ -104,10 +107,10 @@ def run(
 @app.command("retry")
 def retry(
     file: File,
-    failed: Annotated[bool, typer.Option("--failed", help="What failed.")] = False,
-    refused: Annotated[bool, typer.Option("--refused", help="What was refused.")] = False,
-    changed: Annotated[bool, typer.Option("--changed", help="What was done with other settings.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Everything but what is published.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Take what failed.")] = False,
+    refused: Annotated[bool, typer.Option("--refused", help="Take what was refused.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Take what was done with other settings.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Take everything that is not published.")] = False,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     only: Only = None,
@@ -143,10 +146,10 @@ def _run(
     from codemods.batch.executors.choosing import executors_for
     from codemods.batch.progress import Progress
     from codemods.batch.running import run as run_campaign
-    from codemods.batch.verifying import require_interpreters
+    from codemods.batch.verifying import require_for_runs
 
     if scheduler is None and "verify" in stages:
-        _told(lambda: require_interpreters(campaign))
+        _told(lambda: require_for_runs(campaign))
 
     def executors(places: Places, todo: int) -> tuple[Executor, Executor]:
         return executors_for(campaign, places, todo, jobs=jobs, scheduler=scheduler)
@@ -169,9 +172,9 @@ def _run(
 @app.command("status")
 def status(
     file: File,
-    upstream: Annotated[bool, typer.Option("--upstream", help="Ask the remotes whether they have moved.")] = False,
+    upstream: Annotated[bool, typer.Option("--upstream", help="Ask the remotes whether they moved.")] = False,
     format: Format = "text",
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every repository.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Take every repository.")] = False,
 ) -> int:
     """Show where the campaign stands; works while it runs."""
     from codemods.batch import planning
@@ -188,11 +191,15 @@ def report(
     file: File,
     format: Annotated[
         list[str] | None,
-        typer.Option("--format", metavar="html|markdown|csv|parquet", help="A form; repeatable, by default all."),
+        typer.Option(
+            "--format", metavar="html|markdown|csv|parquet", help="Write this format; repeatable, by default all."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Where to; by default report/ in the work folder."),
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", help="Write to this folder; by default report/ in the work folder."
+        ),
     ] = None,
 ) -> int:
     """Write what came out of the campaign: one page, a text, and tables."""
@@ -209,10 +216,10 @@ def report(
 @app.command("publish")
 def publish(
     file: File,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done and do nothing.")] = False,
     only: Only = None,
     most: Annotated[
-        int | None, typer.Option("--most", min=1, metavar="N", help="At most so many repositories.")
+        int | None, typer.Option("--most", min=1, metavar="N", help="Take at most this many repositories.")
     ] = None,
 ) -> int:
     """Push branches and open draft pull requests, one repository at a time.

@@ -46,9 +46,9 @@ def command(
         raise UserError("--update-baseline writes all that is found; it cannot be combined with --since")
     if add_ignores + remove_unused_ignores + update_baseline > 1:
         raise UserError("--add-ignores, --remove-unused-ignores and --update-baseline exclude each other")
-    from codemods.apply import apply
-    from codemods.check import check
+    from codemods.checking.check import check
     from codemods.reports import Report, shows_edits
+    from codemods.rewriting.apply import apply
 
     job = o.settle(
         paths,

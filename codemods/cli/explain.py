@@ -11,10 +11,10 @@ from codemods.cli._terminal import FINE, UserError, emit
 
 def command(
     rule: Annotated[str, typer.Argument(metavar="RULE", help="The name of a rule; `codemod rules` lists them.")],
-    format: Annotated[str, typer.Option("--format", metavar="text|json", help="The form of the answer.")] = "text",
+    format: Annotated[str, typer.Option("--format", metavar="text|json", help="Answer in this format.")] = "text",
 ) -> int:
     """Say what a rule finds, why it matters, what its rewrite promises and what it leaves, with an example."""
-    from codemods.explain import as_json, as_text, explain
+    from codemods.manual.explain import as_json, as_text, explain
     from codemods.rules import UnknownRule
 
     renderers = {"text": as_text, "json": as_json}

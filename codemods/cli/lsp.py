@@ -11,9 +11,7 @@ from codemods.cli._terminal import UserError
 
 
 def command(
-    stdio: Annotated[
-        bool, typer.Option("--stdio", help="Speak over standard input and output, which is the only way.")
-    ] = True,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Speak over standard input and output (the only way).")] = True,
 ) -> int:
     """Serve an editor by the Language Server Protocol: diagnostics, quick fixes, hovers.
 
@@ -21,6 +19,6 @@ def command(
     """
     if importlib.util.find_spec("pygls") is None:
         raise UserError("codemod lsp needs pygls: pip install 'torch-codemod[lsp]'")
-    from codemods.editor.server import serve
+    from codemods.editor.starting import serve
 
     return serve()

@@ -19,21 +19,19 @@ def command(
         str, typer.Argument(metavar="FILE", help="What `codemod apply --patch` wrote, or a unified diff; - for stdin.")
     ],
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="PATH", help="Only these files and folders.", show_default=False)
+        list[str] | None, typer.Argument(metavar="PATH", help="Only patch these files and folders.", show_default=False)
     ] = None,
     root: Annotated[
         Path | None, typer.Option("--root", metavar="DIR", help="The folder that its paths are relative to.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the diff and write nothing.")] = False,
     jobs: o.Jobs = None,
-    format: Annotated[
-        str, typer.Option("--format", metavar="|".join(FORMATS), help="The form of the report.")
-    ] = "text",
+    format: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="Report in this format.")] = "text",
     output: o.Output = None,
     color: Annotated[
-        str, typer.Option("--color", metavar="|".join(o.CHOICES["color"]), help="Colours on the terminal.")
+        str, typer.Option("--color", metavar="|".join(o.CHOICES["color"]), help="Color the output.")
     ] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is refused.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Take only what was refused.")] = False,
 ) -> int:
     """Apply a reviewed patch to files that have changed since it was made.
 

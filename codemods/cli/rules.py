@@ -11,11 +11,13 @@ from codemods.cli._terminal import FINE, UserError, emit
 
 
 def command(
-    format: Annotated[str, typer.Option("--format", metavar="text|json", help="The form of the list.")] = "text",
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the list there.")] = None,
+    format: Annotated[str, typer.Option("--format", metavar="text|json", help="List in this format.")] = "text",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the list to this file.")
+    ] = None,
 ) -> int:
     """List the rules with what their rewrites promise."""
-    from codemods.explain import catalogue, list_as_json, list_as_text
+    from codemods.manual.explain import catalogue, list_as_json, list_as_text
 
     renderers = {"text": list_as_text, "json": list_as_json}
     if format not in renderers:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codemods.cli import _options as o
-from codemods.cli._runs import RunOptions, settings_of, teller
+from codemods.cli._runs import RunOptions, masked_words, settings_of, teller
 from codemods.cli._terminal import UserError, complain, emit, require_place, wants_colour
 from codemods.reports import Detail
 
 if TYPE_CHECKING:
-    from verify.against import HandRewriter
-    from verify.results import Verification
-    from verify.settings import Command
+    from verify.measured.results import Verification
+    from verify.running.against import HandRewriter
+    from verify.running.settings import Command
 
 
 def command(
@@ -30,10 +30,13 @@ def command(
     ] = None,
     entry: Annotated[
         list[str] | None,
-        typer.Option("--entry", metavar="COMMAND", help="A whole command, such as 'train.py --epochs 1'; repeatable."),
+        typer.Option(
+            "--entry", metavar="COMMAND", help="Run this whole command, such as 'train.py --epochs 1'; repeatable."
+        ),
     ] = None,
     tree: Annotated[
-        Path | None, typer.Option("--tree", metavar="FOLDER", help="The tree; by default the project of the script.")
+        Path | None,
+        typer.Option("--tree", metavar="FOLDER", help="The root of the tree; by default the project of the script."),
     ] = None,
     against: Annotated[
         Path | None,
@@ -41,7 +44,7 @@ def command(
     ] = None,
     promise: Annotated[
         str | None,
-        typer.Option("--promise", metavar="exact|equivalent|repair|behaviour", help="What --against has to keep."),
+        typer.Option("--promise", metavar="exact|equivalent|repair|behaviour", help="Hold --against to this promise."),
     ] = None,
     steps: RunOptions.steps = None,
     batches: RunOptions.batches = None,
@@ -56,7 +59,10 @@ def command(
     network: RunOptions.network = False,
     seed: RunOptions.seed = 0,
     tolerance: RunOptions.tolerance = None,
+    reach: RunOptions.reach = None,
     isolation: RunOptions.isolation = None,
+    env: RunOptions.env = None,
+    expose: RunOptions.expose = None,
     select: o.Select = None,
     ignore: o.Ignore = None,
     unsafe: o.Unsafe = None,
@@ -69,11 +75,13 @@ def command(
     config: o.Config = None,
     jobs: o.Jobs = None,
     format: Annotated[
-        str | None, typer.Option("--format", metavar="text|json|html|markdown", help="The form of the report.")
+        str | None, typer.Option("--format", metavar="text|json|html|markdown", help="Report in this format.")
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the report there; .html, .json, .md or text."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the report to this file: .html, .json, .md or text."
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw graph nodes, memory and loss: .png or .svg.")
@@ -89,7 +97,7 @@ def command(
     """
     from verify.errors import VerifyError
     from verify.reports import render
-    from verify.settings import entry_command, script_command
+    from verify.running.settings import entry_command, script_command
     from verify.verification import verify
 
     words = list(script or ())
@@ -111,7 +119,10 @@ def command(
         network=network,
         seed=seed,
         tolerance=tolerance,
+        reach=reach,
         isolation=isolation,
+        env=env,
+        expose=expose,
     )
     try:
         commands = [entry_command(text, settings.python, Path.cwd()) for text in entry or ()]
@@ -150,7 +161,7 @@ def command(
         )
     except VerifyError as error:
         raise UserError(str(error)) from None
-    result = _described(verified.verification)
+    result = _described(verified.verification, env)
     color = choices.settled["color"]
     emit(render(result, form, colour=output is None and wants_colour(sys.stdout, color)), output)
     if output is not None and choices.detail is not Detail.QUIET:
@@ -160,19 +171,19 @@ def command(
     return result.status
 
 
-def _described(result: Verification) -> Verification:
+def _described(result: Verification, env: Sequence[str] | None) -> Verification:
     """Return ``result`` with what makes it again: the words of the command line, and where they were said."""
     from dataclasses import replace
 
-    told = {"command_line": ["codemod", *sys.argv[1:]], "folder": str(Path.cwd())}
+    told = {"command_line": masked_words(["codemod", *sys.argv[1:]], env), "folder": str(Path.cwd())}
     return replace(result, settings={**result.settings, **told})
 
 
 def _by_hand(
     against: Path | None, promise: str | None, commands: Sequence[Command], tree: Path | None
 ) -> HandRewriter | None:
-    from codemods.findings import Promise
-    from verify.against import HandRewriter
+    from codemods.terms.findings import Promise
+    from verify.running.against import HandRewriter
     from verify.verification import root_of
 
     known = [each.value for each in Promise if each is not Promise.ADVICE]

@@ -11,19 +11,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from codemods.analysis import Analysis, analyse
-from codemods.apply import apply
-from codemods.check import Group, group_findings, placed, visible
-from codemods.diffs import blocks
+from codemods.analysis.analyse import Analysis, analyse
+from codemods.checking.groups import Group, group_findings
+from codemods.checking.reported import placed
+from codemods.checking.selecting import visible
 from codemods.editor.cells import Cell, source_of
-from codemods.findings import Finding, Promise, Skipped
-from codemods.options import Options
+from codemods.rewriting.apply import apply
 from codemods.rules import UnknownRule, require_known
 from codemods.source.config import ConfigError, find_config, load_config
+from codemods.source.diffs import blocks
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, digest_of, display_path, read_source
+from codemods.source.options import Options
 from codemods.source.perfile import PerFileIgnores, fits
 from codemods.source.suppressing import Place, with_comments
+from codemods.terms.findings import Finding, Promise, Skipped
 
 Key = tuple[str, str, int]
 _LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
@@ -189,7 +191,7 @@ def _is_notebook(path: str) -> bool:
 
 
 class _Analyse:
-    """The call of :func:`codemods.analysis.analyse`, in this process, with the other open texts."""
+    """The call of :func:`codemods.analysis.analyse.analyse`, in this process, with the other open texts."""
 
     def __init__(self, others: Mapping[str, str]) -> None:
         self.others = others
@@ -233,7 +235,7 @@ def title(group: Group) -> str:
 @functools.lru_cache(maxsize=64)
 def explanation(rule: str) -> str:
     """What is to be known of ``rule``, in Markdown; empty for one that there is not."""
-    from codemods.explain import PROMISES, explain
+    from codemods.manual.explain import PROMISES, explain
 
     try:
         told = explain(rule)

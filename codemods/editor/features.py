@@ -8,11 +8,11 @@ from urllib.parse import unquote
 
 from lsprotocol import types as lsp
 
-from codemods.check import Group
+from codemods.checking.groups import Group
 from codemods.editor.documents import Diagnosis, hover, title
 from codemods.editor.opened import Unit, adopt_cells, units
 from codemods.editor.server import FIX_ALL, PAUSE, Server
-from codemods.findings import Finding, Promise
+from codemods.terms.findings import Finding, Promise
 
 
 def register(server: Server) -> None:

@@ -7,8 +7,6 @@ somebody types, it waits for a pause.
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,9 +20,9 @@ from codemods import __version__
 from codemods.editor import opened
 from codemods.editor.documents import Diagnosis, Documents, line_edits, lines_of
 from codemods.editor.opened import Unit
-from codemods.findings import Finding, Promise, Skipped
 from codemods.source.config import ConfigError
 from codemods.source.errors import SourceError
+from codemods.terms.findings import Finding, Promise, Skipped
 
 PAUSE = 0.3
 """Seconds without a change after which a text is analysed."""
@@ -229,23 +227,3 @@ def _unreadable(entry: Skipped) -> lsp.Diagnostic:
 
 def _line_range(line: int) -> lsp.Range:
     return lsp.Range(lsp.Position(line - 1, 0), lsp.Position(line, 0))
-
-
-def build() -> Server:
-    """Return the server, its features registered."""
-    from codemods.editor.features import register
-
-    server = Server()
-    register(server)
-    return server
-
-
-def serve() -> int:
-    """Serve on standard input and output until the client leaves; return the exit status the protocol asks for."""
-    server = build()
-    sys.stdout.flush()
-    # The protocol has the stream to itself: whatever else might be printed goes to standard error.
-    stream = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    server.start_io(stdout=stream)
-    return 0 if server.was_shut_down else 1

@@ -1,4 +1,4 @@
-"""Changes to source text: what rules ask for (:mod:`codemods.edits.model`), made by libcst and nothing else touched.
+"""Changes to source text: what rules ask for (:mod:`codemods.terms.edits`), made by libcst and nothing else touched.
 
 libcst is loaded when the first edit is made, and not to find out that there is none to make.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codemods.edits.model import EditError
+from codemods.terms.edits import EditError
 
 if TYPE_CHECKING:
     from codemods.edits.apply import apply_edits

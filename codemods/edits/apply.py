@@ -16,10 +16,9 @@ from codemods.edits.contracts import check_contract
 from codemods.edits.decorators import add_decorator
 from codemods.edits.expressions import fit_expression, keep_part, replace_expression, wrap_expression
 from codemods.edits.imports import drop_names, unused_names
-from codemods.edits.model import DropArgument, Edit, EditError, RenameArgument
 from codemods.edits.plan import Plan, make_plan, plan_unused
 from codemods.edits.positions import BOM, split_lines
-from codemods.edits.source import Source, StatementNode
+from codemods.edits.source import Source, StatementNode, parsed_source
 from codemods.edits.statements import as_line
 from codemods.edits.suites import Layout, Suite, change_suite, split_header, statements_of
 from codemods.edits.whitespace import (
@@ -31,6 +30,7 @@ from codemods.edits.whitespace import (
     with_leading_lines,
 )
 from codemods.source.reserved import WORD, stand_in
+from codemods.terms.edits import DropArgument, Edit, EditError, RenameArgument
 
 
 def apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str:
@@ -68,7 +68,7 @@ def _named(edit: Edit, word: str) -> Edit:
 
 
 def _edited(text: str, edits: Sequence[Edit], exported: Collection[str]) -> str:
-    source = Source(text)
+    source = parsed_source(text)
     plan = make_plan(source, edits)
     result = _rewritten(source, plan)
     after = _parsed(result)

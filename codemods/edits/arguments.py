@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import libcst as cst
 
 from codemods.edits.gaps import gap_in_nothing, gap_to_end, gap_to_next, has_comments
-from codemods.edits.model import EditError
+from codemods.terms.edits import EditError
 
 
 def argument_index(call: cst.Call, argument: str | int) -> int:

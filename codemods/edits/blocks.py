@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from codemods.edits.model import EditError
 from codemods.edits.whitespace import (
     Statement,
     indented,
@@ -15,6 +14,7 @@ from codemods.edits.whitespace import (
     with_leading_lines,
     with_newline,
 )
+from codemods.terms.edits import EditError
 
 
 def wrap_statements(

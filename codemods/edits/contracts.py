@@ -1,7 +1,7 @@
 """What the edits of a file may change: the tree that they ask for, worked out on :mod:`ast`, against the one they made.
 
 The text is rewritten by libcst. Here the same edits are made a second time, on the syntax tree alone, in the plainest
-way: what each kind may change is said in :mod:`codemods.edits.model`, and everything else has to stay as it was. Where
+way: what each kind may change is said in :mod:`codemods.terms.edits`, and everything else has to stay as it was. Where
 both do not come to the same tree the edits are refused, whichever of the two is wrong.
 """
 
@@ -19,7 +19,10 @@ from typing import Any, TypeVar
 
 from codemods.edits.bindings import MODULE, Bindings, Place
 from codemods.edits.emptied import is_harmless, is_identity, negations
-from codemods.edits.model import (
+from codemods.edits.positions import span_of
+from codemods.edits.source import Source
+from codemods.edits.whitespace import is_directive
+from codemods.terms.edits import (
     AddDecorator,
     AddHelper,
     DropArgument,
@@ -35,10 +38,7 @@ from codemods.edits.model import (
     WrapBlock,
     WrapExpression,
 )
-from codemods.edits.positions import span_of
-from codemods.edits.source import Source
-from codemods.edits.whitespace import is_directive
-from codemods.findings import Span
+from codemods.terms.spans import Span
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _MARK = "codemods_wrapped_expression_"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from codemods.edits.model import EditError
 from codemods.edits.whitespace import line_end, with_newline
+from codemods.terms.edits import EditError
 
 
 def add_decorator(function: cst.FunctionDef, code: str) -> cst.FunctionDef:

@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 from libcst import matchers
 
-from codemods.edits.model import EditError
+from codemods.terms.edits import EditError
 
 _PLACEHOLDER = "codemods_wrapped_expression_"
 

@@ -11,8 +11,8 @@ import libcst as cst
 
 from codemods.edits.bindings import MODULE
 from codemods.edits.gaps import gap_to_end, gap_to_next
-from codemods.edits.model import EditError
 from codemods.source.magics import is_stand_in
+from codemods.terms.edits import EditError
 
 _KEPT_BY_COMMENT = re.compile(r"#.*\b(noqa|pylint:\s*disable)\b", re.IGNORECASE)
 _TYPE_COMMENT = re.compile(r"#\s*type:(.*)")

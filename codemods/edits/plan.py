@@ -14,7 +14,11 @@ from codemods.edits.arguments import argument_index
 from codemods.edits.bindings import MODULE, Bindings, Place, identifiers
 from codemods.edits.branches import is_emptied, may_go, may_turn, orelse_of
 from codemods.edits.imports import TopLevelPlace, place_for_helper, place_for_import
-from codemods.edits.model import (
+from codemods.edits.source import Source, StatementNode, describe
+from codemods.edits.statements import parse_statements
+from codemods.edits.suites import Insertion, SuiteChanges, Where, Wrap
+from codemods.edits.whitespace import Lines, Statement
+from codemods.terms.edits import (
     AddDecorator,
     AddHelper,
     DropArgument,
@@ -30,11 +34,7 @@ from codemods.edits.model import (
     WrapBlock,
     WrapExpression,
 )
-from codemods.edits.source import Source, StatementNode, describe
-from codemods.edits.statements import parse_statements
-from codemods.edits.suites import Insertion, SuiteChanges, Where, Wrap
-from codemods.edits.whitespace import Lines, Statement
-from codemods.findings import Span
+from codemods.terms.spans import Span
 
 _TORCH = f"{{{MODULE}}}"
 _TORCH_ATTRIBUTE = re.compile(re.escape(_TORCH) + r"\s*\.\s*([^\W\d]\w*)")

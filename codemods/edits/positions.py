@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from codemods.findings import Span
+from codemods.terms.spans import Span
 
 BOM = "\ufeff"
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from codemods.edits.model import EditError
 from codemods.edits.positions import span_of, split_lines
 from codemods.edits.whitespace import Statement
-from codemods.findings import Span
+from codemods.terms.edits import EditError
+from codemods.terms.spans import Span
 
 StatementNode = cst.BaseSmallStatement | cst.BaseCompoundStatement
 
@@ -158,6 +159,12 @@ class Source:
             return parent
         assert isinstance(statement, cst.BaseCompoundStatement)
         return statement
+
+
+@functools.lru_cache(maxsize=4)
+def parsed_source(text: str) -> Source:
+    """The ``Source`` of ``text``; the last few are kept, because edits of one text are tried in several company."""
+    return Source(text)
 
 
 def describe(span: Span) -> str:

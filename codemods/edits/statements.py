@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from codemods.edits.model import EditError
 from codemods.edits.positions import split_lines
 from codemods.edits.whitespace import Lines, Statement, leading_lines, settled, with_leading_lines
+from codemods.terms.edits import EditError
 
 
 def parse_statements(code: str, newline: str) -> tuple[Sequence[Statement], Lines]:

@@ -10,7 +10,6 @@ from typing import Literal, cast
 import libcst as cst
 
 from codemods.edits.blocks import indent_of_bodies, wrap_statements
-from codemods.edits.model import EditError
 from codemods.edits.source import StatementNode
 from codemods.edits.whitespace import (
     Lines,
@@ -28,6 +27,7 @@ from codemods.edits.whitespace import (
     with_leading_lines,
     with_newline,
 )
+from codemods.terms.edits import EditError
 
 Suite = cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite
 Where = Literal["before", "after", "first-in", "last-in"]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from codemods.findings import Finding
 from codemods.interactive.items import Item, Texts
-from codemods.review import Hunk
+from codemods.rewriting.changes import Hunk
 from codemods.source.suppressing import comment_text, is_reason
-from codemods.wording import plain_count_text
+from codemods.terms.counting import plain_count_text
+from codemods.terms.findings import Finding
 
 HELP = """\
 y  make this change

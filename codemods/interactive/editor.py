@@ -10,9 +10,9 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from codemods.diffs import printable
 from codemods.interactive.dialogue import EditorError
-from codemods.review import Hunk
+from codemods.rewriting.changes import Hunk
+from codemods.source.diffs import printable
 
 _MARK = "#| "
 

@@ -7,20 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from codemods.analysis import analyse
-from codemods.apply import apply
-from codemods.check import Analyser, Progress, judge, visible
-from codemods.findings import Finding, Span
+from codemods.analysis.analyse import analyse
+from codemods.checking.check import Analyser, Progress
+from codemods.checking.groups import judge
+from codemods.checking.selecting import visible
 from codemods.interactive.dialogue import Answer, Decisions
 from codemods.interactive.items import Item, Texts, replaced
-from codemods.options import Options
-from codemods.outcome import ApplyResult, Rewrite
-from codemods.review import Hunk, Key, review
+from codemods.rewriting.apply import apply
+from codemods.rewriting.changes import Hunk, Key, review
+from codemods.rewriting.continuations import continuations
+from codemods.rewriting.result import ApplyResult, Rewrite
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile
+from codemods.source.line_map import LineMap
+from codemods.source.options import Options
 from codemods.source.suppressing import Place, with_comments
 from codemods.source.syntax import parse
-from codemods.tracking import LineMap, continuations
+from codemods.terms.findings import Finding
+from codemods.terms.spans import Span
 
 
 class Remark(NamedTuple):
@@ -54,7 +58,7 @@ def finish(
     """Make what was accepted of ``before``, a dry run over ``targets`` that the user was asked about.
 
     The accepted changes are made as ``apply`` makes them, proofs included, without those that were declined. Nothing is
-    written: see :func:`codemods.apply.write`.
+    written: see :func:`codemods.rewriting.apply.write`.
     """
 
     def make(wanted: frozenset[tuple[str, str, int]]) -> ApplyResult:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from codemods.findings import Finding, Place, Skipped
-from codemods.outcome import ApplyResult
-from codemods.review import Change, Hunk, Key, Proof, review
+from codemods.rewriting.changes import Change, Hunk, Key, Proof, review
+from codemods.rewriting.result import ApplyResult
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
 from codemods.source.syntax import parse
+from codemods.terms.findings import Finding, Place, Skipped
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from codemods.check import Progress
-from codemods.explain import as_text, explain
+from codemods.checking.check import Progress
 from codemods.interactive.dialogue import Answer, Decisions, Dialogue, Screen
 from codemods.interactive.finishing import Outcome, finish
 from codemods.interactive.items import Texts, items_of
-from codemods.options import Options
-from codemods.outcome import ApplyResult
-from codemods.review import Key, Proof
+from codemods.manual.explain import as_text, explain
+from codemods.rewriting.changes import Key, Proof
+from codemods.rewriting.result import ApplyResult
 from codemods.rules import UnknownRule
 from codemods.source.files import SourceFile
+from codemods.source.options import Options
 
 
 def ask(

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
-from codemods.diffs import printable
 from codemods.interactive.dialogue import EditorError
 from codemods.interactive.editor import edited
 from codemods.interactive.items import Item, Texts
-from codemods.review import Hunk
+from codemods.rewriting.changes import Hunk
+from codemods.source.diffs import printable
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -10,10 +10,10 @@ from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.text import Text
 
-from codemods.diffs import mark_words, printable
-from codemods.explain import PROMISES
 from codemods.interactive.items import Item, Texts
-from codemods.review import Hunk
+from codemods.manual.explain import PROMISES
+from codemods.rewriting.changes import Hunk
+from codemods.source.diffs import mark_words, printable
 from codemods.source.enclosing import Outline
 
 CONTEXT = 3
@@ -165,7 +165,7 @@ def _at(lines: Sequence[str], index: int) -> str:
 
 
 def _spans(marked: str) -> list[tuple[int, int]]:
-    """Return what :func:`codemods.diffs.mark_words` marked, in characters of the line without marks."""
+    """Return what :func:`codemods.source.diffs.mark_words` marked, in characters of the line without marks."""
     spans, at, begin = [], 0, 0
     for index, part in enumerate(_MARK.split(marked)):
         if index % 2 == 0:

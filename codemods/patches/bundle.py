@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from codemods import __version__
-from codemods.diffs import header_name, printable, unified
-from codemods.findings import Finding, Promise
-from codemods.options import Options
-from codemods.outcome import ApplyResult
 from codemods.patches.parsing import DiffHunk, FileDiff, Parsed, PatchError, parse_diff
 from codemods.patches.pieces import NEAR, WIDE, digest, split
 from codemods.patches.placing import Base
-from codemods.review import Hunk, Key, Proof, review
+from codemods.rewriting.changes import Hunk, Key, Proof, review
+from codemods.rewriting.result import ApplyResult
+from codemods.source.diffs import header_name, printable, unified
 from codemods.source.enclosing import Outline
 from codemods.source.errors import os_reason
 from codemods.source.files import SourceFile
+from codemods.source.options import Options
+from codemods.terms.findings import Finding, Promise
 
 VERSION = 1
 _NOTE = "#codemod "

@@ -6,14 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from codemods.analysis import Analysis
-from codemods.check import Analyser, Progress, visible
-from codemods.findings import Finding, Promise
-from codemods.options import Options
+from codemods.analysis.analyse import Analysis
+from codemods.checking.check import Analyser, Progress
+from codemods.checking.selecting import visible
+from codemods.rewriting.continuations import continuations
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile
+from codemods.source.options import Options
 from codemods.source.syntax import parse
-from codemods.tracking import continuations
+from codemods.terms.findings import Finding, Promise
 
 _ABSENT = (
     "{} is not found in {} any more: it is mended already, left alone by a comment, or the code has changed too much"

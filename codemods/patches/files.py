@@ -8,10 +8,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from codemods.git import asked
 from codemods.patches.parsing import PatchError
 from codemods.source.errors import SourceError, Unreadable
 from codemods.source.files import SourceFile, display_path, read_bytes, source_from_bytes
+from codemods.source.git import run_git
 
 _HISTORY = 2000
 """So many commits back a rename is looked for."""
@@ -74,7 +74,7 @@ def _pairs(output: bytes) -> list[tuple[str, str]]:
 
 def _git(root: Path, *arguments: str) -> bytes | None:
     try:
-        done = asked(root, *arguments, timeout=60)
+        done = run_git(root, *arguments, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None

@@ -8,12 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codemods.analysis import analyse
-from codemods.check import Analyser, Progress, read_targets
-from codemods.findings import Place as Where
-from codemods.findings import Promise, Skipped
-from codemods.options import Options
-from codemods.outcome import Rewrite
+from codemods.analysis.analyse import analyse
+from codemods.checking.check import Analyser, Progress
 from codemods.patches.bundle import Bundle, blob_of
 from codemods.patches.checking import Checks, Unit
 from codemods.patches.files import Renames, require_inside, selected, try_read
@@ -24,9 +20,14 @@ from codemods.patches.placing import Base, Lost, Made, Place, composed, place
 from codemods.patches.reading import pieces_of
 from codemods.patches.results import FittedHunk, PatchResult, State
 from codemods.patches.units import Grouping, grouped
+from codemods.rewriting.result import Rewrite
+from codemods.rewriting.saving import write_linked
 from codemods.rules import all_rules
-from codemods.saving import write_linked
 from codemods.source.files import SourceFile
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
+from codemods.terms.findings import Place as Where
+from codemods.terms.findings import Promise, Skipped
 
 
 def fit(

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from codemods.diffs import blocks
 from codemods.patches.pieces import content
+from codemods.source.diffs import blocks
 
 LEAST = 0.6
 """How much of what a hunk expects has to be there, as a share of its words."""

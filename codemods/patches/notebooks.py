@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codemods.diffs import unified
 from codemods.patches.bundle import blob_of
 from codemods.patches.files import blob_in
 from codemods.patches.parsing import DiffHunk, FileDiff, parse_diff
+from codemods.source.diffs import unified
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_bytes, source_from_bytes
 

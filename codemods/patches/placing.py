@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from codemods.findings import Place as Where
 from codemods.patches.fuzzy import LEAST, LEAST_UNPROVEN, Window, Word, clearly, fitted, windows, words_of
 from codemods.patches.pieces import NEAR, Piece, content, digest, ending, split
 from codemods.source.enclosing import Outline
+from codemods.terms.findings import Place as Where
 
 # How much context is tried, above and below, where not all of it stands there any more.
 _LESS = ((2, 2), (1, 1), (0, NEAR), (NEAR, 0))

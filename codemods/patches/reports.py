@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from codemods.diffs import printable
-from codemods.findings import Place
 from codemods.patches.results import FittedHunk, PatchResult, State
 from codemods.reports import Detail
-from codemods.wording import plain_count_text
+from codemods.source.diffs import printable
+from codemods.terms.counting import plain_count_text
+from codemods.terms.findings import Place
 
 VERSION = 1
 _COLOUR = {State.REFUSED: "\x1b[31m", State.FUZZY: "\x1b[33m"}

@@ -6,9 +6,9 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codemods.diffs import coloured, unified
-from codemods.findings import Skipped
-from codemods.outcome import Rewrite
+from codemods.rewriting.result import Rewrite
+from codemods.source.diffs import coloured, unified
+from codemods.terms.findings import Skipped
 
 
 class State(enum.Enum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from codemods.patches.bundle import RecordedChange
 from codemods.patches.pieces import Piece
-from codemods.uniting import united
+from codemods.terms.clusters import connected_groups
 
 
 @dataclass
@@ -46,7 +46,7 @@ def grouped(pieces: Sequence[Piece], changes: Sequence[RecordedChange]) -> Group
             continue
         keys: list[object] = list(piece.changes) or [_alone(piece)]
         members[piece.number] = [known.setdefault(key, len(known)) for key in keys]
-    groups = united(len(known), members.values())
+    groups = connected_groups(len(known), members.values())
     unit = {key: index for index, group in enumerate(groups) for key in group}
     units: dict[int, list[int]] = {index: [] for index in range(len(groups))}
     for number, (first, *_) in sorted(members.items()):

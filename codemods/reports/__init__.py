@@ -14,14 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from codemods.findings import Finding, Place, Skipped
+from codemods.terms.findings import Finding, Place, Skipped
 
 if TYPE_CHECKING:
-    from codemods.baseline import Fingerprint
-    from codemods.check import CheckResult, Reported
-    from codemods.ignores import UnusedIgnore
-    from codemods.outcome import ApplyResult, Dropped, Failure
-    from codemods.review import Evidence, Review
+    from codemods.checking.baseline import Fingerprint
+    from codemods.checking.check import CheckResult
+    from codemods.checking.ignores import UnusedIgnore
+    from codemods.checking.reported import Reported
+    from codemods.rewriting.changes import Evidence, Review
+    from codemods.rewriting.result import ApplyResult, Dropped, Failure
     from codemods.source.files import SourceFile
 
 
@@ -81,7 +82,7 @@ class Report:
         show it."""
         shown: dict[str, Any] = {}
         if fixes is not None:
-            from codemods.review import review
+            from codemods.rewriting.changes import review
 
             translated = {source.path: new for source, new in fixes.translations}
             shown = {"review": review(fixes), "diff": fixes.diff(), "translated": translated}
@@ -101,7 +102,7 @@ class Report:
     @classmethod
     def of_apply(cls, result: ApplyResult, evidence: Evidence | None = None) -> Report:
         """Return what ``apply`` has to say, with what ``verify`` saw where it was asked."""
-        from codemods.review import review
+        from codemods.rewriting.changes import review
 
         return cls(
             files=result.files,

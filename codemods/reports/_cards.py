@@ -10,15 +10,15 @@ from string import ascii_lowercase
 
 from markupsafe import Markup
 
-from codemods.check import Reported
-from codemods.diffs import blocks
-from codemods.findings import Finding, Promise, TrailStep
+from codemods.checking.reported import Reported
 from codemods.reports import Report
 from codemods.reports._excerpts import CONTEXT, REACH, Excerpt, excerpts, of_diff, of_text
 from codemods.reports._lines import Lines, split
 from codemods.reports._trails import Station, stations
-from codemods.review import Hunk, Proof, Review
+from codemods.rewriting.changes import Hunk, Proof, Review
+from codemods.source.diffs import blocks
 from codemods.source.python2 import RULE as PYTHON2
+from codemods.terms.findings import Finding, Promise, TrailStep
 
 #: So many lines of a block that was left are shown.
 TALLEST = 12

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from codemods.diffs import Piece, Pieces, changed_words, printable
 from codemods.reports._trails import Arc, Station, arcs
-from codemods.review import Hunk
+from codemods.rewriting.changes import Hunk
+from codemods.source.diffs import Piece, Pieces, changed_words, printable
 
 CONTEXT = 3
 #: A station no further away than this is shown in the same excerpt.

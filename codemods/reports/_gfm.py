@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from codemods.diffs import printable
+from codemods.source.diffs import printable
 
 # Words that are words in any Markdown; whatever else a sentence holds is shown as code.
 _PLAIN = re.compile(r"[A-Za-z0-9,.;:'\"()/+=%!?–→×…µ-]+")

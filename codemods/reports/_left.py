@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from functools import partial
 
-from codemods.check import Reported
-from codemods.findings import Promise
+from codemods.checking.reported import Reported
 from codemods.reports import Report
 from codemods.reports._gfm import code, inline
-from codemods.wording import count_text
+from codemods.terms.counting import count_text
+from codemods.terms.findings import Promise
 
 #: Of a list that is no more than a courtesy, so many entries are told.
 FEW = 10

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from codemods.reports import Report
 from codemods.reports._excerpts import Numbers
-from codemods.review import Hunk
-from codemods.tracking import LineMap
+from codemods.rewriting.changes import Hunk
+from codemods.source.line_map import LineMap
 
 
 class Lines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from codemods.review import Hunk
+from codemods.rewriting.changes import Hunk
 from codemods.source.notebooks import Splice
 
 _LINE_END = re.compile(r"\r\n?|\n")

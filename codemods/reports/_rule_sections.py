@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from codemods.diffs import unified_text
-from codemods.explain import PROMISES, Explanation, explain, reason, source_of_fact
-from codemods.findings import Finding
+from codemods.manual.explain import PROMISES, Explanation, explain, reason, source_of_fact
 from codemods.reports import Report
 from codemods.reports._fitting import Section
 from codemods.reports._gfm import code, fenced, inline
-from codemods.review import Change, Hunk, patched
+from codemods.rewriting.changes import Change, Hunk, patched
 from codemods.rules import UnknownRule
-from codemods.wording import count_text
+from codemods.source.diffs import unified_text
+from codemods.terms.counting import count_text
+from codemods.terms.findings import Finding
 
 
 def sections_of(report: Report) -> list[Section]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from codemods.findings import TrailStep
+from codemods.terms.findings import TrailStep
 
 # The words that the notes of rules use, and what each says of the graph.
 _WORDS = {

@@ -15,19 +15,19 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from codemods.explain import PROMISES, TITLES, Explanation, catalogue
-from codemods.findings import Promise
-from codemods.markup import environment
+from codemods.manual.explain import PROMISES, TITLES, Explanation, catalogue
 from codemods.reports import Detail, Report
 from codemods.reports._cards import Card, cards_of
+from codemods.reports._markup import environment
 from codemods.source.python2 import RULE as PYTHON2
-from codemods.wording import count_text
+from codemods.terms.counting import count_text
+from codemods.terms.findings import Promise
 
 #: ``check`` works out what ``apply`` would do, for the page to show it.
 EDITS = True
 
 #: What stands before a verdict, so that it is not told by colour alone.
-MARKS = {"kept": "✓", "broken": "✗", "not reached": "○", "not judged": "?"}
+MARKS = {"kept": "✓", "broken": "✗", "partly reached": "◐", "not reached": "○", "not judged": "?"}
 TONES = {"kept": "good", "broken": "bad"}
 
 

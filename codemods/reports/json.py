@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from codemods.findings import Finding, Place, Skipped
 from codemods.reports import Detail, Report
+from codemods.terms.findings import Finding, Place, Skipped
 
 if TYPE_CHECKING:
-    from codemods.ignores import UnusedIgnore
+    from codemods.checking.ignores import UnusedIgnore
 
 VERSION = 1
 

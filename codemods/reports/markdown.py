@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Iterable
 
 from codemods import __version__
-from codemods.explain import PROMISES
-from codemods.findings import Promise
+from codemods.manual.explain import PROMISES
 from codemods.reports import Detail, Report
 from codemods.reports._fitting import LIMIT, Section, fitted, size
 from codemods.reports._gfm import cell, code, code_cell, details, fenced, inline, table
 from codemods.reports._left import FEW, left_alone, left_counts
 from codemods.reports._rule_sections import by_rule, changes_of, explanation, sections_of, sites
-from codemods.review import Change
-from codemods.wording import count_text
+from codemods.rewriting.changes import Change
+from codemods.terms.counting import count_text
+from codemods.terms.findings import Promise
 
 
 def render(report: Report, detail: Detail, *, colour: bool = False) -> str:

@@ -16,16 +16,16 @@ from typing import Any
 from urllib.parse import quote
 
 from codemods import __version__
-from codemods.check import Reported
-from codemods.explain import PROMISES, Explanation, explain, source_of_fact
-from codemods.findings import Finding, Promise, Skipped, TrailStep
-from codemods.fixes import Fix, fixes
+from codemods.checking.reported import Reported
+from codemods.manual.explain import PROMISES, Explanation, explain, source_of_fact
 from codemods.reports import Detail, Report
 from codemods.reports._regions import Text, replaced, spliced
 from codemods.reports._repository import from_root, root
-from codemods.review import Hunk, patched
+from codemods.rewriting.changes import Hunk, patched
+from codemods.rewriting.single_fixes import Fix, fixes
 from codemods.rules import UnknownRule
 from codemods.source.errors import SourceError
+from codemods.terms.findings import Finding, Promise, Skipped, TrailStep
 
 #: ``check`` has to find out what ``apply`` would do, for the fixes.
 EDITS = True

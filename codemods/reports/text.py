@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from codemods.check import Reported
-from codemods.diffs import printable
-from codemods.findings import Finding
+from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report
-from codemods.wording import plain_count_text
+from codemods.source.diffs import printable
+from codemods.terms.counting import plain_count_text
+from codemods.terms.findings import Finding
 
 _BOLD, _RED, _YELLOW, _DIM, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
 

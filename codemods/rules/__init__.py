@@ -1,7 +1,8 @@
-"""The rules, a file each; a new file in this package is a new rule.
+"""The rules, a file or a folder each; a new one in this package is a new rule.
 
-A module ``surplus_retain_graph`` holds the rule ``surplus-retain-graph`` and exposes it as ``RULE``: one subclass of
-:class:`~codemods.rules.base.Rule`, or an instance of one. ``base`` and modules with a leading underscore hold no rule.
+A module or package ``surplus_retain_graph`` holds the rule ``surplus-retain-graph`` and exposes it as ``RULE``: one
+subclass of :class:`~codemods.rules.base.Rule`, or an instance of one. ``base`` and names with a
+leading underscore hold no rule.
 """
 
 from __future__ import annotations

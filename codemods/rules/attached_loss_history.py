@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from codemods.findings import Finding, Promise
-from codemods.graph.trace import Trace
-from codemods.rules import _kept
-from codemods.rules.base import Decision, Observation, Rule
+from codemods.graph.model.trace import Trace
+from codemods.proofs import kept
+from codemods.proofs.observations import Decision, Observation
+from codemods.rules.base import Rule
+from codemods.terms.findings import Finding, Promise
 
 
 class AttachedLossHistory(Rule):
@@ -38,17 +39,17 @@ class AttachedLossHistory(Rule):
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
     """
 
-    name = _kept.HISTORY
+    name = kept.HISTORY
     promise = Promise.EXACT
     since = "0.4"
     summary = "a list or meter of losses keeps the graph of every step"
     gate = (b".backward(", b"manual_backward(")
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
-        return _kept.observe(self, trace)
+        return kept.observe(self.name, trace)
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        return _kept.decide(self, observations, decision)
+        return kept.decide(self.name, self.promise, observations, decision)
 
 
 RULE = AttachedLossHistory

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from codemods.findings import Finding, Promise
-from codemods.graph.trace import Trace
-from codemods.rules import _kept
-from codemods.rules.base import Decision, Observation, Rule
+from codemods.graph.model.trace import Trace
+from codemods.proofs import kept
+from codemods.proofs.observations import Decision, Observation
+from codemods.rules.base import Rule
+from codemods.terms.findings import Finding, Promise
 
 
 class AttachedLossTotal(Rule):
@@ -21,8 +22,9 @@ class AttachedLossTotal(Rule):
 
     The rewrite: ``total_loss += float(loss)`` takes the number; factors stay outside (``running += float(loss) * n``).
     Where the total is used as a tensor (``.item()``, ``torch.stack``), compared, handed to a scheduler or to code that
-    cannot be seen, divided by a count that may be 0, or where the loss has several elements, it stays a tensor without
-    its graph: ``total_loss += loss.detach()``. Where the value is sometimes a plain number, only ``float()`` fits.
+    cannot be seen, divided by a count that may be 0, or where its number goes anywhere but to people (a seed, a weight
+    of the next loss) or the loss has several elements, it stays a tensor without its graph: ``total_loss +=
+    loss.detach()``. Where the value is sometimes a plain number, only ``float()`` fits.
 
     Left alone: totals that are back-propagated, here or in a caller (several tasks, accumulated gradients, sequences);
     sums that are rebuilt in every step; values that are numbers or detached already; code under ``no_grad``; and sums
@@ -37,17 +39,17 @@ class AttachedLossTotal(Rule):
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
     """
 
-    name = _kept.TOTAL
+    name = kept.TOTAL
     promise = Promise.EXACT
     since = "0.4"
     summary = "a total that is only reported keeps the graph of every step"
     gate = (b".backward(", b"manual_backward(")
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
-        return _kept.observe(self, trace)
+        return kept.observe(self.name, trace)
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        return _kept.decide(self, observations, decision)
+        return kept.decide(self.name, self.promise, observations, decision)
 
 
 RULE = AttachedLossTotal

@@ -7,16 +7,18 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from codemods.edits.model import DropArgument, Edit, InsertStatements, MoveStatement, RemoveStatement
-from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph.program import ParsedFile
-from codemods.graph.trace import Accumulation, Frame, Place, Trace, Walk
-from codemods.graph.values import Const, Node
-from codemods.rules._early_changes import late
-from codemods.rules._graphs import reached_surely
-from codemods.rules._pairs import mended
-from codemods.rules._syntax import FUNCTIONS
-from codemods.rules.base import Decision, Observation, Rule, Site, sites
+from codemods.graph.model.nodes import Frame, Node, Place, Walk
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Accumulation, Trace
+from codemods.graph.model.values import Const
+from codemods.proofs.early_changes import late
+from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.paired_flags import mended
+from codemods.proofs.reach import RUN_BY_BACKWARD, reached_surely
+from codemods.proofs.syntax import FUNCTIONS
+from codemods.rules.base import Rule
+from codemods.terms.edits import DropArgument, Edit, InsertStatements, MoveStatement, RemoveStatement
+from codemods.terms.findings import Finding, Promise, TrailStep
 
 _TAMPERING = frozenset(
     {
@@ -30,9 +32,6 @@ _TAMPERING = frozenset(
     }
 )
 """What reads, clears or changes gradients, or may, and so works on the gradients of each backward alone."""
-
-_HOOKS = frozenset({"hook", "module-hook"})
-"""Hooks run once per backward, wherever they were registered."""
 
 _OWN_FORWARD = 3
 """From so many layers made in one turn on, the parts of the losses that do not share weigh in memory."""
@@ -56,8 +55,8 @@ class BackwardInLossLoop(Rule):
     turn, the call moves behind the loop. Where the loop may run no turn at all, the one ``backward`` is guarded.
 
     Left alone: a loop whose turns run a forward of their own that shares nothing (micro-batches, one graph a turn); a
-    state carried from turn to turn; a loop that steps, clears, clips or reads gradients in its turns; gradient hooks; a
-    graph that is walked again behind the loop.
+    state carried from turn to turn; a loop that steps, clears, clips or reads gradients in its turns; code
+    that a backward runs (hooks, checkpoints, functions of their own); a graph that is walked again behind the loop.
 
     Promise: repair where the loop raises; equivalent where ``retain_graph=True`` makes it run (rounding may differ);
     behaviour where the growing sum is back-propagated with the flag, which weighs the first losses more than the last.
@@ -108,7 +107,7 @@ class BackwardInLossLoop(Rule):
             return self._note(first, "needed", why="another backward in the loop")
         if any(loop.meets(s.place) for s in trace.steps):
             return self._note(first, "needed", why="an optimizer steps in the loop")
-        if any(m.kind in _HOOKS or (m.kind in _TAMPERING and loop.meets(m.place)) for m in trace.marks):
+        if any(m.kind in RUN_BY_BACKWARD or (m.kind in _TAMPERING and loop.meets(m.place)) for m in trace.marks):
             return self._note(first, "needed", why="gradients are read, cleared or changed")
         last = max(order[id(w)] for w in walks)
         if any(order[id(w)] > last for n in before for w in n.walks):

@@ -8,71 +8,14 @@ a mistake only if it is one wherever it ran.
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codemods.findings import Finding, Promise, Span, TrailStep
-from codemods.gates import Form
-from codemods.graph.program import ParsedFile
-from codemods.graph.trace import Trace
-from codemods.options import Options
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What one run shows about one site.
-
-    ``path`` and ``span`` name the site, ``kind`` what of it is meant; ``verdict`` is ``fault`` (a mistake here),
-    ``needed`` (what stands there is needed: no finding) or ``unsure``; ``facts`` hold what the rule wants to remember
-    (only plain data: observations travel between processes).
-    """
-
-    rule: str
-    path: str
-    span: Span
-    kind: str
-    verdict: str
-    facts: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
-
-
-@dataclass(frozen=True)
-class Site:
-    """All that was observed at one place."""
-
-    path: str
-    span: Span
-    kind: str
-    observations: tuple[Observation, ...]
-
-    @property
-    def faulty(self) -> bool:
-        """Whether every run that says something calls it a mistake, and one does."""
-        verdicts = {o.verdict for o in self.observations}
-        return verdicts == {"fault"}
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The facts of the first mistake that was observed."""
-        for observation in self.observations:
-            if observation.verdict == "fault":
-                return observation.facts
-        return self.observations[0].facts
-
-    def any(self, name: str) -> bool:
-        """Whether any observation has a true fact of that name."""
-        return any(o.facts.get(name) for o in self.observations)
-
-
-@dataclass
-class Decision:
-    """What a rule may look at when it decides: parsed files by display path, the user's options, and what was ``found``
-    by the selected rules whose names come before its own."""
-
-    files: Callable[[str], ParsedFile | None]
-    options: Options
-    found: Sequence[Finding] = ()
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Trace
+from codemods.proofs.observations import Decision, Observation
+from codemods.source.gates import Form
+from codemods.terms.findings import Finding, Promise
 
 
 class Rule:
@@ -102,18 +45,3 @@ class Rule:
     def seen(self, file: ParsedFile, node: ast.AST, kind: str, verdict: str, **facts: Any) -> Observation:
         """An observation of this rule at a node."""
         return Observation(self.name, file.path, file.span(node), kind, verdict, facts)
-
-
-def sites(observations: Iterable[Observation], kind: str) -> list[Site]:
-    """Observations of one kind, gathered by place, in order of path and position."""
-    gathered: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
-    for observation in observations:
-        if observation.kind == kind:
-            gathered[(observation.path, observation.span)].append(observation)
-    return [Site(path, span, kind, tuple(found)) for (path, span), found in sorted(gathered.items())]
-
-
-def station(at: tuple[str, int], note: str) -> TrailStep:
-    """A step of a trail at a path and line that an observation remembers."""
-    path, line = at
-    return TrailStep(path, line, note)

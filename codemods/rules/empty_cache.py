@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.edits.model import InsertStatements
-from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph.trace import Forward, Place, Ran, Trace
-from codemods.rules._gradients import suite_of
-from codemods.rules._syntax import LOOPS
-from codemods.rules.base import Decision, Observation, Rule, sites
+from codemods.graph.model.nodes import Place
+from codemods.graph.model.trace import Forward, Ran, Trace
+from codemods.proofs.gradients import suite_of
+from codemods.proofs.observations import Decision, Observation, sites
+from codemods.proofs.syntax import LOOPS
+from codemods.rules.base import Rule
+from codemods.terms.edits import InsertStatements
+from codemods.terms.findings import Finding, Promise, TrailStep
 
 _PASSES = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.With, *LOOPS)
 """What can be an evaluation pass that something may stand behind."""

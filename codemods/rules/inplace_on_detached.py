@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.edits.model import Edit, KeepPart, WrapExpression
-from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph.trace import Alias, Alteration, Trace, Walk
-from codemods.graph.values import Node, Tensor
-from codemods.rules._graphs import savers
-from codemods.rules._pairs import mended
-from codemods.rules.base import Decision, Observation, Rule, sites
+from codemods.graph.model.nodes import Alias, Node, Walk
+from codemods.graph.model.trace import Alteration, Trace
+from codemods.graph.model.values import Tensor
+from codemods.proofs.observations import Decision, Observation, sites
+from codemods.proofs.paired_flags import mended
+from codemods.proofs.reach import savers
+from codemods.rules.base import Rule
+from codemods.terms.edits import Edit, KeepPart, WrapExpression
+from codemods.terms.findings import Finding, Promise, TrailStep
 
 
 class InplaceOnDetached(Rule):

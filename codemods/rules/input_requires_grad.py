@@ -6,16 +6,18 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from codemods.edits.model import DropArgument, Edit, RemoveStatement, ReplaceExpression
-from codemods.findings import Finding, Promise, TrailStep
-from codemods.gates import form
-from codemods.graph import facts
-from codemods.graph.program import ParsedFile, receiver_name
-from codemods.graph.trace import Mark, Place, Trace
-from codemods.graph.values import Carrier, Instance, Join, Node, Unknown, Unseen
-from codemods.rules._graphs import maybe_frozen, opaque
-from codemods.rules._syntax import called
-from codemods.rules.base import Decision, Observation, Rule, Site, sites
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
+from codemods.graph.model.program import ParsedFile, receiver_name
+from codemods.graph.model.trace import Mark, Trace
+from codemods.graph.model.values import Instance, Join, Unknown
+from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.reach import maybe_frozen, opaque
+from codemods.proofs.syntax import called
+from codemods.rules.base import Rule
+from codemods.source.gates import form
+from codemods.terms.edits import DropArgument, Edit, RemoveStatement, ReplaceExpression
+from codemods.terms.findings import Finding, Promise, TrailStep
 
 _READS = frozenset({"grad-read", "gradients-changed", "hook", "optimized"})
 """Marks about the gradient of a tensor; where it cannot be seen which one, it may be any."""

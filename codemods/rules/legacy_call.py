@@ -8,7 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from codemods.edits.model import (
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import OldForm, Trace
+from codemods.graph.model.values import Join, Library, Tensor, Unknown
+from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.rules.base import Rule
+from codemods.source.gates import Form, form
+from codemods.terms.edits import (
     DropArgument,
     Edit,
     InsertStatements,
@@ -18,13 +26,8 @@ from codemods.edits.model import (
     ReplaceExpression,
     WrapExpression,
 )
-from codemods.findings import Finding, Promise, Span, TrailStep
-from codemods.gates import Form, form
-from codemods.graph import facts
-from codemods.graph.program import ParsedFile
-from codemods.graph.trace import OldForm, Trace
-from codemods.graph.values import Join, Library, Tensor, Unknown, Value
-from codemods.rules.base import Decision, Observation, Rule, Site, sites
+from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.spans import Span
 
 _MASKED = frozenset(m for m in facts.OLD_METHODS if m.startswith("masked"))
 
@@ -113,7 +116,9 @@ class LegacyCall(Rule):
         for old in trace.old:
             kind = old.kind.partition(":")[0]
             if kind in ("call", "base", "loss", "verbose") and isinstance(old.value, Library):
-                yield self._note(old, kind, path=old.value.path)
+                alone = trace.called.get(old.place.node) == old.value.path if kind != "base" else True
+                fits = alone and (kind in ("loss", "verbose") or _is_its_name(old))
+                yield self._note(old, kind, "fault" if fits else "unsure", path=old.value.path)
             elif kind == "method":
                 yield from self._method(old)
         done: set[int] = set()
@@ -213,11 +218,28 @@ def _asynchronous(tree: ast.Module) -> list[ast.Call]:
     ]
 
 
+def _is_its_name(old: OldForm) -> bool:
+    """Whether what is called can be named otherwise where it is called: a variable may hold another function the next
+    time."""
+    file, node = old.place.frame.file, old.subject
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id not in file.once(_variables, file.tree)
+
+
+def _variables(tree: ast.Module) -> frozenset[str]:
+    """The names that a file gives to anything but by imports."""
+    nodes = list(ast.walk(tree))
+    names = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    names |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    return frozenset(names | {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))})
+
+
 def _is_iterator(value: Value) -> bool:
-    """Whether a value was made by ``iter()`` of something that is no object of the tree."""
+    """Whether a value was made by ``iter()`` of something that is no object of the tree, or by what that calls."""
     if isinstance(value, Join):
         return all(_is_iterator(option) for option in value.options)
-    return isinstance(value, Unknown) and value.path == "builtins.iter"
+    return isinstance(value, Unknown) and value.path in ("builtins.iter", "torch.utils.data.DataLoader.__iter__")
 
 
 def _is_tensor(value: Value) -> bool:

@@ -6,18 +6,20 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from codemods.edits.model import Edit, MoveStatement
-from codemods.findings import Finding, Promise, Span, TrailStep
-from codemods.graph import facts
-from codemods.graph.program import ParsedFile, receiver_name
-from codemods.graph.trace import Place, Trace, Walk
-from codemods.graph.values import Node
-from codemods.rules._blocks import bound, meeting, read, stepped_between, suites_around
-from codemods.rules._early_changes import late
-from codemods.rules._graphs import reached_surely
-from codemods.rules._pairs import SURPLUS, flags, mended, paired
-from codemods.rules._syntax import FUNCTIONS, called
-from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.program import ParsedFile, receiver_name
+from codemods.graph.model.trace import Trace
+from codemods.proofs.blocks import bound, meeting, read, stepped_between, suites_around
+from codemods.proofs.early_changes import late
+from codemods.proofs.observations import Decision, Observation, Site, sites, station
+from codemods.proofs.paired_flags import SURPLUS, flags, mended, paired
+from codemods.proofs.reach import reached_surely
+from codemods.proofs.syntax import FUNCTIONS, called
+from codemods.rules.base import Rule
+from codemods.terms.edits import Edit, MoveStatement
+from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.spans import Span
 
 
 class LoopInvariantGraph(Rule):
@@ -115,8 +117,8 @@ class LoopInvariantGraph(Rule):
         promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
         if promise is Promise.BEHAVIOUR:
             message = (
-                f"this graph is built once, and the backward of line {line} walks it in every turn: its values are "
-                "never brought up to date"
+                f"this graph is built once, and the backward of line {line} walks it in every turn: its values "
+                "are never updated"
             )
         else:
             message = (

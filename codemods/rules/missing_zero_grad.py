@@ -7,15 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codemods.edits.model import Edit, InsertStatements
-from codemods.findings import Finding, Promise, Span, TrailStep
-from codemods.graph.program import ParsedFile
-from codemods.graph.trace import Mark, Place, Step, Trace, Walk
-from codemods.graph.values import Optimizer
-from codemods.rules._blocks import crossed
-from codemods.rules._gradients import suite_of
-from codemods.rules._syntax import FUNCTIONS, LOOPS
-from codemods.rules.base import Decision, Observation, Rule, sites
+from codemods.graph.model.nodes import Place, Walk
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Mark, Step, Trace
+from codemods.graph.model.values import Optimizer
+from codemods.proofs.blocks import crossed
+from codemods.proofs.gradients import suite_of
+from codemods.proofs.observations import Decision, Observation, sites
+from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.rules.base import Rule
+from codemods.terms.edits import Edit, InsertStatements
+from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.spans import Span
 
 _CLEARING = frozenset({"zero_grad", "grad-read", "gradients-changed"})
 """What clears gradients, or comes at them in a way that may."""

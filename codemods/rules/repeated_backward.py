@@ -6,12 +6,10 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codemods.edits.model import Edit, MoveStatement, RemoveStatement
-from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph.program import ParsedFile
-from codemods.graph.trace import Mark, Step, Trace, Walk
-from codemods.graph.values import Node
-from codemods.rules._blocks import (
+from codemods.graph.model.nodes import Node, Walk
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Mark, Step, Trace
+from codemods.proofs.blocks import (
     Deeds,
     bound,
     common_suite,
@@ -22,10 +20,13 @@ from codemods.rules._blocks import (
     meeting,
     read,
 )
-from codemods.rules._early_changes import late
-from codemods.rules._graphs import reached_surely, reads_value
-from codemods.rules._pairs import SURPLUS, flags, mended, paired
-from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
+from codemods.proofs.early_changes import late
+from codemods.proofs.observations import Decision, Observation, Site, sites, station
+from codemods.proofs.paired_flags import SURPLUS, flags, mended, paired
+from codemods.proofs.reach import RUN_BY_BACKWARD, reached_surely, reads_value
+from codemods.rules.base import Rule
+from codemods.terms.edits import Edit, MoveStatement, RemoveStatement
+from codemods.terms.findings import Finding, Promise, TrailStep
 
 _READERS = frozenset({"grad-read", "graph-read", "functional-gradient", "hook", "module-hook", "handed-out"})
 """What looks at gradients, or runs once per backward, or may."""
@@ -43,7 +44,7 @@ class RepeatedBackward(Rule):
     and with parameters that belong to both. Where no step stands between, the second call goes.
 
     Left alone: losses with forwards of their own; gradients that are read, clipped together or changed between;
-    gradient hooks; a flag that is no literal.
+    code that a backward runs (hooks, checkpoints, functions of their own); a flag that is no literal.
 
     Advice: one optimizer that steps between the two (the second gradient belongs to the old parameters); a second call
     under a condition; gradients that are cleared between without a step; a ``backward`` that only fills ``.grad``
@@ -236,7 +237,7 @@ class _Pair:
         """What the rewrite promises; None where it is not made, with the reason where a person should look."""
         if self.first.retains is None or self.second.creates is not False:
             return None
-        if any(m.kind in ("hook", "module-hook") for m in self.trace.marks):
+        if any(m.kind in RUN_BY_BACKWARD for m in self.trace.marks):
             return None
         done = deeds(self.trace, self.suite, self.earlier.frame, self.turns)
         if done is None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.edits.model import DropArgument, Edit, ReplaceExpression
-from codemods.findings import Finding, Promise, TrailStep
-from codemods.graph import facts
-from codemods.graph.trace import Frame, Place, Trace, Walk
-from codemods.graph.values import Node, Unseen, all_ancestors, all_descendants
-from codemods.rules._graphs import library_model
-from codemods.rules.base import Decision, Observation, Rule, Site, sites
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
+from codemods.graph.model.trace import Trace
+from codemods.graph.model.values import Instance
+from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.reach import library_model
+from codemods.rules.base import Rule
+from codemods.terms.edits import DropArgument, Edit, ReplaceExpression
+from codemods.terms.findings import Finding, Promise, TrailStep
 
 _KINDS = ("leaf", "phi")
 """What no walk can find freed: leaves gather gradients, and a join of paths is no operation."""
@@ -52,11 +54,16 @@ class SurplusRetainGraph(Rule):
     turn of a loop, in a helper, or in a closure that an optimizer calls several times, unless that part saves nothing
     (a parameter that is only moved, added or reshaped); ``create_graph=True``; a flag
     that is not a literal ``True``; a loss or an intermediate that reaches code that cannot be seen (returned to an
-    unseen caller, taken from an argument that nobody in the tree passes, read through ``grad_fn``); the backward of an
+    unseen caller, read through ``grad_fn``), or may lie under any key of a container; the backward of an
     ``autograd.Function``.
 
+    Advice: the class of a model cannot be seen and might carry the graph itself; an argument that nobody in the tree
+    passes, or something unseen that two losses share, might bring a graph; the graph stays on an object whose method
+    nobody in the tree calls; a later backward walks what cannot be seen; part of the graph lies where it is not known;
+    hooks of modules may keep activations; the run was too long to be looked at to its end.
+
     Promise: exact. The graph is only freed earlier. Repair where the argument is ``retain_variables=``, which is
-    refused today. Where the class of a model cannot be seen and might carry the graph itself, the finding is advice.
+    refused today.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html
     """
@@ -72,13 +79,12 @@ class SurplusRetainGraph(Rule):
         asked = [(i, walk) for i, walk in enumerate(trace.walks) if _keeps_by_literal(walk)]
         if not asked:
             return
-        if not trace.complete or any("not entered" in note for note in trace.notes):
-            for _, walk in asked:
-                yield self._note(walk, "unsure", "budget")
-            return
+        partly = not trace.complete or any("not entered" in note for note in trace.notes)
         judge = _Judge(trace)
         for i, walk in asked:
             verdict, why = judge.verdict(i, walk)
+            if partly and verdict == "fault":
+                verdict, why = "advice", "not all that runs was looked at"
             yield self._note(walk, verdict, why)
 
     def _note(self, walk: Walk, verdict: str, why: str) -> Observation:
@@ -159,7 +165,7 @@ class _Judge:
             or any(_orphan(n) for n in walk.seen)
             or any(u.kind == "lost" for u in self.sources[i].values())
         ]
-        self.exposed = _exposed(trace)
+        self.exposed, self.left = _exposed(trace)
         self.hooked = any(mark.kind == "module-hook" for mark in trace.marks)
 
     def verdict(self, index: int, walk: Walk) -> tuple[str, str]:
@@ -177,19 +183,16 @@ class _Judge:
                 return "needed", "walked again"
             if id(node) in self.exposed:
                 return "unsure", "it reaches code that cannot be seen"
-        if any(later > index for later in self.blind):
-            return "unsure", "a later backward walks a graph that cannot be seen"
         why = self._frames(walk, graph)
         if why:
             return "unsure", why
-        mine = self.sources[index]
-        if any(u.kind in ("argument", "lost") for u in mine.values()):
-            return "unsure", "an argument may be attached outside"
-        if any(mine.keys() & other.keys() for other in self.sources[index + 1 :]):
-            return "unsure", "two losses share something that cannot be seen"
+        if any(later > index for later in self.blind):
+            return "advice", "a later backward walks a graph that cannot be seen"
+        if any(u.kind == "lost" for u in self.sources[index].values()):
+            return "advice", "part of its graph may lie where it is not known"
         if self.hooked:
-            return "unsure", "module hooks may keep activations"
-        return self._doubts(walk, graph, mine)
+            return "advice", "hooks of modules may keep activations"
+        return self._doubts(walk, graph, index)
 
     def _frames(self, walk: Walk, graph: list[Node]) -> str:
         """Who may call the code around the walk again, without building the whole graph anew."""
@@ -205,19 +208,43 @@ class _Judge:
             place = frame.call
         return ""
 
-    def _doubts(self, walk: Walk, graph: list[Node], mine: dict[int, Unseen]) -> tuple[str, str]:
+    def _doubts(self, walk: Walk, graph: list[Node], index: int) -> tuple[str, str]:
         for node in graph:
-            if node.kind == "module" and node.label == "module" and not library_model(node):
+            unseen = node.kind == "module" and node.label == "module"
+            if unseen and not library_model(node) and not self._saved_here(node):
                 return "advice", "the class of the model is not in the tree and may keep a graph between its calls"
             if node.kind == "call" and "." not in node.label:
                 return "advice", f"what {node.label or 'an unseen call'}() keeps of the graph cannot be seen"
         for later in all_descendants(graph):
             if later.kind == "call" and later.birth > walk.place.clock and not _only_looks(later.label):
                 return "advice", f"what {later.label or 'an unseen call'}() does with the graph cannot be seen"
+        for node in graph:
+            if id(node) in self.left:
+                return "advice", "what stays of the graph on its object may be walked by code that cannot be seen"
+        mine = self.sources[index]
+        argument = next((u for u in mine.values() if u.kind == "argument"), None)
+        if argument is not None and walk.with_gradient:
+            return "unsure", "part of a backward by hand, which goes on where this one ends"
+        if argument is not None:
+            return "advice", f"what is given for `{argument.name}` may bring a graph that its caller walks, too"
+        shared = next((mine[key] for other in self.sources[index + 1 :] for key in mine if key in other), None)
+        if shared is not None:
+            return "advice", f"two losses share what comes of `{shared.name}`, which may be part of the graph"
         if mine:
             name = next(iter(mine.values())).name
             return "advice", f"what {name or 'an unseen call'}() returns may be part of the graph"
         return "fault", ""
+
+    def _saved_here(self, node: Node) -> bool:
+        """Whether the model comes whole out of a file, where otherwise one of the tree is called whose class the
+        program saves whole: in a file stands the name of a class, and not its code (docs: torch.save, pickle)."""
+        loaded = any(p.leaf and p.label == "torch.load" for p in node.parents)
+        return loaded and any(
+            forward.place.node is node.place.node
+            and isinstance(forward.module, Instance)
+            and forward.module.cls in self.trace.saved
+            for forward in self.trace.forwards
+        )
 
 
 def _orphan(node: Node) -> bool:
@@ -242,23 +269,30 @@ def _sources(walk: Walk) -> dict[int, Unseen]:
     return {id(o): o for node in walk.seen for o in node.shadow if isinstance(o, Unseen)}
 
 
-def _exposed(trace: Trace) -> set[int]:
-    """The nodes that something computed from, or themselves, reached code that cannot be seen."""
+def _exposed(trace: Trace) -> tuple[set[int], set[int]]:
+    """The nodes that something computed from, or themselves, reached code that cannot be seen; and those that only
+    stay on an object or in a global variable."""
     # what a method that nobody in sight calls leaves on its object, or in a global variable, others may find
     owners = {getattr(frame.receiver, "oid", None) for frame in trace.frames if frame.root}
-    leaking = [n for n in trace.nodes if not n.leaf and _leaks(n, owners)]
-    return {id(node) for node in all_ancestors(leaking) if not node.leaf}
+    leaking = [n for n in trace.nodes if not n.leaf and _leaks(n)]
+    staying = [n for n in trace.nodes if not n.leaf and _stays(n, owners)]
+    return (
+        {id(node) for node in all_ancestors(leaking) if not node.leaf},
+        {id(node) for node in all_ancestors(staying) if not node.leaf},
+    )
 
 
-def _leaks(node: Node, owners: set[int | None]) -> bool:
-    if node.escapes:
+def _leaks(node: Node) -> bool:
+    if node.escapes or any(carrier.name == "*" for carrier, _ in node.stores):
         return True
-    for carrier, _ in node.stores:
-        if carrier.name == "*" or (owners and carrier.kind == "global"):
-            return True
-        if carrier.kind == "attribute" and carrier.owner in owners:
-            return True
     return any(kind.startswith(("stored-unseen:", *_SHUFFLING)) for kind, _ in node.uses)
+
+
+def _stays(node: Node, owners: set[int | None]) -> bool:
+    return any(
+        (carrier.kind == "global" and bool(owners)) or (carrier.kind == "attribute" and carrier.owner in owners)
+        for carrier, _ in node.stores
+    )
 
 
 RULE = SurplusRetainGraph

@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.edits.model import Edit, InsertStatements, MoveStatement, RemoveStatement, ReplaceExpression
-from codemods.findings import Finding, Promise
-from codemods.graph.program import ParsedFile
-from codemods.graph.trace import Accumulation, Place, Trace, Walk
-from codemods.graph.values import Join, Node, Tensor, Unknown, Value
-from codemods.rules._blocks import meeting, stepped_between, suites_around
-from codemods.rules._early_changes import late
-from codemods.rules._graphs import reached_surely, reads_value
-from codemods.rules._pairs import SURPLUS, flags, mended, paired
-from codemods.rules._syntax import FUNCTIONS, LOOPS
-from codemods.rules.base import Decision, Observation, Rule, Site, sites, station
+from codemods.graph.model.nodes import Node, Place, Value, Walk
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Accumulation, Trace
+from codemods.graph.model.values import Join, Tensor, Unknown
+from codemods.proofs.blocks import meeting, stepped_between, suites_around
+from codemods.proofs.early_changes import late
+from codemods.proofs.observations import Decision, Observation, Site, sites, station
+from codemods.proofs.paired_flags import SURPLUS, flags, mended, paired
+from codemods.proofs.reach import reached_surely, reads_value
+from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.rules.base import Rule
+from codemods.terms.edits import Edit, InsertStatements, MoveStatement, RemoveStatement, ReplaceExpression
+from codemods.terms.findings import Finding, Promise
 
 _NAMES = ("total_loss", "loss_total", "running_loss", "summed_loss")
 

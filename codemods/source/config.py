@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from codemods.source.toml import NotToml, read_toml
 
 
 class ConfigError(Exception):
@@ -137,20 +138,10 @@ def load_config(start: str | os.PathLike[str] = ".", config: str | os.PathLike[s
 
 
 def _load(file: Path) -> dict[str, Any]:
-    import importlib
-
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        data: dict[str, Any] = toml.loads(file.read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise ConfigError(f"{file}: no such file") from None
-    except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file}: byte 0x{error.object[error.start]:02x} is not UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: not valid TOML: {error}") from None
-    return data
+        return read_toml(file)
+    except NotToml as error:
+        raise ConfigError(str(error)) from None
 
 
 def _table(file: Path, data: dict[str, Any]) -> dict[str, Any] | None:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from codemods.findings import Skipped
 from codemods.source.errors import MissingPath, os_reason
 from codemods.source.files import display_path
 from codemods.source.gitignore import Chain, IgnoreRules, Repository, ignored, read_rules
+from codemods.terms.findings import Skipped
 
 SUFFIXES = (".py", ".ipynb")
 """What files found in a folder end with; a file named by itself is read whatever its name."""

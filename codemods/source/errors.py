@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.findings import Skipped
+from codemods.terms.findings import Skipped
 
 
 class SourceError(Exception):

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codemods.findings import Place
 from codemods.source.errors import ChangedSinceRead, Unencodable, Unreadable, os_reason
+from codemods.terms.findings import Place
 
 if TYPE_CHECKING:
     from codemods.source.notebooks import Notebook, Splice

@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from codemods.findings import Place, Skipped
 from codemods.source import magics
 from codemods.source.cellsource import SourceStyle
 from codemods.source.errors import Unencodable, Unparsable, Unreadable
 from codemods.source.jsontext import Cursor
 from codemods.source.syntax import parse
+from codemods.terms.findings import Place, Skipped
 
 SUFFIX = ".ipynb"
 SKIPPED_BY_TAG = "skip-execution"

@@ -14,9 +14,10 @@ import tokenize
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemods.findings import Finding, Promise, Span
 from codemods.source.errors import Unparsable
 from codemods.source.syntax import parse
+from codemods.terms.findings import Finding, Promise
+from codemods.terms.spans import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

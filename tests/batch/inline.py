@@ -7,7 +7,8 @@ from typing import Any
 
 from codemods.batch.campaign import Campaign
 from codemods.batch.executors import Doing, Executor
-from codemods.batch.jobs import Job, Outcome, perform
+from codemods.batch.job import Job, Outcome
+from codemods.batch.jobs import perform
 from codemods.batch.ledger import Row
 from codemods.batch.places import Places
 from codemods.batch.running import Summary, run

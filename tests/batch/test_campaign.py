@@ -62,6 +62,7 @@ WRONG = {
     "[verify]\nsteps = 0\n": "'steps' in [verify] must be a whole number from 1, not 0",
     "[verify]\nmemory = 8\n": 'must be a size such as "500M" or "8G", not 8',
     '[verify]\nstand-ins = ["x.npy"]\n': "one reads data/x.npy=float32",
+    '[verify]\nenv = ["=x"]\n': "a list of variables",
     "[verify]\nrun = 1\n": "must be true or false",
     '[commit]\nbranch = "a..b"\n': "must be the name of a branch",
     '[commit]\nbranch = "-x"\n': "must be the name of a branch",

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from codemods.apply import apply
 from codemods.batch.campaign import Limits
 from codemods.batch.cloning import clone, write_tree
 from codemods.batch.committing import bundle, commits_of, fetch_bundle, write_branch
 from codemods.batch.git import Git
 from codemods.batch.sources import of_path
-from codemods.check import read_targets
-from codemods.options import Options
-from codemods.outcome import ApplyResult
+from codemods.rewriting.apply import apply
+from codemods.rewriting.result import ApplyResult
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
 from tests.batch.tools import TRAIN, git, repository
 
 WHO = ("A Person", "person@example.org")

@@ -18,7 +18,7 @@ import pytest
 
 from codemods.batch.campaign import Limits
 from codemods.batch.executors.processes import ProcessExecutor
-from codemods.batch.jobs import Job, Outcome
+from codemods.batch.job import Job, Outcome
 from codemods.batch.ledger import Ledger
 from codemods.batch.places import Places
 from codemods.batch.sources import of_path

@@ -12,13 +12,14 @@ import pytest
 
 from codemods.batch.campaign import Campaign, read
 from codemods.batch.errors import CampaignError, Exhausted
-from codemods.batch.jobs import Job, Outcome, perform, write_facts
+from codemods.batch.job import Job, Outcome
+from codemods.batch.jobs import perform, write_facts
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owned
 from codemods.batch.places import Places
 from codemods.batch.planning import plan, plan_text, status, status_text
 from codemods.batch.rewriting import BUNDLE, unproven_of
-from codemods.review import Proof
+from codemods.rewriting.changes import Proof
 from tests.batch.inline import run_inline
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, commit, git, repository, tree_of
 

@@ -2,7 +2,7 @@
 
 Runs each training script with and without the probe in turn, so that a busy machine is busy for both, and prints the
 ratio of the shortest steps, in seconds of the processor, which the waiting for other programs does not count in. Aims:
-under 1.15 on a transformer, under 1.5 at 13,000 graph nodes a step.
+under 1.15 on a transformer, under 1.5 at 13,000 graph nodes a step, under 3 on a step of a quarter of a millisecond.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
 def forward():
     return net(torch.randn(32, 64)).square().mean()
 """
-#: (name, script, aim as a ratio; None where a step is too short for a ratio to mean anything)
+#: (name, script, aim as a ratio)
 CASES = [
     ("transformer, 4 layers of 128", STEPS.format(setup=TRANSFORMER, steps=12), 1.15),
     ("13,000 nodes a step", STEPS.format(setup=NODES, steps=8), 1.5),
-    ("two small layers", STEPS.format(setup=SMALL, steps=100), None),
+    ("two small layers", STEPS.format(setup=SMALL, steps=400), 3.0),
 ]
 
 
@@ -72,8 +72,8 @@ def main(rounds: int) -> int:
             assert not record.notes, record.notes
         ratio = min(with_probe) / min(without)
         figures = f"{1e3 * min(without):8.2f} ms  {1e3 * min(with_probe):8.2f} ms  {ratio:5.2f}x"
-        print(f"{name:30} {figures}  {'' if aim is None else f'aim {aim}x'}", flush=True)
-        missed += aim is not None and ratio > aim
+        print(f"{name:30} {figures}  aim {aim}x", flush=True)
+        missed += ratio > aim
     return min(missed, 1)
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-import codemods.apply
-import codemods.check
+import codemods.checking.check
+import codemods.rewriting.apply
 import codemods.rules
 from codemods.cli import main
 from tests.fakes import Analyser, edit
@@ -36,9 +36,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def codemod(folder: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Codemod:
     """Run ``codemod`` with arguments, and bytes for standard input, in the working directory ``folder``."""
-    monkeypatch.setitem(codemods.check.check.__kwdefaults__, "analyse", Analyser())
-    monkeypatch.setitem(codemods.apply.apply.__kwdefaults__, "analyse", Analyser())
-    monkeypatch.setattr(codemods.apply, "_apply_edits", edit)
+    monkeypatch.setitem(codemods.checking.check.check.__kwdefaults__, "analyse", Analyser())
+    monkeypatch.setitem(codemods.rewriting.apply.apply.__kwdefaults__, "analyse", Analyser())
+    monkeypatch.setattr(codemods.rewriting.apply, "_apply_edits", edit)
     monkeypatch.setattr(codemods.rules, "rule_names", lambda: ("left", "righthand", "risky", "stubborn", "wrong"))
 
     def run(*arguments: str, stdin: bytes = b"") -> Ran:

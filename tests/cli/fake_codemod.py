@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import codemods.check
-from codemods.analysis import Analysis
+import codemods.checking.check
+from codemods.analysis.analyse import Analysis
 from codemods.cli import main
 from codemods.source.files import SourceFile
 from tests import fakes
@@ -25,5 +25,5 @@ class Analyser(fakes.Analyser):
 
 
 if __name__ == "__main__":
-    codemods.check.check.__kwdefaults__["analyse"] = Analyser()
+    codemods.checking.check.check.__kwdefaults__["analyse"] = Analyser()
     sys.exit(main())

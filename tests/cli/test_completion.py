@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.cli._completion import SCRIPTS, Candidate, candidates
+from codemods.cli._completion import Candidate, candidates
+from codemods.cli._shells import SCRIPTS
 from codemods.rules import rule_names
 from tests.commands import codemod
 
@@ -51,7 +52,7 @@ def test_where_files_stand_the_shell_completes_them() -> None:
 def test_every_rule_is_offered_with_and_every_command_and_option() -> None:
     assert values("explain", "") == values("check", "--select", "") == list(rule_names())
     assert {"apply", "check", "lsp", "verify"} <= set(values(""))
-    assert Candidate("--since", "Only lines that were touched since this git revision was left.") in candidates(
+    assert Candidate("--since", "Only report findings on lines changed since this git revision.") in candidates(
         ["check", "--"]
     )
     assert "-q" in values("check", "-")
@@ -96,7 +97,7 @@ def test_fish(program: Path) -> None:
 def test_shells_that_show_help(monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
     monkeypatch.setenv("_CODEMOD_COMPLETE", shell)
     ran = codemod("check", "--since")
-    assert ran == (0, "--since\tOnly lines that were touched since this git revision was left.\n", "")
+    assert ran == (0, "--since\tOnly report findings on lines changed since this git revision.\n", "")
 
 
 def test_scripts_are_printed_and_other_shells_named() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import codemods.check
+import codemods.checking.check
 from codemods import __version__
 from tests.cli.conftest import Codemod
 
@@ -62,7 +62,7 @@ def test_an_error_of_ours_is_one_sentence(codemod: Codemod, folder: Path, monkey
     def explode(*arguments: Any, **options: Any) -> None:
         raise RuntimeError("the graph\nfell over")
 
-    monkeypatch.setitem(codemods.check.check.__kwdefaults__, "analyse", explode)
+    monkeypatch.setitem(codemods.checking.check.check.__kwdefaults__, "analyse", explode)
     (folder / "a.py").write_text("x = 1\n")
     ran = codemod("check", "a.py")
     assert ran.status == 2
@@ -89,7 +89,7 @@ def test_version_is_the_same_however_it_is_asked(codemod: Codemod) -> None:
 
 def test_no_command_and_no_help_loads_torch_or_the_heavy_libraries() -> None:
     code = (
-        "import sys, codemods.cli, codemods.apply, codemods.cli._app as a; a.build(a.command_names()); "
+        "import sys, codemods.cli, codemods.rewriting.apply, codemods.cli._app as a; a.build(a.command_names()); "
         "print([m for m in ('torch', 'numpy', 'libcst', 'rich', 'diff_match_patch', 'pathspec') if m in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, env=ENVIRONMENT, check=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import codemods.commits
-import codemods.explain
+import codemods.commits.making
+import codemods.manual.explain
 from codemods.rules import UnknownRule
 from tests.cli.conftest import Codemod
 from tests.fakes import Analyser
@@ -25,8 +25,8 @@ def _unknown(name: str) -> None:
 def tree(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     alone(monkeypatch)
     # The fakes' rules have no documentation.
-    monkeypatch.setattr(codemods.explain, "rule", _unknown)
-    monkeypatch.setitem(codemods.commits.commit_result.__kwdefaults__, "analyse", Analyser())
+    monkeypatch.setattr(codemods.manual.explain, "rule", _unknown)
+    monkeypatch.setitem(codemods.commits.making.commit_result.__kwdefaults__, "analyse", Analyser())
     return repository(folder, FILES)
 
 

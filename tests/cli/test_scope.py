@@ -13,8 +13,8 @@ from tests.cli.conftest import Codemod
 
 @pytest.fixture(autouse=True)
 def _rules_of_the_fake_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codemods.scope.selected_rules", lambda options: [])
-    monkeypatch.setattr("codemods.scope.rule_names", lambda: ())
+    monkeypatch.setattr("codemods.checking.scope.selected_rules", lambda options: [])
+    monkeypatch.setattr("codemods.checking.scope.rule_names", lambda: ())
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from codemods.edits import apply_edits
-from codemods.edits.model import AddHelper, DropArgument, InsertStatements, RemoveStatement, WrapExpression
-from codemods.findings import Span
+from codemods.terms.edits import AddHelper, DropArgument, InsertStatements, RemoveStatement, WrapExpression
+from codemods.terms.spans import Span
 from tests.edits.tools import check, check_refused, expression, statement
 
 CALL = "f(a, k=True)"

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from codemods.edits.model import (
+from codemods.terms.edits import (
     DropArgument,
     InsertStatements,
     MoveStatement,

@@ -12,7 +12,8 @@ import pytest
 from codemods.edits import apply as applying
 from codemods.edits import apply_edits
 from codemods.edits.contracts import check_contract
-from codemods.edits.model import (
+from codemods.edits.source import Source
+from codemods.terms.edits import (
     AddDecorator,
     AddHelper,
     DropArgument,
@@ -28,7 +29,6 @@ from codemods.edits.model import (
     WrapBlock,
     WrapExpression,
 )
-from codemods.edits.source import Source
 from tests.edits.tools import check, check_refused, expression, statement
 
 PROGRAM = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.edits import apply_edits
-from codemods.edits.model import RemoveStatement, ReplaceExpression
+from codemods.terms.edits import RemoveStatement, ReplaceExpression
 from tests.edits.tools import check, expression, statement
 
 USE = "y = Variable(x)\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.edits.model import DropArgument, KeepPart, RemoveStatement, RenameArgument, ReplaceExpression
+from codemods.terms.edits import DropArgument, KeepPart, RemoveStatement, RenameArgument, ReplaceExpression
 from tests.edits.tools import check, check_refused, expression, statement
 
 

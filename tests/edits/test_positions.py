@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from codemods.edits import span_of, split_lines
-from codemods.findings import Span
+from codemods.terms.spans import Span
 
 
 def _first(text: str, kind: type[ast.AST]) -> Span:

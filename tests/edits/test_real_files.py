@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codemods.edits import apply_edits, span_of, split_lines
-from codemods.edits.model import (
+from codemods.terms.edits import (
     AddDecorator,
     DropArgument,
     Edit,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.edits.model import DropArgument, InsertStatements, MoveStatement, RemoveStatement, WrapExpression
+from codemods.terms.edits import DropArgument, InsertStatements, MoveStatement, RemoveStatement, WrapExpression
 from tests.edits.tools import check, check_refused, expression, statement
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.edits import apply_edits
-from codemods.edits.model import (
+from codemods.terms.edits import (
     AddDecorator,
     AddHelper,
     InsertStatements,

@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from codemods.edits import EditError, apply_edits, span_of, split_lines
-from codemods.edits.model import Edit
-from codemods.findings import Span
+from codemods.terms.edits import Edit
+from codemods.terms.spans import Span
 
 
 def expression(text: str, code: str, number: int = 0) -> Span:

@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional
 from torch.nn.utils import rnn
 
-TABLE = Path(__file__).parents[2] / "codemods" / "graph" / "cutting.py"
+TABLE = Path(__file__).parents[2] / "codemods" / "graph" / "model" / "cutting.py"
 
 _NOT_CALLED = """
     save load compile seed import_ir_module import_ir_module_from_buffer from_file fork wait cudnn_affine_grid_generator

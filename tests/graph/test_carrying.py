@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 
-from codemods.graph.values import Node, Unseen
+from codemods.graph.model.nodes import Node, Unseen
 from tests.graph.carrying import HANDING_ON, IMPORTS, snippet
 from tests.graph.tools import PRELUDE, run
 

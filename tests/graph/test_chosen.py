@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.graph.values import Join, Tensor, Tuple, Unseen
-from tests.graph.tools import Run, run, run_tree
+from codemods.graph.model.values import Join, Tensor, Tuple
+from tests.graph.tools import run, run_tree, unseen
 
 HOLDER = """
     class Holder(nn.Module):
@@ -25,13 +25,6 @@ HOLDER = """
     holder = Holder()
     out = {out}
 """
-
-
-def unseen(found: Run, name: str) -> bool:
-    """Whether a global may carry something that cannot be seen."""
-    value = found.value(name)
-    assert value is not None
-    return any(isinstance(origin, Unseen) for origin in found.machine.shadow_of([value]))
 
 
 @pytest.mark.parametrize(
@@ -204,6 +197,8 @@ def test_a_branch_knows_the_type_that_it_asked_for(test: str, then: list[type], 
         ("nn.ModuleDict({'a': net, 'b': nn.Identity()})['a'](x)", "attached"),
         ("nn.ModuleDict({'a': net, 'b': nn.Identity()}).b(x)", "free"),
         ("nn.ModuleDict(dict(a=nn.ModuleList([net]))).a[0](x)", "attached"),
+        ("nn.Sequential(collections.OrderedDict([('a', nn.Identity()), ('b', net)])).b(x)", "attached"),
+        ("nn.Sequential(collections.OrderedDict([('a', nn.Identity()), ('b', net)])).a(x)", "free"),
         ("torchvision.models.vgg16().features[3](x)", "attached"),
         ("apex.amp.initialize(net, opt)[0](x)", "attached"),
         ("apex.amp.initialize(models=net)(x)", "attached"),
@@ -214,7 +209,7 @@ def test_a_branch_knows_the_type_that_it_asked_for(test: str, then: list[type], 
     ],
 )
 def test_parts_of_modules(made: str, expected: str) -> None:
-    found = run(f"import apex, torchvision\nopt = torch.optim.SGD(net.parameters(), 1)\nout = {made}")
+    found = run(f"import apex, collections, torchvision\nopt = torch.optim.SGD(net.parameters(), 1)\nout = {made}")
     assert found.graph("out") == expected
     assert not unseen(found, "out")
 
@@ -223,14 +218,20 @@ def test_parts_of_modules(made: str, expected: str) -> None:
     ("change", "expected"),
     [
         ("pass", "free"),
-        ("parts['a'] = net", "perhaps"),
-        ("parts['c'] = net", "perhaps"),
-        ("parts.add_module('a', net)", "perhaps"),
-        ("parts.update({'a': net})", "perhaps"),
+        ("parts['a'] = net", "attached"),
+        ("parts['c'] = net", "free"),
+        ("parts.add_module('a', net)", "attached"),
+        ("parts.update({'a': net})", "attached"),
+        ("parts.update({'c': net})", "free"),
         ("parts['a'] = net if x.any() else nn.Identity()", "perhaps"),
+        ("if x.any():\n    parts['a'] = net", "perhaps"),
+        ("if x.any():\n    parts['a'] = net\nelse:\n    parts['b'] = net", "perhaps"),
+        ("parts[open('name').read()] = net", "perhaps"),
+        ("parts.update([('a', net)])", "perhaps"),
+        ("parts.update({open('name').read(): net})", "perhaps"),
     ],
 )
-def test_a_part_by_its_name_is_known_until_something_changes(change: str, expected: str) -> None:
+def test_a_part_by_its_name_is_known_until_something_comes_under_another(change: str, expected: str) -> None:
     code = f"parts = nn.ModuleDict({{'a': nn.Identity(), 'b': nn.ReLU()}})\n{change}\nout = parts['a'](x)"
     assert run(code).graph("out") == expected
 

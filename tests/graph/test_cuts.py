@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from codemods.graph import cutting, facts
-from codemods.graph.values import Tuple
+from codemods.graph.model import cutting, facts
+from codemods.graph.model.values import Tuple
 from tests.graph import cuts
 from tests.graph.tools import Run, run
 

@@ -129,7 +129,7 @@ def test_a_function_reads_the_globals_of_its_own_module() -> None:
 
 def test_runs_do_not_disturb_each_other() -> None:
     # modules are loaded once for all runs over a tree: what one run leaves in them is not there for the next
-    from codemods.graph.machine import Machine
+    from codemods.graph.python.machine import Machine
     from tests.graph.tools import files_of
 
     files = files_of(
@@ -149,7 +149,7 @@ def test_runs_do_not_disturb_each_other() -> None:
 
 
 def test_class_attributes_do_not_outlive_a_run() -> None:
-    from codemods.graph.machine import Machine
+    from codemods.graph.python.machine import Machine
     from tests.graph.tools import files_of
 
     files = files_of(
@@ -165,7 +165,7 @@ def test_class_attributes_do_not_outlive_a_run() -> None:
 
 
 def test_what_is_learned_of_a_module_does_not_outlive_a_run() -> None:
-    from codemods.graph.machine import Machine
+    from codemods.graph.python.machine import Machine
     from tests.graph.tools import files_of
 
     files = files_of(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.graph.tools import run
+import pytest
+
+from tests.graph.tools import run, unseen
 
 
 def test_a_forward_is_recorded_once_with_its_mode() -> None:
@@ -57,3 +59,27 @@ def test_a_loop_over_many_parts_comes_to_each() -> None:
     parts = ", ".join(["nn.Linear(3, 3)"] * 40)
     found = run(f"c = nn.Sequential({parts})\nfor m in c.children():\n    y = m(x)\n")
     assert found.graph("y") != "free"
+
+
+@pytest.mark.parametrize(
+    ("code", "data"),
+    [
+        ("body = torchvision.models.resnet18()\nwith torch.no_grad():\n    out = body(x)", True),
+        ("body = torchvision.models.resnet18().requires_grad_(False)\nout = body(x)", True),
+        (
+            "parts = list(torchvision.models.resnet18().children())[:-1]\nbody = nn.Sequential(*parts)\n"
+            "with torch.no_grad():\n    out = body(x)",
+            True,
+        ),
+        ("body = torchvision.models.resnet18()\nout = body(x)", False),
+        # it may hand on what it gets, and a model of nobody knows whom may keep what it made before
+        ("body = torchvision.models.resnet18()\na = net(x)\nwith torch.no_grad():\n    out = body(a)", False),
+        ("body = mine.Model()\nbody.eval()\nwith torch.no_grad():\n    out = body(x)", False),
+        ("body = torchvision.models.resnet18()\nwith torch.no_grad():\n    out = body(mine.Batch().draw())", False),
+    ],
+)
+def test_what_a_known_model_makes_without_recording_is_data(code: str, data: bool) -> None:
+    made = run(f"import torchvision, mine\n{code}\nout = out.reshape(9)")
+    value = made.value("out")
+    assert value is not None
+    assert (made.graph("out") == "free" and not unseen(made, "out")) is data

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from codemods.graph.model.values import Tensor
 from tests.graph.tools import PRELUDE, run, run_functions, run_tree
 
 ODD = [
@@ -204,3 +205,12 @@ def test_hashes_do_not_change_a_run() -> None:
 def test_a_record_whose_fields_are_no_names_carries_what_it_gets(fields: str) -> None:
     seen = run(f"import collections\nP = collections.namedtuple('P', {fields}, rename=True)\nresult = P(1, net(x))\n")
     assert seen.machine.nodes_of(seen.value("result"))
+
+
+def test_what_is_joined_again_and_again_stays_small() -> None:
+    """A tensor that branches bind to what aliases it has each of them once, and not twice as many after each."""
+    turns = "if x.any():\n    a, b = Variable(b), a.data\n" * 30
+    seen = run(f"a = Variable(x)\nb = Variable(x)\n{turns}")
+    value = seen.value("a")
+    assert isinstance(value, Tensor)
+    assert len(value.aliases) <= 62

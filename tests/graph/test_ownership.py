@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from codemods.graph.values import Optimizer
+from codemods.graph.model.values import Optimizer
 from tests.graph.tools import Run, run
 
 NETS = "a = nn.Linear(3, 3)\nb = nn.Linear(3, 1)\n"

@@ -1,10 +1,11 @@
-"""Methods of what cannot be seen: what a command line says of its options."""
+"""Methods of what cannot be seen: what a command line says of its options, what distributions give."""
 
 from __future__ import annotations
 
 import pytest
+import torch
 
-from codemods.graph.values import Plain, Unknown
+from codemods.graph.model.values import Plain, Unknown
 from tests.graph.tools import run
 
 
@@ -62,3 +63,30 @@ def test_an_option_that_is_overwritten() -> None:
         out = args.share
         """
     assert run(code).graph("out") == "attached"
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("entropy().mean().item()", "free"),
+        ("log_prob(x).sum().detach()", "free"),
+        ("rsample().argmax()", "free"),
+        ("entropy().mean().detach().numpy()", "free"),
+        ("entropy().mean()", "attached"),
+        ("log_prob(x).sum().cpu()", "attached"),
+        ("mean.abs()", "attached"),
+        ("expand([3]).rsample()", "attached"),
+        ("sample().log()", "free"),
+    ],
+)
+def test_what_is_made_of_a_distribution(method: str, expected: str) -> None:
+    made = run(f"out = torch.distributions.Normal(net(x), net(x).exp()).{method}")
+    assert (made.graph("out") == "free") is (expected == "free")
+    assert torch_says(method) is (expected == "attached")
+
+
+def torch_says(method: str) -> bool:
+    """Whether torch's own result has a history."""
+    net, x = torch.nn.Linear(3, 1), torch.ones(3)
+    made = eval(f"torch.distributions.Normal(net(x), net(x).exp()).{method}", {"torch": torch, "net": net, "x": x})
+    return bool(getattr(made, "requires_grad", False))

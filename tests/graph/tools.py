@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codemods.graph.files import Files
-from codemods.graph.machine import Machine
-from codemods.graph.program import ParsedFile, Tree
-from codemods.graph.trace import Trace, Walk
-from codemods.graph.values import Join, Node, Value
+from codemods.graph.model.files import Files
+from codemods.graph.model.nodes import Node, Unseen, Value, Walk
+from codemods.graph.model.program import ParsedFile, Tree
+from codemods.graph.model.trace import Trace
+from codemods.graph.model.values import Join
+from codemods.graph.python.machine import Machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +96,7 @@ def files_of(texts: Mapping[str, str]) -> Files:
 
 @contextmanager
 def deep_recursion() -> Iterator[None]:
-    """The recursion limit that :func:`codemods.simulation.run_job` runs the engine with."""
+    """The recursion limit that :func:`codemods.analysis.job.run_job` runs the engine with."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, 12_000))
     try:
@@ -135,6 +136,13 @@ def run_functions(code: str, *names: str, budget: int = 150_000) -> list[Trace]:
     }
     with deep_recursion():
         return Machine(files, budget).run_functions(file, wanted)
+
+
+def unseen(found: Run, name: str) -> bool:
+    """Whether a global may carry something that cannot be seen."""
+    value = found.value(name)
+    assert value is not None
+    return any(isinstance(origin, Unseen) for origin in found.machine.shadow_of([value]))
 
 
 def line(run: Run, text: str, number: int = 0) -> int:

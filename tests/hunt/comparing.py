@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from itertools import zip_longest
 
 import numpy
@@ -13,6 +14,9 @@ from tests.hunt.running import Arrays, Run, Step
 
 CLOSE = 1e-3
 """What rounding may make of an update, relative to all that a tensor has changed since it was made."""
+
+LEAST = 1e-9
+"""Updates are the same if they are no further apart than this."""
 
 _NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 _DRESS = re.compile(r", grad_fn=<\w+>|, requires_grad=True|tensor\(|[()\[\]]")
@@ -59,11 +63,11 @@ def exact(before: Run, after: Run) -> str:
     return output(before.output, after.output)
 
 
-def equivalent(before: Run, after: Run) -> str:
-    """What differs between two runs by more than rounding; empty if nothing."""
+def equivalent(before: Run, after: Run, *, least: float = LEAST) -> str:
+    """What differs between two runs by more than rounding, and by more than ``least``; empty if nothing."""
     ended = before.error is not None
     fresh = raises_anew(before, after)
-    return fresh or _steps(before, after, _close, whole=not ended)
+    return fresh or _steps(before, after, partial(_close, least=least), whole=not ended)
 
 
 def repair(before: Run, after: Run, *, graphs: bool = True) -> str:
@@ -139,14 +143,14 @@ def _same(old: Arrays, new: Arrays) -> bool:
     )
 
 
-def _close(old: Arrays, new: Arrays, start: Arrays) -> bool:
+def _close(old: Arrays, new: Arrays, start: Arrays, *, least: float = LEAST) -> bool:
     if len(old) != len(new):
         return False
     for a, b, begun in zip(old, new, start, strict=True):
         if a.shape != b.shape or not numpy.array_equal(numpy.isfinite(a), numpy.isfinite(b)):
             return False
         moved = float(numpy.nan_to_num(abs(a - begun)).max(initial=0.0))
-        if float(numpy.nan_to_num(abs(a - b)).max(initial=0.0)) > CLOSE * moved + 1e-9:
+        if float(numpy.nan_to_num(abs(a - b)).max(initial=0.0)) > CLOSE * moved + least:
             return False
     return True
 

@@ -20,10 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from codemods.apply import apply
-from codemods.check import check, read_targets
-from codemods.options import Options
+from codemods.checking.check import check
+from codemods.rewriting.apply import apply
 from codemods.source.discovery import discover
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
 from tests.hunt.renaming_scopes import Key, Named
 
 _TELLING = """

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from codemods.graph.program import Tree
+from codemods.graph.model.program import Tree
 
 Key = tuple[str, ...]
 """A variable of a scope, an attribute, a keyword or a module: what is renamed as one."""

@@ -7,10 +7,10 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from codemods.apply import Wanted, apply
-from codemods.options import Options
-from codemods.outcome import ApplyResult
+from codemods.rewriting.apply import Wanted, apply
+from codemods.rewriting.result import ApplyResult
 from codemods.source.files import source_from_bytes
+from codemods.source.options import Options
 
 
 @functools.cache

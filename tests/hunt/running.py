@@ -71,6 +71,7 @@ class Run:
     error: str | None = None
     message: str = ""
     where: str = ""
+    site: tuple[str, int] = ("", 0)
     rng: str = ""
 
     @property
@@ -100,8 +101,8 @@ def warm() -> None:
     repr(torch.ones(2))
 
 
-def run(files: Mapping[str, str]) -> Run:
-    """Run ``main.py`` of ``files`` in a child of its own."""
+def run(files: Mapping[str, str], *, double: bool = False) -> Run:
+    """Run ``main.py`` of ``files`` in a child of its own, with numbers of 64 bits by default if ``double``."""
     folder = tempfile.mkdtemp(prefix="hunt-", dir=_memory())
     try:
         for path, text in files.items():
@@ -112,7 +113,7 @@ def run(files: Mapping[str, str]) -> Run:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            _child(folder, writing)
+            _child(folder, writing, double=double)
         os.close(writing)
         with open(reading, "rb") as pipe:
             data = pipe.read()
@@ -129,9 +130,11 @@ def _memory() -> str | None:
     return "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
-def _child(folder: str, writing: int) -> None:
+def _child(folder: str, writing: int, *, double: bool) -> None:
     signal.alarm(SECONDS)
     try:
+        if double:
+            torch.set_default_dtype(torch.float64)
         found = _watched(folder)
         with open(writing, "wb") as pipe:
             pickle.dump(found, pipe)
@@ -158,7 +161,9 @@ def _watched(folder: str) -> Run:
         except BaseException as error:
             found.error, found.message = type(error).__name__, str(error)
             lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(folder)]
-            found.where = f"{os.path.relpath(lines[-1].filename, folder)}:{lines[-1].line}" if lines else ""
+            if lines:
+                path = os.path.relpath(lines[-1].filename, folder)
+                found.where, found.site = f"{path}:{lines[-1].line}", (path, lines[-1].lineno or 0)
     found.output = out.getvalue()
     watch.finish()
     return found

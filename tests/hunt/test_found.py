@@ -272,6 +272,109 @@ for x in xs:
     loss.backward()
     opt.step()
 """,
+    "a bank in which the output of this step is written": """
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 4)
+        self.outer = nn.Linear(4, 1)
+
+    def forward(self, x):
+        h = torch.tanh(self.inner(x))
+        if not self.training:
+            return self.outer(h)
+        return self.outer(h) * 1.0
+
+net = Two()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def learn(bank, batches):
+    for x, y in batches:
+        out = net(x)
+        loss = F.mse_loss(out, bank) + F.mse_loss(out, y)
+        loss.backward(retain_graph=True)
+        opt.step()
+        bank = bank.clone()
+        bank[:2] = out[:2]
+    return bank
+
+batches = [(torch.randn(5, 3), torch.randn(5, 1)) for _ in range(2)]
+bank = torch.zeros(5, 1)
+for epoch in range(2):
+    bank = learn(bank, batches)
+""",
+    "an output that is kept, and changed in place before": """
+kept = []
+
+def learn(x):
+    out = net(x)
+    loss = (out - 1).abs().sum()
+    if kept:
+        loss = loss + 0.1 * F.mse_loss(out, kept[-1])
+    shown = out.detach()
+    shown.clamp_(min=0)
+    loss.backward()
+    kept.append(out)
+
+for x in [xs[0], xs[1]]:
+    learn(x)
+""",
+    "a hook before a layer that asks for the mode": """
+calls = []
+net[0].register_forward_pre_hook(lambda module, given: calls.append(torch.is_grad_enabled()))
+
+def look(x):
+    net.eval()
+    print(net(x).sum().item())
+    net.train()
+
+for x in xs:
+    opt.zero_grad()
+    net(x).pow(2).mean().backward()
+    opt.step()
+    look(x)
+print(sum(calls))
+""",
+    "a hook before a layer that walks what it gets": """
+kept = []
+
+def walk(module, given):
+    if given[0].requires_grad:
+        given[0].sum().backward(retain_graph=True)
+
+net[2].register_forward_pre_hook(walk)
+for x in xs:
+    opt.zero_grad()
+    print(net(x).sum().item())
+    opt.step()
+""",
+    "a hook before a layer that brings another graph": """
+scale = nn.Parameter(torch.ones(()))
+opt.add_param_group({"params": [scale]})
+doubled = scale * scale
+net[0].register_forward_pre_hook(lambda module, given: (given[0] * doubled,))
+for step in range(3):
+    opt.zero_grad()
+    for x in xs:
+        net(x).pow(2).mean().backward(retain_graph=True)
+    opt.step()
+    doubled = scale * scale
+""",
+    "a coroutine that is run by hand": """
+async def asking(value):
+    return value
+
+for x in xs:
+    out = torch.zeros(5, 1)
+    out.copy_(net(x))
+    try:
+        asking(out.pow(2).mean()).send(None)
+    except StopIteration as stop:
+        loss = stop.value
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "gradients of some parameters": """
 for step in range(3):
     total = 0

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tests.hunt import comparing
-from tests.hunt.checking import check
+from tests.hunt.checking import HARMLESS, check
 from tests.hunt.hunting import Findings, Hunt, hunted
 from tests.hunt.programs import program
 from tests.hunt.running import Run, run, warm
@@ -92,6 +92,30 @@ def test_rounding_is_equivalent_and_not_exact() -> None:
     assert comparing.equivalent(before, after)
 
 
+NOISE = """
+import torch
+
+w = torch.nn.Parameter(torch.ones(3))
+opt = torch.optim.Adagrad([w], lr=0.1)
+a, b = torch.tensor(0.1), torch.tensor(0.9)
+for _ in range(3):
+    opt.zero_grad()
+    grow = (w * (a * 9 - b)).sum()
+    grow.backward()
+    opt.step()
+"""
+
+
+def test_more_digits_tell_rounding_from_learning() -> None:
+    changed = NOISE.replace("a * 9 - b", "0 * a"), NOISE.replace("grow =", "grow = -1e-3 * w.sum() +")
+    before = run({"main.py": NOISE})
+    assert all(comparing.equivalent(before, run({"main.py": text})) for text in changed)
+    exactly = run({"main.py": NOISE}, double=True)
+    same, other = (run({"main.py": text}, double=True) for text in changed)
+    assert comparing.equivalent(exactly, same, least=1e-6) == ""
+    assert comparing.equivalent(exactly, other, least=1e-6)
+
+
 def test_growth_is_seen() -> None:
     before, after = runs("loss.item()", "loss")
     assert comparing.grows(after)
@@ -105,6 +129,28 @@ def test_a_repair_must_not_raise_or_change_what_ran() -> None:
     assert comparing.repair(raising, run({"main.py": TRAIN})) == ""
     assert comparing.repair(raising, raising).startswith("still raises")
     assert comparing.repair(*runs("lr=0.1", "lr=0.2")).startswith("needless")
+
+
+def test_a_repair_answers_for_its_own_error_only() -> None:
+    program = """\
+import torch
+from torch import nn
+
+cell, head = nn.GRUCell(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+h = torch.zeros(2, 4)
+for step in range(4):
+    h = cell(torch.randn(2, 3), h)
+    loss = head(h).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    loss.backward()
+    opt.step()
+"""
+    verdict = check({"main.py": program}, ("carried-hidden-state",))
+    assert verdict.before is not None
+    assert verdict.before.site == ("main.py", 12)
+    assert [violation.kind for violation in verdict.violations if violation.kind not in HARMLESS] == []
 
 
 def test_a_child_that_dies_is_told() -> None:

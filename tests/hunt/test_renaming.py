@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codemods.options import Options
+from codemods.source.options import Options
 from fixtures import Case, cases
 from tests.hunt.renaming import differences, renamed
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from codemods.apply import apply
 from codemods.interactive.dialogue import Decisions, Dialogue, EditorError
 from codemods.interactive.finishing import Outcome, finish
 from codemods.interactive.items import Item, Texts, items_of
-from codemods.options import Options
-from codemods.outcome import ApplyResult
-from codemods.review import Hunk, Key, Proof
+from codemods.rewriting.apply import apply
+from codemods.rewriting.changes import Hunk, Key, Proof
+from codemods.rewriting.result import ApplyResult
 from codemods.source.files import SourceFile
+from codemods.source.options import Options
 from tests.fakes import Analyser, source
 
 Editing = Callable[[Mapping[Hunk, str]], Mapping[Hunk, str]]

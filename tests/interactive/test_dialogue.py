@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codemods.interactive.dialogue import HELP, KEYS, Answer
-from codemods.review import Hunk, Proof
+from codemods.rewriting.changes import Hunk, Proof
 from tests.interactive.scripted import Editing, Script, Tree
 
 THREE = {"a.py": "x = WRONG\n\n\ny = NEST(1)\n\n\nz = WRONG\n", "b.py": "v = WRONG\n"}

@@ -9,7 +9,7 @@ import pytest
 
 from codemods.interactive.dialogue import EditorError
 from codemods.interactive.editor import edited
-from codemods.review import Hunk
+from codemods.rewriting.changes import Hunk
 
 ONE = Hunk("a.py", 3, ("x = 1\n",), 3, ("x = 2\n",), (0,))
 TWO = Hunk("a.py", 9, ("y = 1\r\n",), 9, ("y = 2\r\n",), (0,))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from codemods.analysis import Analysis
-from codemods.apply import write
+from codemods.analysis.analyse import Analysis
 from codemods.interactive.finishing import Remark
 from codemods.interactive.session import summary
+from codemods.rewriting.apply import write
 from tests.fakes import Analyser
 from tests.interactive.scripted import Script, Tree
 from tests.interactive.test_dialogue import to

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from codemods.apply import apply
 from codemods.interactive.items import Texts, items_of
 from codemods.interactive.session import ask
 from codemods.interactive.views import View
-from codemods.options import Options
+from codemods.rewriting.apply import apply
 from codemods.source.files import SourceFile, read_source
+from codemods.source.options import Options
 from tests.interactive.scripted import Script
 from tests.notebooks import SETUP, STEP, notebook, text
 

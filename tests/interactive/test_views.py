@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from codemods.interactive.views import View, fold
-from codemods.review import Proof
+from codemods.rewriting.changes import Proof
 from tests.interactive.scripted import Tree
 
 LONG = "value = WRONG + some_function(with_many, arguments, that, go, on, and_on, beyond, any, narrow, terminal)"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codemods.apply import apply
-from codemods.check import check, read_targets
-from codemods.options import Options
-from codemods.outcome import ApplyResult
+from codemods.checking.check import check
 from codemods.patches.bundle import dump, load
 from codemods.patches.fitting import fit
 from codemods.patches.results import PatchResult
+from codemods.rewriting.apply import apply
+from codemods.rewriting.result import ApplyResult
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
 
 SCRIPT = '''\
 """Trains."""

@@ -12,12 +12,13 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codemods.check import check, read_targets
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.checking.check import check
 from codemods.patches.bundle import load, sides
 from codemods.patches.fitting import fit
 from codemods.patches.results import State
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
+from codemods.terms.findings import Promise
 from tests.patches.drift import SCRIPT, recorded
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

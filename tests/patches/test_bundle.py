@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.apply import apply
-from codemods.check import read_targets
-from codemods.options import Options
 from codemods.patches.bundle import BundleError, blob_of, dump, load, save
 from codemods.patches.fitting import fit
+from codemods.rewriting.apply import apply
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
 from tests.patches.drift import SCRIPT, applied, now, recorded, states
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from codemods.analysis import Analysis, analyse
-from codemods.apply import apply
-from codemods.check import read_targets
-from codemods.options import Options
+from codemods.analysis.analyse import Analysis, analyse
 from codemods.patches.bundle import dump, load
 from codemods.patches.fitting import fit
+from codemods.rewriting.apply import apply
 from codemods.source.files import SourceFile
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
 from tests.patches.drift import SCRIPT, fitted, now, recorded, rules, states
 
 MENDED = (

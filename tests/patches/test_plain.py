@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.diffs import unified
 from codemods.patches.bundle import load
 from codemods.patches.fitting import fit
 from codemods.patches.parsing import PatchError
 from codemods.patches.results import PatchResult
+from codemods.source.diffs import unified
 from tests.patches.drift import SCRIPT, now, recorded, states
 
 OLD = "import os\n\n\ndef size(path):\n    found = os.stat(path)\n    return found.st_size\n\n\nprint(size('x'))\n"

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from codemods.check import Reported
-from codemods.findings import Finding, Promise, Skipped, Span
-from codemods.outcome import Dropped, Failure
+from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report
 from codemods.reports.github import render
+from codemods.rewriting.result import Dropped, Failure
+from codemods.terms.findings import Finding, Promise, Skipped
+from codemods.terms.spans import Span
 
 
 @pytest.fixture(autouse=True)

@@ -13,16 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from codemods.apply import apply
-from codemods.check import Reported, check, read_targets
-from codemods.diffs import printable
-from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
-from codemods.markup import coded, prose
-from codemods.options import Options
-from codemods.outcome import Dropped, Failure
+from codemods.checking.check import check
+from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report, renderer, shows_edits
+from codemods.reports._markup import coded, prose
 from codemods.reports._trails import arcs, kind_of, stations
-from codemods.review import Evidence, Proof
+from codemods.rewriting.apply import apply
+from codemods.rewriting.changes import Evidence, Proof
+from codemods.rewriting.result import Dropped, Failure
+from codemods.source.diffs import printable
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
+from codemods.terms.findings import Finding, Promise, Skipped, TrailStep
+from codemods.terms.spans import Span
 from tests.commands import codemod
 
 VOID = {"meta", "br"}

@@ -12,17 +12,20 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from codemods.apply import apply
-from codemods.check import Reported, check, read_targets
-from codemods.diffs import printable
-from codemods.findings import Finding, Promise, Skipped, Span
-from codemods.options import Options
-from codemods.outcome import Dropped, Failure
+from codemods.checking.check import check
+from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report, _gfm
 from codemods.reports._fitting import LIMIT
 from codemods.reports.markdown import render, title
-from codemods.review import Change, Evidence, Hunk, Proof, Review
+from codemods.rewriting.apply import apply
+from codemods.rewriting.changes import Change, Evidence, Hunk, Proof, Review
+from codemods.rewriting.result import Dropped, Failure
+from codemods.source.diffs import printable
 from codemods.source.files import source_from_bytes
+from codemods.source.options import Options
+from codemods.source.targets import read_targets
+from codemods.terms.findings import Finding, Promise, Skipped
+from codemods.terms.spans import Span
 
 GFM = MarkdownIt("commonmark").enable("table")
 # What we write ourselves.
@@ -298,7 +301,7 @@ def test_titles_are_short() -> None:
 
 
 def test_real_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.test_fixes import PROGRAM
+    from tests.rewriting.test_fixes import PROGRAM
 
     monkeypatch.chdir(tmp_path)
     odd = "we|ird `n@me #1.py"

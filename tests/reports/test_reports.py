@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from codemods.check import Reported
-from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
-from codemods.outcome import Failure
+from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report, formats, renderer
+from codemods.rewriting.result import Failure
+from codemods.terms.findings import Finding, Promise, Skipped, TrailStep
+from codemods.terms.spans import Span
 
 FINDING = Finding(
     rule="surplus-retain-graph",

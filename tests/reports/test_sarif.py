@@ -12,18 +12,21 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from codemods.apply import apply
-from codemods.check import Reported, Targets, check, read_targets
-from codemods.findings import Finding, Promise, Skipped, Span, TrailStep
-from codemods.options import Options
-from codemods.outcome import ApplyResult, Dropped, Failure
+from codemods.checking.check import check
+from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report, sarif, shows_edits
 from codemods.reports.sarif import render
+from codemods.rewriting.apply import apply
+from codemods.rewriting.result import ApplyResult, Dropped, Failure
 from codemods.rules import rule_names
 from codemods.source.files import source_from_bytes
+from codemods.source.options import Options
+from codemods.source.targets import Targets, read_targets
+from codemods.terms.findings import Finding, Promise, Skipped, TrailStep
+from codemods.terms.spans import Span
 from tests.notebooks import code, notebook
 from tests.notebooks import text as words
-from tests.test_fixes import PROGRAM
+from tests.rewriting.test_fixes import PROGRAM
 
 # The schema of the standard as OASIS publishes it; a package brings it along for tests.
 PUBLISHED = "c3b4bb2d6093897483348925aaa73af03b3e3f4bd4ca38cef26dcb4212a2682e"

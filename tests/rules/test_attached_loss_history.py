@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.source.options import Options
+from codemods.terms.findings import Promise
 from tests.rules.tools import LEARNING, analysed, mended
 
 RULES = ("attached-loss-total", "attached-loss-history")
@@ -570,3 +570,8 @@ def test_a_setter_that_keeps_other_things_too_is_no_place_for_a_number(tmp_path:
 @pytest.mark.parametrize("other", ["", "keep('note', None)"])
 def test_a_helper_that_keeps_other_things_too_is_handed_a_number(tmp_path: Path, other: str) -> None:
     check(tmp_path, HELPER.replace("{other}", other), "keep(i, float(loss))")
+
+
+def test_a_set_tells_tensors_apart_and_numbers_not(tmp_path: Path) -> None:
+    program = LOOP.replace("seen = []", "seen = set()").replace("seen.append(", "seen.add(") + "print(len(seen))"
+    check(tmp_path, program, "seen.add(loss.detach())")

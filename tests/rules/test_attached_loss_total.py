@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.source.options import Options
+from codemods.terms.findings import Promise
 from tests.rules.tools import LEARNING, analysed, mended
 
 RULES = ("attached-loss-total", "attached-loss-history")
@@ -65,6 +65,15 @@ def test_what_unseen_code_gets_stays_a_tensor_whatever_its_name_is(tmp_path: Pat
 )
 def test_a_total_that_is_only_reported_holds_a_float(tmp_path: Path, read: str) -> None:
     check(tmp_path, LOOP + read, "total += float(loss)")
+
+
+def test_a_sum_beside_a_count(tmp_path: Path) -> None:
+    program = "n = 0\n" + LOOP.replace("total += loss", "total, n = total + loss, n + 1") + "print(total / n)"
+    check(tmp_path, program, "total, n = total + float(loss), n + 1")
+
+
+def test_sums_that_change_places_are_none(tmp_path: Path) -> None:
+    leave(tmp_path, "n = 0\n" + LOOP.replace("total += loss", "total, n = n + loss.item(), total") + "print(total)")
 
 
 def test_factors_stay_outside(tmp_path: Path) -> None:
@@ -585,3 +594,53 @@ def test_a_total_that_a_history_reads_as_a_tensor_stays_one(tmp_path: Path, kept
 @pytest.mark.parametrize("read", ["print(loss.shape, total)", "print(x.shape, total)"])
 def test_what_numbers_have_and_what_others_are_asked_for_leaves_it_a_float(tmp_path: Path, read: str) -> None:
     check(tmp_path, LOOP + read, "total += float(loss)")
+
+
+# means that begin with the first loss
+
+MEANS = {
+    "in one expression": "mean = loss if mean is None else 0.9 * mean + 0.1 * loss",
+    "the other way round": "mean = 0.9 * mean + 0.1 * loss if mean is not None else loss",
+    "in two statements": "if mean is None:\n        mean = loss\n    else:\n        mean = 0.9 * mean + 0.1 * loss",
+}
+
+
+@pytest.mark.parametrize("form", MEANS.values(), ids=MEANS)
+@pytest.mark.parametrize("read", ["print(mean)", "print(mean.item())", "if step == 0:\n        print(mean.item())"])
+def test_a_mean_that_begins_with_the_first_loss(tmp_path: Path, form: str, read: str) -> None:
+    program = f"""
+mean, step = None, 0
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    {form}
+    {read}
+    step += 1
+"""
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert [(f.rule, f.promise) for f in found] == [("attached-loss-total", Promise.EXACT)]
+    assert mended(tmp_path, found).count("loss.detach()") == 2
+
+
+@pytest.mark.parametrize("form", MEANS.values(), ids=MEANS)
+@pytest.mark.parametrize(
+    ("made", "walked"),
+    [
+        ("loss = criterion(net(x), y) if mean is None else criterion(net(x), y) - mean", "loss"),
+        ("loss = criterion(net(x), y)", "loss if mean is None else loss + 0.1 * mean"),
+        ("loss = criterion(net(x), y).detach()", "criterion(net(x), y)"),
+    ],
+    ids=["a baseline that is walked", "a mean that is walked", "detached already"],
+)
+def test_a_mean_that_learns_or_has_no_graph(tmp_path: Path, form: str, made: str, walked: str) -> None:
+    program = f"""
+mean = None
+for x, y in batches():
+    {made}
+    opt.zero_grad()
+    ({walked}).backward(retain_graph=True)
+    opt.step()
+    {form}
+    print(mean)
+"""
+    leave(tmp_path, program)

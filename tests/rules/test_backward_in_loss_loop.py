@@ -278,6 +278,22 @@ NOOPS = {
                 head(code).mean().backward(retain_graph=True)
             opt.step()
         """,
+    "a function of their own that clips gradients": """
+        class Clipped(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, values):
+                return values.view_as(values)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient.clamp(-0.05, 0.05)
+
+        for step in range(5):
+            code = Clipped.apply(net(x))
+            for head in heads:
+                head(code).pow(2).mean().backward(retain_graph=True)
+            opt.step()
+        """,
     "walked again behind the loop": """
         for step in range(5):
             code = net(x)

@@ -8,9 +8,9 @@ from textwrap import dedent
 
 import pytest
 
-from codemods.findings import Promise
-from codemods.graph.program import ParsedFile
-from codemods.rules._bound import bound_at
+from codemods.graph.model.program import ParsedFile
+from codemods.proofs.bindings import bound_at
+from codemods.terms.findings import Promise
 from tests.rules.tools import added, found, mended
 
 
@@ -197,7 +197,7 @@ def test_the_helper_keeps_what_a_state_is(state: str, same: bool) -> None:
     torch = pytest.importorskip("torch")
     import collections
 
-    from codemods.rules._detaching import _HELPER
+    from codemods.proofs.detaching import _HELPER
 
     names: dict[str, object] = {"torch": torch, "collections": collections}
     exec(_HELPER.replace("{torch}", "torch") + "\nPair = collections.namedtuple('Pair', 'a b')", names)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
-from codemods.edits.model import InsertStatements
-from codemods.findings import Finding, Promise
-from codemods.options import Options
+from codemods.source.options import Options
+from codemods.terms.edits import InsertStatements
+from codemods.terms.findings import Finding, Promise
 from tests.rules import tools
 from tests.rules.tools import added, analysed
 
@@ -628,3 +629,81 @@ def test_the_flag_stays_where_something_else_is_kept_alive_by_it(tmp_path: Path)
     assert state.rule == RULE
     assert state.partners == ()
     assert [type(edit) for _, edit in state.edits] == [InsertStatements]
+
+
+EPISODES = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.LSTMCell(4, 8), nn.Linear(8, 1)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], 0.1)
+seen = iter([False] * 3 + [True] * 3 + [False] * 90)
+done = True
+for turn in range(4):
+{begin}
+    total = 0
+    for step in range(3):
+        hx, cx = cell(torch.randn(1, 4), (hx, cx))
+        total = total + head(hx).sum()
+        done = next(seen)
+        if done:
+            break
+    opt.zero_grad()
+{end}
+"""
+END = "total.backward()\nopt.step()"
+ANEW = "hx, cx = torch.zeros(1, 8), torch.zeros(1, 8)"
+
+
+def episodes(begin: str, end: str = END) -> str:
+    """A program that begins its state in one of two ways."""
+    return EPISODES.format(begin=indent(begin, "    "), end=indent(end, "    "))
+
+
+def error_of(program: str) -> str:
+    """The error that ends a program, if any."""
+    try:
+        exec(compile(program, "program", "exec"), {})
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("begin", "names"),
+    [
+        (f"if done:\n    {ANEW}\nelse:\n    hx, cx = hx.detach(), cx", "the state `cx` goes"),
+        (f"if done:\n    {ANEW}\nelse:\n    cx = cx\n    hx = hx.data", "the state `cx` goes"),
+        (f"if done:\n    {ANEW}", "the states `hx`, `cx` go"),
+        (f"if not done:\n    hx = hx.detach()\nelse:\n    {ANEW}", "the state `cx` goes"),
+    ],
+)
+def test_a_state_that_one_of_two_ways_keeps_is_advice(tmp_path: Path, begin: str, names: str) -> None:
+    found = findings(tmp_path, episodes(begin), RULE)
+    assert [f.promise for f in found] == [Promise.ADVICE]
+    assert found[0].edits == ()
+    assert names.replace("`, `", "` and `") in found[0].message
+    assert "second time" in error_of(episodes(begin))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        (f"if done:\n    {ANEW}\nelse:\n    hx, cx = hx.detach(), cx.detach()", END),
+        (f"if done:\n    {ANEW}\nelse:\n    hx, cx = hx.data, cx.data", END),
+        (f"{ANEW}\nif done:\n    hx = hx + 1", END),
+        # always the same way
+        (f"if turn >= 0 or done:\n    pass\nif torch.is_tensor(opt):\n    hx, cx = hx, cx\nelse:\n    {ANEW}", END),
+        # the backward comes where the state ends
+        (f"if turn % 2 == 0:\n    {ANEW}\n    kept = 0", "kept = kept + total\nif turn % 2:\n    kept.backward()"),
+        # an episode ends in every turn
+        (
+            f"if done:\n    {ANEW}\nelse:\n    hx, cx = hx, cx",
+            f"while not done:\n    done = torch.rand(1) < 0.5\n{END}",
+        ),
+    ],
+)
+def test_a_state_that_begins_in_two_ways_is_left_alone(tmp_path: Path, begin: str, end: str) -> None:
+    assert findings(tmp_path, episodes(begin, end), RULE) == []
+    assert error_of(episodes(begin, end)) == ""

@@ -7,10 +7,10 @@ from textwrap import dedent, indent
 
 import pytest
 
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.proofs.observations import Decision
 from codemods.rules import rule
-from codemods.rules.base import Decision
+from codemods.source.options import Options
+from codemods.terms.findings import Promise
 from tests.graph.tools import run_tree
 from tests.rules.tools import added, found, lines, mended
 
@@ -508,7 +508,7 @@ def test_what_takes_the_graph_of_a_training_forward_is_advice_where_it_is_called
     assert [f.promise for f in findings] == [Promise.ADVICE]
     text = (tmp_path / "train.py").read_text().splitlines()
     assert text[findings[0].span.line - 1].strip() == line
-    assert "a training forward" in findings[0].message or "detached" in findings[0].message
+    assert "takes a training output" in findings[0].message or "detached" in findings[0].message
 
 
 def test_a_function_of_data_alone_is_decorated_though_training_calls_it(tmp_path: Path) -> None:
@@ -1117,9 +1117,9 @@ def test_a_method_that_raises_does_not_end_the_next_one(tmp_path: Path) -> None:
 
 
 def test_unit_tests_are_left_alone(tmp_path: Path) -> None:
-    from codemods.analysis import analyse
-    from codemods.options import Options
+    from codemods.analysis.analyse import analyse
     from codemods.source.files import read_source
+    from codemods.source.options import Options
 
     text = START + "\ndef test_range():\n    net.eval()\n    assert net(x).max().item() < 9\n"
     (tmp_path / "pyproject.toml").touch()

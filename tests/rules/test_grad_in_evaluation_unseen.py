@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.proofs.observations import Decision
 from codemods.rules import rule
-from codemods.rules.base import Decision
+from codemods.source.options import Options
+from codemods.terms.findings import Promise
 from tests.graph.tools import run_tree
 from tests.rules.tools import found, lines, mended
 
@@ -1061,6 +1061,92 @@ def test_what_gradients_being_on_decides_is_left_alone(name: str, tmp_path: Path
 def test_what_only_looks_like_it_is_evaluated_without_gradients(name: str, tmp_path: Path) -> None:
     code = DOES_NOT[name] + "\nnet.eval()\nfor x, y in batches:\n    print(score(x))\n"
     assert [f.promise for f in found(tmp_path, RULE, START, TRAIN, code)] == [Promise.EXACT]
+
+
+# what forwards share of their weights
+
+CASTS = """
+import contextlib
+
+def score(x):
+    net.eval()
+    shown = net(x).mean().item()
+    net.train()
+    return shown
+
+context = {context}
+
+{body}
+"""
+CAST_BOTH = """
+for x, y in batches:
+    with {context}:
+        print(score(x))
+        loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+CAST_APART = """
+for x, y in batches:
+    {first}
+        {one}
+    {second}
+        {other}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+CAST_STEP = """
+@{context}
+def step(x, y):
+    print(score(x))
+    return F.mse_loss(net(x), y)
+
+for x, y in batches:
+    opt.zero_grad()
+    step(x, y).backward()
+    opt.step()
+"""
+SCORE, LOSS = "print(score(x))", "loss = F.mse_loss(net(x), y)"
+CONTEXTS = [
+    "torch.autocast('cuda')",
+    "torch.amp.autocast('cuda', dtype=torch.bfloat16)",
+    "torch.cuda.amp.autocast()",
+    "torch.cpu.amp.autocast()",
+    "torch.nn.utils.parametrize.cached()",
+]
+MAYBE = "(torch.autocast('cuda') if torch.cuda.is_available() else contextlib.nullcontext())"
+
+
+@pytest.mark.parametrize(
+    ("context", "body"),
+    [
+        *((context, body) for context in CONTEXTS for body in (CAST_BOTH, CAST_STEP)),
+        *((context, CAST_BOTH.replace("{context}", "context")) for context in [*CONTEXTS, MAYBE]),
+    ],
+)
+def test_training_that_would_find_weights_without_a_graph(context: str, body: str, tmp_path: Path) -> None:
+    code = CASTS.format(context=context, body=body.format(context=context))
+    assert lines(found(tmp_path, RULE, START, code)) == []
+
+
+@pytest.mark.parametrize("context", [*CONTEXTS, MAYBE])
+@pytest.mark.parametrize(
+    ("first", "one", "second", "other"),
+    [
+        ("with context:", SCORE, "with context:", LOSS),
+        ("with context:", LOSS, "if True:", SCORE),
+        ("if True:", SCORE, "with context:", LOSS),
+        ("with context:", f"{LOSS}\n        {SCORE}", "if True:", "pass"),
+    ],
+    ids=["two regions", "training in one", "evaluation outside", "training first"],
+)
+def test_training_that_finds_its_own_weights(
+    context: str, first: str, one: str, second: str, other: str, tmp_path: Path
+) -> None:
+    body = CAST_APART.format(first=first, one=one, second=second, other=other)
+    assert lines(found(tmp_path, RULE, START, CASTS.format(context=context, body=body)))
 
 
 # what was not looked at

@@ -7,8 +7,8 @@ from textwrap import indent
 
 import pytest
 
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.source.options import Options
+from codemods.terms.findings import Promise
 from tests.graph.carrying import HANDING_ON, IMPORTS, snippet
 from tests.rules.tools import analysed
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from codemods.graph import facts
+from codemods.graph.model import facts
 from tests.rules.tools import found, lines, mended
 
 RULE = "inplace-on-detached"

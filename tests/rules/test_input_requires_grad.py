@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Promise
+from codemods.terms.findings import Promise
 from tests.rules.tools import added, found, lines, mended
 
 RULE = "input-requires-grad"

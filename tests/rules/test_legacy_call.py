@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from codemods.check import check, older
-from codemods.findings import Promise
-from codemods.graph import facts
-from codemods.options import Options
+from codemods.checking.check import check
+from codemods.checking.groups import older
+from codemods.graph.model import facts
 from codemods.source.files import read_source
+from codemods.source.options import Options
+from codemods.terms.findings import Promise
 from tests.rules.tools import MAIN, found, mended
 
 RULE = "legacy-call"
@@ -99,7 +100,7 @@ def test_imported_names(tmp_path: Path) -> None:
         "class Loss:\n    def __init__(self, size_average=True):\n        pass\nc = Loss(size_average=False)",
         "def total(x, size_average=True):\n    return x\nc = total(x, size_average=False)",
         "import sys\nflag = len(sys.argv) > 1\nc = nn.MSELoss(size_average=flag)",
-        "c = nn.MSELoss(reduction='sum')",
+        'c = nn.MSELoss(reduction="sum")',
         "class It:\n    def next(self):\n        return 1\nIt().next()",
         "def f(source):\n    return source.next()",
         "y = mask.byte().sum()",
@@ -203,3 +204,94 @@ def test_older_torch_keeps_what_it_understands(tmp_path: Path) -> None:
 )
 def test_older(version: str, other: str, expected: bool) -> None:
     assert older(version, other) is expected
+
+
+OWN = """
+def spread(w):
+    with torch.no_grad():
+        w.fill_(0.5)
+
+def summed(a, b, size_average=True):
+    return (a - b).sum()
+"""
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "for start in (spread, nn.init.orthogonal):\n    start(net.weight)",
+        "for start in (nn.init.orthogonal, spread):\n    start(net.weight)",
+        "def begin(start):\n    start(net.weight)\nbegin(spread)\nbegin(nn.init.orthogonal)",
+        "def begin(start):\n    start(net.weight)\nbegin(nn.init.orthogonal)",
+        "start = nn.init.orthogonal if x.sum() > 0 else spread\nstart(net.weight)",
+        "for start in (nn.init.orthogonal, nn.init.xavier_uniform):\n    start(net.weight)",
+        "table = {'a': nn.init.orthogonal, 'b': spread}\nfor key in table:\n    table[key](net.weight)",
+        "for loss in (F.mse_loss, summed):\n    loss(net(x), x[:, :1], size_average=False)",
+        "class Body:\n    def __init__(self, start):\n        self.start = start\n        self.start(net.weight)\n"
+        "Body(nn.init.orthogonal)\nBody(spread)",
+    ],
+)
+def test_what_may_be_another_function_keeps_its_name(tmp_path: Path, calls: str) -> None:
+    assert found(tmp_path, RULE, HEAD, OWN, calls) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("for w in (net.weight,):\n    nn.init.orthogonal(w)", "for w in (net.weight,):\n    nn.init.orthogonal_(w)"),
+        (
+            "from torch.nn import init\ninit.orthogonal(net.weight)",
+            "from torch.nn import init\ninit.orthogonal_(net.weight)",
+        ),
+        (
+            "loss = F.mse_loss\nloss(net(x), x[:, :1], size_average=False)",
+            'loss = F.mse_loss\nloss(net(x), x[:, :1], reduction="sum")',
+        ),
+    ],
+)
+def test_what_is_one_function_has_its_name_of_today(tmp_path: Path, before: str, after: str) -> None:
+    findings = found(tmp_path, RULE, HEAD, before)
+    assert mended(tmp_path, findings).endswith(after)
+
+
+OWN_ITERATOR = """
+class Turns:
+    def __iter__(self):
+        return self
+
+    def next(self):
+        return x
+
+class Own(torch.utils.data.DataLoader):
+    def __iter__(self):
+        return Turns()
+
+def make():
+    return torch.utils.data.DataLoader([])
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a = make().__iter__().next()", "a = next(make().__iter__())"),
+        ("turns = loader.__iter__()\na = turns.next()", "turns = loader.__iter__()\na = next(turns)"),
+    ],
+)
+def test_the_iterator_of_a_loader_by_its_method(tmp_path: Path, before: str, after: str) -> None:
+    findings = found(tmp_path, RULE, HEAD, OWN_ITERATOR, before)
+    assert [f.promise for f in findings] == [Promise.REPAIR]
+    assert mended(tmp_path, findings).endswith(after)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "a = Turns().__iter__().next()",
+        "a = Own([]).__iter__().next()",
+        "import feeder\na = feeder.loader().__iter__().next()",
+        "a = (Turns() if x.sum() > 0 else loader).__iter__().next()",
+    ],
+)
+def test_another_iterator_may_have_a_next_of_its_own(tmp_path: Path, before: str) -> None:
+    assert found(tmp_path, RULE, HEAD, OWN_ITERATOR, before) == []

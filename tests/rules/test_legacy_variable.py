@@ -7,9 +7,11 @@ from textwrap import dedent
 
 import pytest
 
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.graph.model.nodes import Place
 from codemods.rules import rule
+from codemods.rules.legacy_variable import rule as legacy_variable
+from codemods.source.options import Options
+from codemods.terms.findings import Promise
 from tests.graph.tools import run_tree
 from tests.rules.tools import MAIN, analysed, found, lines, mended
 
@@ -308,6 +310,11 @@ def test_loss_is_proven_by_its_backward(tmp_path: Path) -> None:
         ("torch.rand(5, 1).view_as(out.data)", "torch.rand(5, 1).view_as(out)"),
         ("torch.rand(5, 1).add(out.data)", "torch.rand(5, 1).add(out.detach())"),
         ("out.detach().data.cpu()", "out.detach().cpu()"),
+        ("out.data.detach().cpu()", "out.detach().cpu()"),
+        ("out.data.detach()", "out.detach()"),
+        ("out.data.detach().data", "out.detach()"),
+        ("(out.data).detach().cpu()", "(out).detach().cpu()"),
+        ("net(out.data.clone().detach())", "net(out.detach().clone().detach())"),
         ("out.data.type()", "out.type()"),
         ("out.data.type(torch.DoubleTensor)", "out.detach().type(torch.DoubleTensor)"),
         ("1 + 0.9 * out.data", "1 + 0.9 * out.detach()"),
@@ -576,7 +583,7 @@ def test_other_rules_see_through_it_before_and_after(tmp_path: Path) -> None:
         total += criterion(out, Variable(y, volatile=True)).data[0]
     print(total)
     """
-    from codemods.apply import apply
+    from codemods.rewriting.apply import apply
     from codemods.source.files import read_source
 
     analysed(tmp_path, Options(), HEAD, code)
@@ -614,3 +621,14 @@ def test_at_no_budget_data_that_is_written_through_is_called_read() -> None:
         assert said <= {"needed"}
         followed += bool(said)
     assert followed
+
+
+def test_each_place_of_a_long_graph_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every node of a graph of tensors that were volatile is one that all nodes before it lead to."""
+    places: list[Place] = []
+    looked_up = legacy_variable._chain
+    monkeypatch.setattr(legacy_variable, "_chain", lambda place: (places.append(place), looked_up(place))[1])
+    steps = "\n".join(["h = net(h) + v"] * 60)
+    code = f"v = Variable(torch.zeros(4, 4), volatile=True)\nh = v\n{steps}\nprint(h.sum().item())"
+    assert found(tmp_path, RULE, HEAD, code)
+    assert 0 < len(places) < 200

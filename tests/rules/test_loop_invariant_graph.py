@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.source.options import Options
+from codemods.terms.findings import Promise
 from tests.rules.tools import analysed, assert_mended, found, mended
 
 RULE = "loop-invariant-graph"

@@ -8,12 +8,12 @@ from textwrap import indent
 
 import pytest
 
-from codemods.edits.model import InsertStatements, MoveStatement
-from codemods.findings import Finding, Promise
-from codemods.graph.program import ParsedFile
-from codemods.options import Options
-from codemods.rules._mentions import with_bound_names
-from codemods.rules.base import Decision
+from codemods.graph.model.program import ParsedFile
+from codemods.proofs.mentions import with_bound_names
+from codemods.proofs.observations import Decision
+from codemods.source.options import Options
+from codemods.terms.edits import InsertStatements, MoveStatement
+from codemods.terms.findings import Finding, Promise
 
 
 def decided(code: str, *, move: bool = False, text: str = "x.step()") -> Promise:

@@ -9,7 +9,7 @@ import warnings
 import pytest
 import torch
 
-from codemods.options import Options
+from codemods.source.options import Options
 from tests.hunt.comparing import output
 from tests.hunt.rewriting import files_after, rewritten
 
@@ -37,10 +37,17 @@ NUMBERS = [
     "print(float(total) ** 2)",
     "print(str(total))",
     "import math\nprint(math.sqrt(total))",
+    "print('mean', round(float(total) / 6, 3), sep=': ')",
 ]
 """What does with a number what it does with a tensor: ``float`` is enough."""
 
 TENSORS = [
+    "torch.manual_seed(int(total * 1e9))\nprint(torch.rand(1))",
+    "print(sum(1 for _ in range(int(total * 1e8) % 7)))",
+    "weight = 1 / (1 + float(total))\nprint(torch.ones(1) * weight)",
+    "import math\nrate = 0.1 * math.exp(-total)\nprint(rate)",
+    "import random\nrandom.seed(float(total))\nprint(random.random())",
+    "print([n for n in range(3) if n < float(total)])",
     "print(total > 0)",
     "print(total.item())",
     "print((-total).item())",

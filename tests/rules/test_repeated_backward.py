@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.source.options import Options
+from codemods.terms.findings import Promise
 from tests.rules.tools import analysed, found, lines, marked, mended
 
 RULE = "repeated-backward"
@@ -200,6 +200,23 @@ SILENT = {
             p.register_hook(lambda g: g.clamp(-1, 1))
         for step in range(9):
             loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward(retain_graph=True)
+            loss.backward()
+            opt.step()
+        """,
+    "a function of their own that clips gradients": """
+        class Clipped(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, values):
+                return values.view_as(values)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient.clamp(-0.05, 0.05)
+
+        for step in range(9):
+            loss = head(Clipped.apply(enc(x))).pow(2).mean()
             opt.zero_grad()
             loss.backward(retain_graph=True)
             loss.backward()

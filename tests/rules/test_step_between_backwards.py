@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from codemods.findings import Promise
+from codemods.terms.findings import Promise
 from fixtures import cases
 from tests.rules.tools import assert_mended, found, lines, marked, mended
 

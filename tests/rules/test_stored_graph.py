@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Finding, Promise
-from codemods.options import Options
+from codemods.source.options import Options
+from codemods.terms.findings import Finding, Promise
 from tests.rules import tools
 from tests.rules.tools import analysed
 

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from codemods.findings import Promise
+from codemods.terms.findings import Promise
 from tests.rules.tools import assert_mended, found
 
 RULE = "summed-micro-batches"
@@ -25,6 +25,34 @@ k = 3
 """
 
 HITS = {
+    "an error ends the training": (
+        """
+        try:
+            for epoch in range(3):
+                opt.zero_grad()
+                total = 0
+                for x in graphs:
+                    loss = net(x).mean()
+                    total = total + loss
+                total.backward()  #
+                opt.step()
+        except KeyboardInterrupt:
+            print("stopped")
+        """,
+        """
+        try:
+            for epoch in range(3):
+                opt.zero_grad()
+                total = 0
+                for x in graphs:
+                    loss = net(x).mean()
+                    loss.backward()
+                    total = total + loss.detach()
+                opt.step()
+        except KeyboardInterrupt:
+            print("stopped")
+        """,
+    ),
     "a sum behind which one backward stands": (
         """
         for epoch in range(3):
@@ -288,6 +316,41 @@ SILENT = {
             for x in graphs:
                 total = total + net(x).mean()
             total.backward()
+            opt.step()
+        """,
+    "a checkpoint that draws anew": """
+        from torch.utils.checkpoint import checkpoint
+        for epoch in range(3):
+            opt.zero_grad()
+            total = 0
+            for x in graphs:
+                total = total + checkpoint(net, x, use_reentrant=False, preserve_rng_state=False).mean()
+            total.backward()
+            opt.step()
+        """,
+    "a window that ends with an error, and a step all the same": """
+        for epoch in range(3):
+            opt.zero_grad()
+            try:
+                total = 0
+                for x in graphs[epoch:] + [None]:
+                    total = total + net(x).mean()
+                total.backward()
+            except TypeError:
+                print("skipped")
+            opt.step()
+        """,
+    "a window whose caller goes on after an error": """
+        import contextlib
+        def window(epoch):
+            total = 0
+            for x in graphs[epoch:] + [None]:
+                total = total + net(x).mean()
+            total.backward()
+        for epoch in range(3):
+            opt.zero_grad()
+            with contextlib.suppress(TypeError):
+                window(epoch)
             opt.step()
         """,
     "a sum that nobody resets": """

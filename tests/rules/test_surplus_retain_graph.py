@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from codemods.findings import Promise
-from codemods.graph import facts
+from codemods.graph.model import facts
+from codemods.terms.findings import Promise
 from tests.rules.tools import found, lines, mended
 
 RULE = "surplus-retain-graph"
@@ -51,7 +51,29 @@ def test_the_argument_goes_in_every_form(tmp_path: Path, before: str, after: str
     assert mended(tmp_path, findings) == f"{START}\n{loop}".replace(before, after)
 
 
+RECURRENT = """
+        def cut(h):
+            if isinstance(h, torch.Tensor):
+                return {kept}
+            {way}
+
+        body = getattr(nn, open("kind").read())(4, 8)
+        state = torch.zeros(1, 9, 8)
+        for step in range(3):
+            state = cut(state)
+            out, state = body(x.unsqueeze(1), state)
+            F.mse_loss(out.mean(2), y).backward(retain_graph=True)  # here
+            opt.step()
+"""
+
 HITS = {
+    "a state of any form that a function within itself cuts": RECURRENT.format(
+        kept="h.detach()", way="return tuple(cut(v) for v in h)"
+    ),
+    "the same, in a list": RECURRENT.format(
+        kept="h.data",
+        way="found = []\n            for v in h:\n                found.append(cut(v))\n            return found",
+    ),
     "noise that was drawn before": """
         noise = torch.distributions.Normal(0.0, 0.1)
         target = y + noise.sample(y.shape)
@@ -205,6 +227,13 @@ def test_the_flag_is_surplus(tmp_path: Path, name: str) -> None:
 
 
 NOOPS = {
+    "a state of any form that a function within itself only moves": RECURRENT.format(
+        kept="h.cpu()", way="return tuple(cut(v) for v in h)"
+    ),
+    "a state of which one form is not cut": RECURRENT.format(
+        kept="h.detach()", way="return tuple(cut(v) for v in h) if len(h) > 1 else h"
+    ),
+    "a function within itself that has no end": RECURRENT.format(kept="cut(h)", way="return tuple(cut(v) for v in h)"),
     "a weight that was scaled once": """
         scaled = nn.Parameter(torch.randn(4, 1)) * 2
         for step in range(3):
@@ -504,6 +533,202 @@ def test_an_unseen_model_is_advice(tmp_path: Path) -> None:
     assert [f.promise for f in findings] == [Promise.ADVICE]
     assert findings[0].edits == ()
     assert "class of the model" in findings[0].message
+
+
+CHOSEN = """
+    import argparse
+    from lab import engine
+
+    options = argparse.ArgumentParser()
+    options.add_argument("--kind", type=str)
+    args = options.parse_args()
+    {begin}
+    for step, kind in enumerate(args.kinds):
+        out = net(x)
+        if {first}:
+            loss = F.mse_loss(out, y)
+        elif {second}:
+            loss = F.l1_loss(out, y)
+        loss.backward(retain_graph=True)
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "first", "second", "surplus"),
+    [
+        ("pass", "args.kind == 'a'", "args.kind == 'b'", True),
+        ("pass", "args.kind in ('a', 'c')", "not args.kind != 'b'", True),
+        ("chosen = args.kind", "chosen == 'a'", "chosen == 'b' or chosen == 'c'", True),
+        # the turns may take different ways, or the name was there before
+        ("pass", "kind == 'a'", "kind == 'b'", False),
+        ("pass", "args.kind == 'a'", "step % 2", False),
+        ("pass", "args.kind == 'a'", "kind.name == 'b'", False),
+        ("pass", "engine.phase == 'a'", "engine.phase == 'b'", False),
+        ("loss = net(x).sum()", "args.kind == 'a'", "args.kind == 'b'", False),
+    ],
+)
+def test_what_a_setting_chooses_is_chosen_in_every_turn(
+    tmp_path: Path, begin: str, first: str, second: str, surplus: bool
+) -> None:
+    findings = found(tmp_path, RULE, START, CHOSEN.format(begin=begin, first=first, second=second))
+    assert [f.promise for f in findings] == [Promise.EXACT] * surplus
+
+
+def test_a_setting_that_changes_chooses_anew(tmp_path: Path) -> None:
+    source = """
+    import argparse
+
+    class Trainer:
+        def __init__(self, args):
+            self.kind = args.kind
+            self.args = args
+
+        def train(self):
+            for step in range(3):
+                out = net(x)
+                if self.kind == "a":
+                    loss = out.pow(2).mean()
+                elif self.kind == "b":
+                    loss = out.abs().mean()
+                loss.backward(retain_graph=True)
+                {then}
+
+    Trainer(argparse.ArgumentParser().parse_args()).train()
+    """
+    assert lines(found(tmp_path, RULE, START, source.format(then="opt.step()"))) != []
+    assert found(tmp_path, RULE, START, source.format(then="self.kind = self.args.next")) == []
+
+
+MODEL = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, value):
+        return self.layer(value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "kept", "promise"),
+    [
+        ("Net() if fresh else torch.load('last')", "net", Promise.EXACT),
+        ("Net() if fresh else torch.load('last', map_location='cpu')", "net", Promise.EXACT),
+        # nothing says that whole models lie in files, or whose they are
+        ("Net() if fresh else torch.load('last')", "net.state_dict()", Promise.ADVICE),
+        ("Net() if fresh else torch.load('last')", "nn.Linear(4, 1)", Promise.ADVICE),
+        ("torch.load('last')", "net", Promise.ADVICE),
+        ("Net() if fresh else pickle.load(open('last'))", "net", Promise.ADVICE),
+    ],
+)
+def test_a_model_of_a_file(tmp_path: Path, model: str, kept: str, promise: Promise) -> None:
+    source = f"""
+    import pickle
+    from model import Net
+
+    fresh = bool(open("fresh").read())
+    net = {model}
+    net.train()
+    for step in range(3):
+        loss = F.mse_loss(net(x), y)
+        loss.backward(retain_graph=True)
+        torch.save({kept}, "last")
+    """
+    assert [f.promise for f in found(tmp_path, RULE, START, source, model=MODEL)] == [promise]
+
+
+def test_a_model_of_a_file_whose_class_keeps_a_graph(tmp_path: Path) -> None:
+    """The class that is loaded is the one in the tree, and there it shows what it keeps."""
+    keeping = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 1)
+            self.last = None
+
+        def forward(self, value):
+            out = self.layer(value) ** 2
+            out = out if self.last is None else out * self.last
+            self.last = out
+            return out
+    """
+    source = """
+    from model import Net
+
+    net = Net() if open("fresh").read() else torch.load("last")
+    for step in range(3):
+        F.mse_loss(net(x), y).backward(retain_graph=True)
+        torch.save(net, "last")
+    """
+    assert found(tmp_path, RULE, START, source, model=keeping) == []
+
+
+UNSEEN = """
+    class Learner:
+        def __init__(self, bank):
+            self.net = nn.Linear(4, 1)
+            self.opt = torch.optim.SGD(self.net.parameters(), 0.1)
+            self.bank = bank
+            self.last = None
+
+        def learn(self, inputs, clip):
+            for step in range(2):
+                out = self.net(inputs)
+                loss = {loss}
+                loss.backward(retain_graph=True)
+                {then}
+
+        def again(self):
+            {again}
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "then", "again", "why"),
+    [
+        ("(out * clip).mean()", "pass", "pass", "what is given for"),
+        ("(out * self.bank.draw()).mean()", "pass", "pass", "what is given for"),
+        ("(out - torch.ones(1)).pow(2).mean()", "self.last = out", "pass", "what stays of the graph"),
+        ("(out - torch.ones(1)).pow(2).mean()", "print(clip)", "pass", ""),
+        # walked again, or handed to who may do so
+        ("(out * clip).mean()", "out.sum().backward()", "pass", None),
+        ("(out * clip).mean()", "clip.append(out)", "pass", None),
+        ("out.pow(2).mean()", "self.last = loss", "self.last.backward()", None),
+        ("out.pow(2).mean()", "return loss", "pass", None),
+    ],
+)
+def test_what_cannot_be_seen_may_bring_a_graph(
+    tmp_path: Path, loss: str, then: str, again: str, why: str | None
+) -> None:
+    findings = found(tmp_path, RULE, START, UNSEEN.format(loss=loss, then=then, again=again))
+    if why is None:
+        assert findings == []
+        return
+    assert [f.promise for f in findings] == [Promise.ADVICE]
+    assert why in findings[0].message
+    assert findings[0].edits == ()
+
+
+def test_a_backward_by_hand_goes_on_where_its_part_ends(tmp_path: Path) -> None:
+    """A reversible block computes a part anew and walks it with the gradient that came from behind it."""
+    source = """
+    def back(value, gradient):
+        with torch.enable_grad():
+            value.requires_grad = True
+            made = net(value)
+            made.backward({given}retain_graph=True)
+        return value.grad
+    """
+    assert found(tmp_path, RULE, START, source.format(given="gradient, ")) == []
+    summed = source.replace("net(value)", "net(value).sum()").format(given="")
+    assert [f.promise for f in found(tmp_path, RULE, START, summed)] == [Promise.ADVICE]
 
 
 TOTALS = """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.source.options import Options
+from codemods.terms.findings import Promise
 from tests.rules.tools import added, analysed, found, lines, mended
 
 RULE = "undetached-generator-output"

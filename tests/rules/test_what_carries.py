@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from codemods.options import Options
+from codemods.source.options import Options
 from tests.rules.tools import LEARNING, analysed, mended
 
 WAYS = {

@@ -6,12 +6,12 @@ from collections import defaultdict
 from pathlib import Path
 from textwrap import dedent
 
-from codemods.analysis import analyse
+from codemods.analysis.analyse import analyse
 from codemods.edits import apply_edits
-from codemods.edits.model import Edit
-from codemods.findings import Finding, Promise
-from codemods.options import Options
 from codemods.source.files import read_source
+from codemods.source.options import Options
+from codemods.terms.edits import Edit
+from codemods.terms.findings import Finding, Promise
 
 MAIN = "train.py"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.options import Options
 from codemods.source.config import ConfigError, find_config, load_config
+from codemods.source.options import Options
 
 
 def write(file: Path, text: str) -> Path:
@@ -140,7 +140,7 @@ def test_a_file_that_is_no_settings_file(tmp_path: Path, text: bytes, words: str
 def test_a_given_file_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml: no such file"):
         load_config(config=tmp_path / "none.toml")
-    with pytest.raises(ConfigError, match="is a directory"):
+    with pytest.raises(ConfigError, match="is a folder"):
         load_config(config=tmp_path)
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Skipped
 from codemods.source.discovery import Discovery, discover
 from codemods.source.errors import MissingPath
+from codemods.terms.findings import Skipped
 
 
 def make(root: Path, *names: str) -> Path:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.findings import Skipped
 from codemods.source.errors import Unencodable, Unreadable
 from codemods.source.files import display_path, read_source, source_from_bytes
+from codemods.terms.findings import Skipped
 
 BOM = b"\xef\xbb\xbf"
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codemods.findings import Place
 from codemods.source.errors import ChangedSinceRead, Unencodable, Unreadable
 from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.writing import write_atomically
+from codemods.terms.findings import Place
 from tests.notebooks import code, notebook, text
 
 

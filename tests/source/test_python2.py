@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from codemods.apply import apply
-from codemods.check import check
-from codemods.findings import Promise
-from codemods.options import Options
+from codemods.checking.check import check
+from codemods.rewriting.apply import apply
 from codemods.source.files import SourceFile, read_source
+from codemods.source.options import Options
 from codemods.source.python2 import translated, translation
+from codemods.terms.findings import Promise
 from tests.commands import codemod
 
 OLD = """\

@@ -7,10 +7,10 @@ import ast
 import pytest
 
 from codemods.edits import apply_edits, span_of
-from codemods.edits.model import DropArgument, RenameArgument, ReplaceExpression
 from codemods.source.errors import Unparsable
 from codemods.source.reserved import stand_in
 from codemods.source.syntax import parse
+from codemods.terms.edits import DropArgument, RenameArgument, ReplaceExpression
 
 
 def _calls(tree: ast.AST) -> list[ast.Call]:

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from codemods.batch.jobs import Job, Outcome
+from codemods.batch.job import Job, Outcome
 
 
 @dataclass

@@ -26,7 +26,7 @@ from codemods import __version__
 from codemods.batch.cloning import extract, pack
 from codemods.batch.errors import CampaignError, Exhausted
 from codemods.batch.executors import Doing, received
-from codemods.batch.jobs import Job, Outcome
+from codemods.batch.job import Job, Outcome
 from codemods.batch.worker import Worker, pack_result
 
 if TYPE_CHECKING:

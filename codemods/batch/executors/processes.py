@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from codemods.batch.executors import Doing, received
-from codemods.batch.jobs import Job, Outcome
+from codemods.batch.job import Job, Outcome
 from codemods.batch.worker import Worker
 
 

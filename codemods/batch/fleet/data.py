@@ -129,8 +129,8 @@ def read(campaign: Campaign) -> Fleet:
             row["rule"]: row["n"]
             for row in ledger.query(
                 "SELECT f.rule, count(*) AS n FROM findings f JOIN repositories r ON r.id = f.repository "
-                "WHERE r.listed AND f.fate = 'left' AND f.obstacle IN ('verify: not reached', 'verify: not judged') "
-                "GROUP BY f.rule"
+                "WHERE r.listed AND f.fate = 'left' AND f.obstacle IN "
+                "('verify: partly reached', 'verify: not reached', 'verify: not judged') GROUP BY f.rule"
             )
         }
         rules = ledger.query("SELECT * FROM by_rule ORDER BY findings DESC, rule")
@@ -141,7 +141,8 @@ def read(campaign: Campaign) -> Fleet:
             at=time.strftime("%Y-%m-%d %H:%M"),
             states={state: states[state] for state in STATES if states[state]},
             repositories=repositories,
-            rules=[{**row, "unproven": unproven.get(row["rule"], 0)} for row in rules],
+            # A ledger that was begun before there was this verdict has none.
+            rules=[{"partly_reached": 0, **row, "unproven": unproven.get(row["rule"], 0)} for row in rules],
             verdicts={
                 row["verdict"]: row["n"]
                 for row in ledger.query("SELECT verdict, count(*) AS n FROM judged GROUP BY verdict ORDER BY n DESC")

@@ -13,7 +13,7 @@ from codemods.batch.fleet.data import Fleet, Saving
 from codemods.batch.fleet.markdown import sentence
 from codemods.batch.fleet.numbers import change, grouped, several, share, size, span
 from codemods.batch.places import Places
-from codemods.diffs import printable
+from codemods.source.diffs import printable
 
 #: How many rows are drawn or listed before the page says where the rest is.
 _PAIRS, _LISTED, _OPEN = 30, 2000, 60

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from codemods.batch.fleet.data import Fleet
 from codemods.batch.fleet.numbers import change, several, share, size, span
-from codemods.diffs import printable
+from codemods.source.diffs import printable
 
 #: Of more repositories the tables are for programs.
 _MOST = 300
@@ -23,10 +23,12 @@ def text(fleet: Fleet) -> str:
     )
     if fleet.rules:
         lines += ["## By rule", ""]
-        head = ("rule", "repositories", "findings", "fixed", "kept", "broken", "not reached", "not judged")
-        keys = ("rule", "repositories", "findings", "fixed", "kept", "broken", "not_reached", "not_judged")
+        verdicts = ("kept", "broken", "partly reached", "not reached", "not judged")
+        head = ("rule", "repositories", "findings", "fixed", *verdicts)
+        keys = [title.replace(" ", "_") for title in head]
         lines += _table(head, [[str(row[key]) for key in keys] for row in fleet.rules])
-        lines += ["*kept*, *broken*, *not reached*, *not judged* are verdicts of runs, where there were any.", ""]
+        told = ", ".join(f"*{verdict}*" for verdict in verdicts)
+        lines += [f"{told} are verdicts of runs, where there were any.", ""]
     if fleet.savings:
         lines += ["## What verified runs saved", ""]
         lines += _table(

@@ -74,6 +74,7 @@ _COUNTS = frozenset(
         "repositories",
         "kept",
         "broken",
+        "partly_reached",
         "not_reached",
         "not_judged",
         "files",

@@ -55,8 +55,10 @@ READS = (
     "print(math.sqrt(abs({t})))",
     "print(math.isnan({t}))",
     "print({t} ** 2 >= 0)",
+    "torch.manual_seed(int(abs(float({t})) * 1e7))",
+    "for _ in range(int(abs(float({t})) * 1e7) % 3):\n    torch.rand(1)",
 )
-"""Reads that work for numbers and for tensors."""
+"""Reads that work for numbers and for tensors; the last ones decide how it goes on."""
 
 TENSOR_READS = (
     "print({t}.item())",
@@ -467,6 +469,72 @@ def inline_evaluation(s: Sketch, t: Turn) -> None:
     text = form.format(d=data, o=s.forward("vx"))
     s.add(slot, (f"{mode}\n{text}\n{s.model}.train()" if mode else text))
     s.features.append("inline evaluation")
+
+
+@extra("weighted by total")
+def weighted(s: Sketch, t: Turn) -> None:
+    """A sum or a running mean of losses whose number weighs the next loss."""
+    place = s.share("pace", "0.0", held=True)
+    value = s.choices.one(VALUES).format(l=t.loss)
+    weight = s.choices.one(
+        (f"1 / (1 + abs(float({place})))", f"math.exp(-abs({place}))", f"0.5 + 0.1 * float({place})")
+    )
+    if "math" in weight:
+        s.need("import math")
+    s.add("forward", f"{t.loss} = {t.loss} * ({weight})")
+    s.add("turn_end", s.choices.one((f"{place} = 0.9 * {place} + 0.1 * {value}", f"{place} += {value} / 10")))
+
+
+@extra("mean that begins")
+def begun(s: Sketch, t: Turn) -> None:
+    """A running mean that begins with the first value that comes."""
+    place = s.share("mean", "None", held=True)
+    value = s.choices.one(VALUES).format(l=t.loss)
+    form = s.choices.one(
+        (
+            "{p} = {v} if {p} is None else 0.9 * {p} + 0.1 * {v}",
+            "if {p} is None:\n    {p} = {v}\nelse:\n    {p} = 0.9 * {p} + 0.1 * {v}",
+            "{p} = 0.5 * {p} + 0.5 * {v} if {p} is not None else {v}",
+        )
+    )
+    if s.choices.chance(25):
+        spoken = s.choices.one(("0.1 * {p}", "0.1 * float({p})", "0.1 * ({p} if torch.is_tensor({p}) else 0).detach()"))
+        s.add("forward", f"if torch.is_tensor({place}):\n    {t.loss} = {t.loss} - {spoken.format(p=place)}")
+    s.add("turn_end", form.format(p=place, v=value))
+    s.add(s.choices.one(("turn_end", "epoch_end", "finish")), s.choices.one(READS[:8]).format(t=place))
+
+
+LATER = (
+    "@contextlib.contextmanager\ndef {name}(loss):\n    yield loss\n    {seen}",
+    "@contextlib.contextmanager\ndef {name}(loss):\n    try:\n        yield loss\n    finally:\n        {seen}",
+    "def {name}(loss):\n    yield loss\n    {seen}",
+)
+"""Generators that look at a loss again once whoever got it is done."""
+
+
+@extra("looked at later")
+def later(s: Sketch, t: Turn) -> None:
+    """What a generator does behind its ``yield``, or an exit stack when it is closed: after the update."""
+    name = s.fresh("watched")
+    seen = s.choices.one(("loss.sum().backward()", "loss.sum().backward()", "print(float(loss.sum()))"))
+    s.need("import contextlib")
+    form = s.choices.one(LATER)
+    s.define(form.format(name=name, seen=seen))
+    if "contextlib" in form:
+        way = s.choices.one(("enter", "stack", "callback"))
+        if way == "enter":
+            s.add("forward", f"watching = {name}({t.loss})\nwatching.__enter__()")
+            s.add("turn_end", "watching.__exit__(None, None, None)")
+        elif way == "stack":
+            s.add("forward", f"watching = contextlib.ExitStack()\nwatching.enter_context({name}({t.loss}))")
+            s.add("turn_end", "watching.close()")
+        else:
+            s.define(f"def {name}_done(loss):\n    {seen}")
+            s.add("forward", f"watching = contextlib.ExitStack()\nwatching.callback({name}_done, {t.loss})")
+            s.add("turn_end", "watching.close()")
+    else:
+        s.add("forward", f"watching = {name}({t.loss})\n{t.loss} = next(watching)")
+        s.add("turn_end", "for _ in watching:\n    pass")
 
 
 @extra("input gradients")

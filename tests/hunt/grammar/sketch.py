@@ -94,7 +94,7 @@ class Sketch:
         return self.prefix + name
 
     def _held(self, name: str) -> str:
-        kind = self.choices.one(tuple(HOMES))
+        kind = self.choices.one(tuple(kind for kind in HOMES if self.model or kind != "model"))
         self.features.append(f"home {kind}")
         made, form = HOMES[kind](self)
         if made is not None and kind not in self._homes:

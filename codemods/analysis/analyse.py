@@ -1,0 +1,94 @@
+"""From files to findings: the selected rules decide on what the simulated runs of a tree have shown."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from codemods.analysis.programs import observe
+from codemods.analysis.project import Project, projects_of
+from codemods.proofs.mentions import with_bound_names
+from codemods.proofs.observations import Decision, Observation
+from codemods.proofs.soundness import Conduct, ending
+from codemods.rules import all_rules
+from codemods.rules.base import Rule
+from codemods.source.files import SourceFile
+from codemods.source.options import Options
+from codemods.terms.findings import Finding, Skipped
+
+
+class Analysis(NamedTuple):
+    """What was found: ``findings`` in order of path and line, ``skipped`` files, ``notes`` on where a budget ended, and
+    the ``conduct`` of the programs."""
+
+    findings: list[Finding]
+    skipped: list[Skipped]
+    notes: list[str]
+    conduct: Conduct
+
+
+def analyse(
+    targets: Sequence[SourceFile],
+    *,
+    options: Options,
+    jobs: int | None = None,
+    overlay: Mapping[str, str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Analysis:
+    """Find what the selected rules find in ``targets``, looking at the project around them as well.
+
+    ``jobs`` is the number of processes, by default that of the processors. ``overlay`` gives the text of files (by
+    display path) that are not written yet. ``progress`` is called with the number of runs done and of all runs.
+    """
+    rules = selected_rules(options)
+    findings: list[Finding] = []
+    skipped: list[Skipped] = []
+    notes: list[str] = []
+    conduct = Conduct()
+    for project in projects_of(targets, overlay or {}):
+        decide = functools.partial(_decide, project, rules, options)
+        seen = observe(project, rules, decide, jobs=jobs, progress=progress)
+        notes += seen.notes
+        conduct.add(seen.conduct)
+        findings += ending(seen.findings, seen.conduct, unsafe=options.unsafe)
+        skipped += _unparsable(project)
+    findings.sort(key=lambda f: (f.path, f.span, f.rule))
+    return Analysis(findings, sorted(skipped), list(dict.fromkeys(notes)), conduct)
+
+
+def _decide(project: Project, rules: list[Rule], options: Options, observations: list[Observation]) -> list[Finding]:
+    found: list[Finding] = []
+    decision = Decision(project.parsed, options, found)
+    for rule in rules:
+        mine = [o for o in observations if o.rule == rule.name]
+        for finding in rule.decide(mine, decision):
+            if finding.path in project.targets:
+                found.append(finding if finding.since else replace(finding, since=rule.since))
+    return with_bound_names(found, decision)
+
+
+def selected_rules(options: Options) -> list[Rule]:
+    """The rules that ``options`` select, in the order of their names."""
+    chosen = []
+    for name, rule in sorted(all_rules().items()):
+        if name in options.ignore or (options.select and name not in options.select):
+            continue
+        if rule.opt_in and name not in options.select:
+            continue
+        chosen.append(rule)
+    return chosen
+
+
+PARSE_ALL = 4_000_000
+"""Up to this many characters of source, files that concern no rule are parsed too, only to name those that are
+broken."""
+
+
+def _unparsable(project: Project) -> list[Skipped]:
+    """The targets that are no Python: named, whether or not a rule would have looked at them."""
+    if sum(len(t.text) for t in project.targets.values()) <= PARSE_ALL:
+        for shown in project.targets:
+            project.parsed(shown)
+    return [problem for shown, problem in project.broken.items() if shown in project.targets]

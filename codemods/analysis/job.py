@@ -1,0 +1,165 @@
+"""One job simulated, and what the rules note of it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import gc
+import sys
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from codemods.analysis.outline import FUNCTIONS, Definition, Outline, called_as, mentions
+from codemods.analysis.project import Project
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Trace
+from codemods.graph.python.machine import Machine
+from codemods.proofs.observations import Observation
+from codemods.proofs.soundness import Conduct, conduct_of
+from codemods.rules import all_rules
+from codemods.rules.base import Rule
+from codemods.source.gates import Gate
+from codemods.terms.findings import Skipped
+
+SCRIPT_BUDGET = 400_000
+"""Evaluated syntax nodes that one script may take; chosen so that the largest of some hundred research scripts end well
+below."""
+
+UNCOLLECTED = 300_000
+"""Objects that may be left over before garbage is looked for, syntax trees aside. Traces are taken apart by hand:
+looking for garbage would take several times as long, and most of it among the syntax trees, where there is none."""
+
+_NOTHING = Gate(())
+
+
+class Noted(NamedTuple):
+    """What the rules noted of one run; ``roots`` are the functions that it ran for themselves, ``leading`` the names of
+    those through which a mistake in it was reached."""
+
+    roots: frozenset[Definition]
+    observations: list[Observation]
+    notes: list[str]
+    leading: frozenset[bytes]
+    conduct: Conduct
+
+
+@dataclass
+class Record:
+    """What one job has shown: ``loaded`` are the files it looked at, ``entered`` the functions it ran, ``called`` those
+    that code of the tree called, ``candidates`` those of its file that are to be run if nothing enters them."""
+
+    noted: list[Noted] = field(default_factory=list)
+    loaded: set[str] = field(default_factory=set)
+    entered: set[Definition] = field(default_factory=set)
+    called: set[Definition] = field(default_factory=set)
+    candidates: set[Definition] = field(default_factory=set)
+    broken: dict[str, Skipped] = field(default_factory=dict)
+    """The files that this process could not parse, by the path that is shown."""
+
+
+class Job(NamedTuple):
+    """A file to be run as a script if it is one, or the functions of it to be run for themselves: these ``functions``,
+    or those that switch gradients off and name one of ``names`` and are not among ``without``; ``rules`` are those that
+    note what they see of it, all that are selected where it is empty."""
+
+    relative: str
+    functions: frozenset[Definition] | None = None
+    budget: int = SCRIPT_BUDGET
+    names: frozenset[bytes] = frozenset()
+    without: frozenset[Definition] = frozenset()
+    rules: frozenset[str] = frozenset()
+
+
+def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
+    """Simulate one job and note what the rules see."""
+    record = Record(loaded={job.relative}, broken=project.broken)
+    raw = project.raw(job.relative)
+    if job.names and not mentions(raw, job.names):
+        return record
+    _tidy(project)
+    file = project.files.glance(job.relative)
+    if file is None:
+        return record
+    if job.rules:
+        rules = [rule for rule in rules if rule.name in job.rules]
+    gate = every_gate()
+    outline = Outline(file, raw, gate.within(raw) or _NOTHING)
+    if job.functions is not None:
+        _simulate(project, rules, job, file, outline.nodes(job.functions), record)
+    elif job.names:
+        wanted = outline.switching(job.names) - job.without
+        if wanted:
+            _simulate(project, rules, job, file, outline.nodes(wanted), record)
+    else:
+        record.candidates = outline.candidates()
+        if outline.script(lambda found: _outline(project, found, gate), project.files.tree):
+            _simulate(project, rules, job, file, None, record)
+    return record
+
+
+@functools.cache
+def every_gate() -> Gate:
+    """The words by which a file concerns some rule, selected or not: what runs must not depend on that."""
+    return Gate(entry for rule in all_rules().values() for entry in rule.gate)
+
+
+def _outline(project: Project, relative: str, gate: Gate) -> Outline | None:
+    """The outline of a file in which a rule's words stand."""
+    raw = project.raw(relative) if relative in project.paths else b""
+    concerns = gate.within(raw)
+    file = project.files.glance(relative) if concerns is not None else None
+    return Outline(file, raw, concerns) if file is not None and concerns is not None else None
+
+
+def _simulate(
+    project: Project, rules: list[Rule], job: Job, file: ParsedFile, wanted: set[ast.AST] | None, record: Record
+) -> None:
+    project.files.keep(file)
+    previous = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(previous, 12_000))
+    try:
+        machine = Machine(project.files, job.budget)
+        traces = [machine.run_script(file)] if wanted is None else machine.run_functions(file, wanted)
+        record.noted = [_note(trace, rules, file) for trace in traces]
+        for trace in traces:
+            trace.forget()
+        record.loaded |= machine.looked_at
+        record.entered = {_definition(d, f) for d, f in machine.entered.items()}
+        record.called = {_definition(d, f) for d, f in machine.called.items()}
+    finally:
+        sys.setrecursionlimit(previous)
+
+
+def _note(trace: Trace, rules: list[Rule], file: ParsedFile) -> Noted:
+    observations = [observation for rule in rules for observation in rule.observe(trace)]
+    roots = frozenset(_definition(d, file) for d in trace.roots)
+    return Noted(roots, observations, trace.notes, _leading(trace, observations), conduct_of(trace))
+
+
+def _leading(trace: Trace, observations: list[Observation]) -> frozenset[bytes]:
+    """The names of the functions that lead to a forward with gradients on, in a run in which a mistake was noted."""
+    if all(o.verdict != "fault" for o in observations):
+        return frozenset()
+    places = [place for forward in trace.forwards if forward.grad is not False for place in forward.place.chain()]
+    return frozenset(
+        called_as(function.definition.name, function.cls.name if function.cls is not None else None)
+        for function in (place.frame.function for place in places)
+        if function is not None and isinstance(function.definition, FUNCTIONS)
+    )
+
+
+def _definition(node: ast.AST, file: ParsedFile) -> Definition:
+    return (file.relative.as_posix(), node.lineno, node.col_offset)  # type: ignore[attr-defined]
+
+
+def _tidy(project: Project) -> None:
+    """Between two runs: bound the memory that files and garbage take."""
+    files = project.files
+    if files.trim():
+        gc.unfreeze()
+    if gc.get_count()[0] - files.objects < UNCOLLECTED:
+        return
+    gc.collect()
+    # what is left are syntax trees and modules, which stay: they need not be looked through again
+    gc.freeze()
+    files.objects = 0

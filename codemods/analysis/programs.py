@@ -1,0 +1,239 @@
+"""Which programs of a tree are simulated, and which observations count.
+
+First every file that may matter runs as a script, then every function that none of those runs entered, with arguments
+that cannot be seen; then, where that makes a finding, those functions that may switch gradients off around it.
+
+What runs does not depend on the rules that are selected, and what runs for the findings of one rule says nothing of
+another: a rule finds the same alone and among all others.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from codemods.analysis.job import Job, Noted, Record, every_gate
+from codemods.analysis.outline import Definition, imports, may_act, may_switch
+from codemods.analysis.project import Project
+from codemods.analysis.workers import Workers
+from codemods.graph.model.facts import TORCH_LIBRARIES
+from codemods.proofs.observations import Observation
+from codemods.proofs.soundness import Conduct
+from codemods.rules.base import Rule
+from codemods.terms.findings import Finding
+
+FUNCTION_BUDGET = 250_000
+"""What a script has as :data:`~codemods.analysis.job.SCRIPT_BUDGET`, for a function that is run for itself."""
+
+FUNCTIONS_BUDGET = 12_000_000
+"""What all functions together may take that no script reaches: in a library of thousands each gets less."""
+
+LEAST_BUDGET = 6_000
+
+
+class Seen(NamedTuple):
+    """What all runs have shown: the findings, where a budget ended, and how the program behaves."""
+
+    findings: list[Finding]
+    notes: list[str]
+    conduct: Conduct
+
+
+def observe(
+    project: Project,
+    rules: list[Rule],
+    decide: Callable[[list[Observation]], list[Finding]],
+    *,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Seen:
+    """Simulate what may matter in ``project`` and make findings of what ``rules`` observe.
+
+    ``decide`` makes findings of observations; where there are some, callers are looked for that switch gradients off.
+    """
+    direct, importers = _concerned(project)
+    programs = sorted(direct + [r for r in importers if may_act(project.raw(r))])
+    with Workers(project, rules, jobs, len(direct) + len(importers)) as workers:
+        total = len(programs) + len(direct)
+        scripts = workers.run([Job(r) for r in programs], progress, 0, total)
+        entered = {d for record in scripts for d in record.entered}
+        wanted = {r: record.candidates - entered for r, record in zip(programs, scripts, strict=True)}
+        budget = _function_budget(sum(map(len, wanted.values())))
+        alone = workers.run(
+            [Job(r, frozenset(found), budget) for r, found in wanted.items() if found], progress, len(programs), total
+        )
+        noted = dict.fromkeys((rule.name for rule in rules), _settled(workers, scripts, alone, budget))
+        findings = _decided(project, decide, noted)
+        asking: dict[frozenset[bytes], list[str]] = {}
+        for name, known in noted.items():
+            doubtful = {f.path for f in findings if f.rule == name}
+            leading = frozenset(way for one in known if _shows(one, name, doubtful) for way in one.leading)
+            if leading:
+                asking.setdefault(leading, []).append(name)
+        entered |= {d for record in alone for d in record.entered}
+        without = _by_file(entered)
+        switching = sorted(r for r in (*direct, *importers) if may_switch(project.raw(r))) if asking else []
+        for leading, names in asking.items():
+            asked = frozenset(names)
+            more = workers.run(
+                [Job(r, None, budget, leading, without.get(r, frozenset()), asked) for r in switching],
+                None,
+                total,
+                total,
+            )
+            if any(record.noted for record in more):
+                noted |= dict.fromkeys(names, _settled(workers, scripts, alone + more, budget))
+        if asking:
+            findings = _decided(project, decide, noted)
+    if progress is not None:
+        progress(total, total)
+    conduct = Conduct()
+    for one in {id(one): one for known in noted.values() for one in known}.values():
+        conduct.add(one.conduct)
+    notes = list(dict.fromkeys(n for known in noted.values() for one in known for n in one.notes))
+    return Seen(findings, notes, conduct)
+
+
+def _decided(
+    project: Project, decide: Callable[[list[Observation]], list[Finding]], noted: dict[str, list[Noted]]
+) -> list[Finding]:
+    """The findings of what counts of the runs for each rule."""
+    # the files with findings are needed all at once
+    if project.files.trim(project.files.room // 8):
+        gc.unfreeze()
+    return decide([o for name, known in noted.items() for one in known for o in one.observations if o.rule == name])
+
+
+def _settled(workers: Workers, scripts: list[Record], alone: list[Record], budget: int) -> list[Noted]:
+    """What counts of all runs: a function that was run for itself, and that another one turns out to call, does not."""
+    called = {d for record in alone for d in record.called}
+    noted = [noted for record in alone for noted in record.noted]
+    mixed = [one.roots - called for one in noted if one.roots & called]
+    again = workers.run([Job(min(left)[0], left, budget) for left in mixed if left], None, 0, 0)
+    kept = [one for one in noted if not one.roots & called]
+    return [one for record in (*scripts, *again) for one in record.noted] + kept
+
+
+def _shows(noted: Noted, rule: str, doubtful: Collection[str]) -> bool:
+    """Whether a run shows a mistake that counts among the findings of a rule, which stand in ``doubtful``."""
+    return any(o.verdict == "fault" and o.rule == rule and o.path in doubtful for o in noted.observations)
+
+
+def _by_file(definitions: Iterable[Definition]) -> dict[str, frozenset[Definition]]:
+    found: dict[str, set[Definition]] = {}
+    for definition in definitions:
+        found.setdefault(definition[0], set()).add(definition)
+    return {relative: frozenset(inside) for relative, inside in found.items()}
+
+
+# which files
+
+
+_TORCH = re.compile(
+    rb"torch|^[ \t]*(?:import|from)[ \t]+(?:" + "|".join(sorted(TORCH_LIBRARIES)).encode() + rb")\b", re.MULTILINE
+)
+
+
+def _concerned(project: Project) -> tuple[list[str], list[str]]:
+    """The files in which the words of some rule stand; those that import one of them and may act, or switch gradients
+    off; and programs that import one through others. Files that no tensor can come to are left out."""
+    gate = every_gate()
+    tree = project.files.tree
+    direct: set[str] = set()
+    others: list[str] = []
+    programs: list[str] = []
+    torch: set[str] = set()
+    for relative in project.paths:
+        raw = project.raw(relative)
+        if _TORCH.search(raw) is not None:
+            torch.add(relative)
+        if gate.within(raw) is not None:
+            direct.add(relative)
+        elif may_switch(raw) or may_act(raw):
+            others.append(relative)
+            if b"__main__" in raw:
+                programs.append(relative)
+    if not torch:
+        return [], []
+    imported = _Imports(project)
+    if not torch.issuperset(direct):
+        direct &= imported.by(imported.leading_to(torch))
+    importers = [r for r in others if any(found in direct for found in imports(tree, r, project.raw(r)))]
+    far = set(programs).difference(importers)
+    if far:
+        # a program most often comes to its training loop through modules that only define
+        importers += far & imported.leading_to(direct)
+    targets = {relative for relative, shown in project.display.items() if shown in project.targets}
+    if len(targets) < len(project.paths):
+        # no other run says anything of the targets
+        targets = imported.leading_to(targets)
+    return sorted(direct & targets), sorted(targets.intersection(importers))
+
+
+class _Imports:
+    """Which files of a tree import which, by a look at their texts."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    @functools.cached_property
+    def _found(self) -> dict[str, list[str]]:
+        """What each file imports: files, and folders that end with a slash."""
+        project = self._project
+        tree = project.files.tree
+        return {r: list(imports(tree, r, project.raw(r))) for r in project.paths}
+
+    @functools.cached_property
+    def _importers(self) -> dict[str, list[str]]:
+        importers: dict[str, list[str]] = {}
+        for relative, found in self._found.items():
+            for name in found:
+                importers.setdefault(name, []).append(relative)
+        return importers
+
+    @functools.cached_property
+    def _in_folder(self) -> dict[str, list[str]]:
+        inside: dict[str, list[str]] = {}
+        for relative in self._found:
+            inside.setdefault(_folder(relative), []).append(relative)
+        return inside
+
+    def leading_to(self, wanted: Collection[str]) -> set[str]:
+        """``wanted``, and the files that import one of them, directly or through others."""
+
+        def following(relative: str) -> Iterator[str]:
+            yield from self._importers.get(relative, ())
+            yield from self._importers.get(_folder(relative), ())
+
+        return _closure(wanted, following)
+
+    def by(self, files: Collection[str]) -> set[str]:
+        """``files``, and what they import, directly or through others."""
+
+        def following(relative: str) -> Iterator[str]:
+            for name in self._found[relative]:
+                yield from [name] if name in self._found else self._in_folder.get(name, ())
+
+        return _closure(files, following)
+
+
+def _folder(relative: str) -> str:
+    return relative[: relative.rfind("/") + 1]
+
+
+def _closure(begun: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
+    reached = set(begun)
+    stack = list(reached)
+    while stack:
+        for name in following(stack.pop()):
+            if name not in reached:
+                reached.add(name)
+                stack.append(name)
+    return reached
+
+
+def _function_budget(functions: int) -> int:
+    return max(LEAST_BUDGET, min(FUNCTION_BUDGET, FUNCTIONS_BUDGET // max(1, functions)))

@@ -1,0 +1,136 @@
+"""The trees around the files that a user names: what an import can reach, and who else may call a function."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codemods.graph.model.files import Files
+from codemods.graph.model.program import ParsedFile, Tree
+from codemods.source.discovery import discover
+from codemods.source.errors import SourceError, Unparsable
+from codemods.source.files import SourceFile, display_path, read_source
+from codemods.source.syntax import parse
+from codemods.terms.findings import Skipped
+
+
+@dataclass
+class Project:
+    """One tree: its ``root``, its files below that by relative path, the ``targets`` among them by display path.
+
+    ``overlay`` holds texts by display path that are to be taken instead of what is on disk; it pickles, so that worker
+    processes can look at the same tree.
+    """
+
+    root: Path
+    paths: dict[str, Path]
+    display: dict[str, str]
+    targets: dict[str, SourceFile]
+    overlay: dict[str, str]
+    broken: dict[str, Skipped] = field(default_factory=dict)
+    hashes: dict[str, int] = field(default_factory=dict)
+    """Hashes of the files' bytes, by path below the root, where they were asked for."""
+    _files: Files | None = None
+    _relative: dict[str, str] | None = None
+
+    @functools.cached_property
+    def names(self) -> int:
+        """A hash of the paths of all files: what an import finds depends on them."""
+        return hash(frozenset(self.paths))
+
+    @property
+    def files(self) -> Files:
+        """The parsed files."""
+        if self._files is None:
+            self._files = Files(Tree(self.paths, self.display, self.root.name), self._read)
+        return self._files
+
+    def parsed(self, shown: str) -> ParsedFile | None:
+        """The parsed file that is shown as ``shown``; None if it is not in the tree or does not parse."""
+        if self._relative is None:
+            self._relative = {display: relative for relative, display in self.display.items()}
+        relative = self._relative.get(shown)
+        return self.files.file(relative) if relative is not None else None
+
+    def raw(self, relative: str) -> bytes:
+        """The bytes of a file, to be searched for words; empty where it cannot be read."""
+        shown = self.display[relative]
+        if shown in self.overlay:
+            return self.overlay[shown].encode("utf-8", "surrogatepass")
+        if shown in self.targets:
+            return self.targets[shown].text.encode("utf-8", "surrogatepass")
+        try:
+            return self.paths[relative].read_bytes()
+        except OSError:
+            return b""
+
+    def text(self, relative: str) -> str:
+        """The text of a file. Raises :class:`~codemods.source.errors.Unreadable`."""
+        shown = self.display[relative]
+        if shown in self.overlay:
+            return self.overlay[shown]
+        target = self.targets.get(shown)
+        return target.text if target is not None else read_source(self.paths[relative], shown).text
+
+    def _read(self, relative: str) -> tuple[str, ast.Module] | None:
+        shown = self.display[relative]
+        try:
+            text = self.text(relative)
+            return text, parse(text, shown)
+        except Unparsable as problem:
+            self.broken[shown] = problem.skipped
+        except SourceError:
+            pass
+        return None
+
+    def for_worker(self) -> Project:
+        """The same tree without what is parsed, to be sent to another process."""
+        return Project(self.root, self.paths, self.display, self.targets, self.overlay)
+
+
+def projects_of(targets: Sequence[SourceFile], overlay: Mapping[str, str]) -> list[Project]:
+    """The trees that ``targets`` stand in: most often one, the project that holds all of them."""
+    return [_project(root, members, overlay) for root, members in _by_root(targets)]
+
+
+def _project(root: Path, members: list[SourceFile], overlay: Mapping[str, str]) -> Project:
+    known = {member.absolute: member for member in members}
+    paths: dict[str, Path] = {}
+    display: dict[str, str] = {}
+    for path in {*_around(root, members), *known}:
+        try:
+            relative = path.relative_to(root).as_posix()
+        except ValueError:
+            relative = path.name
+        paths[relative] = path
+        display[relative] = known[path].path if path in known else display_path(path)
+    return Project(root, paths, display, {m.path: m for m in members}, dict(overlay))
+
+
+def _around(root: Path, members: list[SourceFile]) -> list[Path]:
+    if root == Path.home() or root == root.parent:
+        # a file that lies directly there is alone: everything below is no project
+        return [path for path in root.glob("*.py") if path.is_file()]
+    if not root.is_dir():
+        return []
+    # Nobody imports a notebook, and those that nobody named are large to read.
+    return [path for path in discover([root], cwd=root).files if path.suffix == ".py"]
+
+
+def _by_root(targets: Sequence[SourceFile]) -> list[tuple[Path, list[SourceFile]]]:
+    from codemods.source.project import project_root
+
+    if not targets:
+        return []
+    common = Path(os.path.commonpath([target.absolute.parent for target in targets]))
+    root = project_root(common)
+    if len(root.parts) > 2 or len(targets) == 1:
+        return [(root, list(targets))]
+    by_root: dict[Path, list[SourceFile]] = {}
+    for target in targets:
+        by_root.setdefault(project_root(target.absolute), []).append(target)
+    return list(by_root.items())

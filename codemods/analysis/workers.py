@@ -1,0 +1,139 @@
+"""Jobs run in this process or in several.
+
+A job is remembered by the texts of the files that it loaded: after an edit only what loads the edited file runs again.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from codemods.analysis.project import Project
+from codemods.rules.base import Rule
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+from codemods.analysis.job import Job, Record, run_job
+
+PARALLEL_FROM = 24
+"""Files from which on a pool of processes pays for its start."""
+
+
+class Workers:
+    """Runs jobs, in this process or in several."""
+
+    def __init__(self, project: Project, rules: list[Rule], jobs: int | None, files: int) -> None:
+        self.project = project
+        self.rules = rules
+        self.names = tuple(rule.name for rule in rules)
+        wanted = jobs if jobs is not None else (os.cpu_count() or 1)
+        self.processes = min(wanted, max(1, files // 8)) if files >= PARALLEL_FROM else 1
+        self._pool: ProcessPoolExecutor | None = None
+        self._collects = gc.isenabled()
+
+    def __enter__(self) -> Workers:
+        gc.disable()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        gc.unfreeze()
+        if self._collects:
+            gc.enable()
+
+    def run(self, jobs: list[Job], progress: Callable[[int, int], None] | None, done: int, total: int) -> list[Record]:
+        """The records of ``jobs``, in their order."""
+        records: list[Record | None] = [_remembered(self.project, self.names, job) for job in jobs]
+        todo = [i for i, record in enumerate(records) if record is None]
+        done += len(jobs) - len(todo)
+        for i, record in zip(todo, self._results([jobs[i] for i in todo]), strict=True):
+            records[i] = record
+            _remember(self.project, self.names, jobs[i], record)
+            done += 1
+            if progress is not None:
+                progress(done, total)
+        found = [record for record in records if record is not None]
+        for record in found:
+            self.project.broken.update(record.broken)
+        return found
+
+    def _results(self, jobs: list[Job]) -> Iterable[Record]:
+        if self.processes < 2 or len(jobs) < 2:
+            for job in jobs:
+                yield run_job(self.project, self.rules, job)
+            return
+        if self._pool is None:
+            from concurrent.futures import ProcessPoolExecutor
+
+            self._pool = ProcessPoolExecutor(
+                self.processes, initializer=_start_worker, initargs=(self.project.for_worker(), self.names)
+            )
+        yield from self._pool.map(_work, jobs, chunksize=max(1, min(8, len(jobs) // (self.processes * 4))))
+
+
+_worker: tuple[Project, list[Rule]] | None = None
+
+
+def _start_worker(project: Project, names: tuple[str, ...]) -> None:
+    from codemods.rules import rule
+
+    global _worker
+    _worker = (project, [rule(name) for name in names])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    gc.disable()
+
+
+def _end_with_parent() -> None:
+    # a parent that is killed cannot say so, and its jobs would go on for nobody
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
+
+
+def _work(job: Job) -> Record:
+    assert _worker is not None
+    return run_job(*_worker, job)
+
+
+# remembering
+
+
+_memory: OrderedDict[object, tuple[dict[str, int], Record]] = OrderedDict()
+
+_MEMORY = 20_000
+
+
+def _key(project: Project, names: tuple[str, ...], job: Job) -> object:
+    return (str(project.root), project.names, names, job)
+
+
+def _remember(project: Project, names: tuple[str, ...], job: Job, record: Record) -> None:
+    texts = {relative: _text_hash(project, relative) for relative in record.loaded}
+    _memory[_key(project, names, job)] = (texts, record)
+    if len(_memory) > _MEMORY:
+        _memory.popitem(last=False)
+
+
+def _remembered(project: Project, names: tuple[str, ...], job: Job) -> Record | None:
+    found = _memory.get(_key(project, names, job))
+    if found is None:
+        return None
+    texts, record = found
+    if any(_text_hash(project, relative) != text for relative, text in texts.items()):
+        return None
+    return record
+
+
+def _text_hash(project: Project, relative: str) -> int:
+    known = project.hashes.get(relative)
+    if known is None:
+        known = project.hashes[relative] = hash(project.raw(relative))
+    return known

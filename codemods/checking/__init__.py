@@ -1,0 +1,1 @@
+"""Which findings count, and which could be mended: selection, suppressions, baselines, changed lines."""

@@ -1,0 +1,1 @@
+"""Rewrites as commits that can each be reverted alone."""

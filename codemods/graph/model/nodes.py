@@ -1,0 +1,335 @@
+"""Nodes of the simulated graph, the places that made them and the walks that came through them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from codemods.graph.model.program import ParsedFile
+    from codemods.graph.model.values import Function
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One entry of a function (or of a module's top level, where ``function`` is None).
+
+    ``call`` is the place that called it, None for a root. ``inside_module`` tells whether this or an outer frame is a
+    method of an ``nn.Module`` that was called as part of a forward.
+    """
+
+    fid: int
+    file: ParsedFile
+    function: Function | None
+    call: Place | None
+    depth: int
+    inside_module: bool = False
+    receiver: Value | None = None
+    loops: list[tuple[ast.AST, int]] = field(default_factory=list)
+    statement: ast.stmt | None = None
+    names: set[str] = field(default_factory=set)
+    globals: set[str] = field(default_factory=set)
+    nonlocals: set[str] = field(default_factory=set)
+    captured: bool = False
+    birth: int = 0
+    end: int = -1
+    caught: Value | None = None
+    """The exception that is being handled."""
+    grad: bool | None = True
+    """Whether gradients were recorded when it was entered."""
+    yields: list[Value] = field(default_factory=list)
+    yielded: int = 0
+    """When it last handed on to whoever asks it for values: what it does after that, it does later."""
+    sent: list[Value] = field(default_factory=list)
+    """What its ``yield`` gave: whatever is sent to the generator."""
+    module_globals: int = 0
+    root: bool = False
+    """Whether nothing in the tree called it: its arguments are unknown."""
+    handed: bool = False
+    """Whether it was called by code that cannot be seen, which may call it again."""
+    left: tuple[Node, ...] = ()
+    """The graphs made in it that outlive it: what it returned, and what it left in things that were there before. Not
+    noted of what runs inside a forward."""
+    held: dict[str, tuple[Node, ...]] = field(default_factory=dict)
+    """Those that only attributes of objects hold which the program made itself, by the name of the attribute."""
+    left_unseen: bool = False
+    """Whether it returned what code that cannot be seen made while it ran."""
+
+    @property
+    def definition(self) -> ast.AST | None:
+        """The ``def`` or lambda that runs, None for a module's top level."""
+        return self.function.definition if self.function is not None else None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """A point of the simulated run: the node of the syntax tree, its statement, the frame and the turns of its
+    loops."""
+
+    node: ast.AST
+    statement: ast.stmt | None
+    frame: Frame
+    loops: tuple[tuple[ast.AST, int], ...]
+    clock: int
+
+    @property
+    def path(self) -> str:
+        """The display path of the file."""
+        return self.frame.file.path
+
+    @property
+    def line(self) -> int:
+        """The line of the node, from 1."""
+        return getattr(self.node, "lineno", 0)
+
+    def turns(self) -> list[tuple[ast.AST, int]]:
+        """The loops around this point and their turns, outermost first, through all calling frames."""
+        turns: list[tuple[ast.AST, int]] = []
+        place: Place | None = self
+        while place is not None:
+            turns[:0] = place.loops
+            place = place.frame.call
+        return turns
+
+    def chain(self) -> list[Place]:
+        """This place and the places of the calls that led here, innermost first."""
+        places = [self]
+        while (call := places[-1].frame.call) is not None:
+            places.append(call)
+        return places
+
+
+@dataclass(eq=False, slots=True)
+class Walk:
+    """A ``backward`` or ``autograd.grad`` that walked a graph.
+
+    ``retains`` is True, False, or None where the argument is no literal; ``seen`` are the nodes that it walked,
+    ``again`` those among them that an earlier walk had been through, with that walk.
+    """
+
+    place: Place
+    call: ast.Call | None
+    roots: tuple[Node, ...]
+    kind: str
+    retains: bool | None
+    creates: bool | None
+    retain_argument: str | int | None
+    seen: list[Node] = field(default_factory=list)
+    again: list[tuple[Node, Walk]] = field(default_factory=list)
+    grad: bool | None = True
+    with_gradient: bool = False
+    cells: dict[Any, Any] = field(default_factory=dict)
+    """What every variable and attribute held when it began."""
+    inputs: tuple[Node, ...] | None = ()
+    """What ``autograd.grad`` takes gradients of, or ``backward`` was told to; None where that cannot be seen."""
+    caught: bool = False
+    """Whether what it raises may be caught."""
+
+    @property
+    def ran(self) -> tuple[int, str]:
+        """The cell that says on each path whether it came this way."""
+        return 0, f"walk {self.place.clock}"
+
+    def follows(self, earlier: Walk) -> bool:
+        """Whether a path leads from ``earlier`` to this walk."""
+        return earlier.ran in self.cells
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The parameters that an optimizer (or what was given for one) stands for, by the leaves of the graph.
+
+    ``exact`` tells that all of what each leaf stands for is among them; ``more`` that there may be others.
+    """
+
+    leaves: tuple[Node, ...]
+    exact: bool
+    more: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Alias:
+    """A tensor without history that shares its memory with ``given``: ``form`` is variable, data or detach.
+
+    The node of ``place`` is the call, or for ``x.data`` the attribute. ``source`` is set where a tensor may share the
+    memory of that alias, or may be a copy.
+    """
+
+    form: str
+    place: Place
+    given: Value
+    grad: bool | None
+    source: Alias | None = None
+
+    @property
+    def origin(self) -> Alias:
+        """Itself, or the alias whose memory it may share."""
+        return self if self.source is None else self.source
+
+    def perhaps(self) -> Alias:
+        """The same of something that may be a copy."""
+        return self if self.source is not None else Alias(self.form, self.place, self.given, self.grad, self)
+
+
+class Node:
+    """One node of the simulated autograd graph.
+
+    ``parents`` are the nodes it was computed from. ``saves`` tells whether the operation keeps tensors for its
+    backward: only such a node can raise when it is walked a second time. ``certain`` is proof that a real run has this
+    node: a parameter takes part, or ``backward`` was called on it. ``scalar`` is proof that it has one element,
+    ``dimensionless`` that it has no dimension, as a reduced loss. ``kind`` is ``leaf`` (a parameter or an input that
+    asks for gradients), ``module`` (output of a module), ``op``, ``phi`` (either of its parents), ``part`` (an element
+    or attribute of something opaque), ``call`` (a call that cannot be seen) or ``argument`` (an argument that nobody in
+    the tree passes: it may be attached outside).
+    """
+
+    __slots__ = (
+        "birth",
+        "certain",
+        "children",
+        "dimensionless",
+        "escapes",
+        "kind",
+        "label",
+        "parents",
+        "place",
+        "saves",
+        "scalar",
+        "shadow",
+        "stale_reads",
+        "stores",
+        "uses",
+        "walks",
+    )
+
+    def __init__(
+        self,
+        birth: int,
+        kind: str,
+        parents: tuple[Node, ...],
+        place: Place,
+        *,
+        saves: bool,
+        certain: bool,
+        scalar: bool = False,
+        dimensionless: bool = False,
+        label: str = "",
+    ) -> None:
+        self.birth = birth
+        self.kind = kind
+        self.parents = parents
+        self.place = place
+        self.saves = saves
+        self.certain = certain
+        self.scalar = scalar
+        self.dimensionless = dimensionless
+        self.label = label
+        self.walks: list[Walk] = []
+        self.uses: list[tuple[str, Place]] = []
+        self.stores: list[tuple[Carrier, Place]] = []
+        self.stale_reads: list[tuple[Carrier, Place]] = []
+        self.escapes: list[str] = []
+        self.children: list[Node] = []
+        self.shadow: Shadow = ()
+        for parent in parents:
+            parent.children.append(self)
+
+    @property
+    def leaf(self) -> bool:
+        """Whether it is a leaf: leaves gather gradients, they are not freed and shared by all steps."""
+        return self.kind == "leaf"
+
+    def ancestors(self) -> Iterator[Node]:
+        """This node and everything it was computed from, each once."""
+        seen = {id(self)}
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            for parent in node.parents:
+                if id(parent) not in seen:
+                    seen.add(id(parent))
+                    stack.append(parent)
+
+    def descendants(self) -> Iterator[Node]:
+        """This node and everything computed from it, each once."""
+        seen = {id(self)}
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            for child in node.children:
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    stack.append(child)
+
+    def forget(self) -> None:
+        """Break the circles that it is part of, for a node that nobody asks any more."""
+        self.parents = ()
+        for events in (self.walks, self.uses, self.stores, self.stale_reads, self.children):
+            events.clear()
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.label} #{self.birth} line {getattr(self.place.node, 'lineno', 0)}>"
+
+
+def all_ancestors(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes and everything they were computed from, each once."""
+    seen: set[int] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(node.parents)
+
+
+def all_descendants(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes and everything computed from them, each once."""
+    seen: set[int] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(node.children)
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """What holds a value: ``name`` of a ``kind``, owned by frame or object ``owner``.
+
+    The kinds are local, global, attribute, element, and held: an element that became what it is after it was put there.
+    """
+
+    kind: str
+    owner: int
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Unseen:
+    """A graph that a value may carry although none is known.
+
+    ``kind``: what an unseen ``call`` made, an ``argument`` of a root, an ``attribute`` that nothing in sight sets, or
+    something ``lost``: taken from where the simulation does not know what lies there, perhaps a graph that it knows.
+    """
+
+    kind: str
+    name: str
+
+
+Shadow = tuple["Node | Place | Unseen", ...]
+"""Where a value without history comes from: nodes it was detached from, places of ``Variable(..., volatile=True)``, and
+what may be a graph that cannot be seen."""
+
+
+class Value:
+    """Base of all symbols; ``node`` is the graph node that the value carries, if it is known to carry one."""
+
+    __slots__ = ()
+    node: Node | None = None

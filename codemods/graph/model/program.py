@@ -1,0 +1,354 @@
+"""The tree as Python sees it: parsed files, what their imports mean, the classes that stand in them.
+
+Nothing is ever imported or run.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.paths import canonical
+from codemods.graph.model.values import Function
+from codemods.terms.spans import Span
+
+_CONTAINERS = {
+    **dict.fromkeys(("list", "UserList", "List"), "list"),
+    **dict.fromkeys(("set", "frozenset"), "set"),
+    **dict.fromkeys(("dict", "OrderedDict", "defaultdict", "Counter", "UserDict", "ChainMap", "Dict"), "dict"),
+    "deque": "deque",
+    "tuple": "tuple",
+    "NamedTuple": "record",
+}
+"""What the classes of Python's own libraries are that hold values (docs: builtins, collections, typing)."""
+
+_Answer = TypeVar("_Answer")
+_Asked = TypeVar("_Asked", bound=ast.AST)
+
+
+def walks(scope: ast.AST) -> bool:
+    """Whether the code in ``scope`` back-propagates, reached or not."""
+    calls = (node.func for node in walk(scope) if isinstance(node, ast.Call))
+    return any(
+        name in ("backward", "manual_backward") or (name == "grad" and ast.unparse(function).endswith("autograd.grad"))
+        for function in calls
+        for name in (getattr(function, "attr", getattr(function, "id", "")),)
+    )
+
+
+def walk(scope: ast.AST) -> Iterator[ast.AST]:
+    """A syntax node and all below it, in no order that means anything; three times as fast as ``ast.walk``."""
+    stack: list[Any] = [scope]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.AST):
+            yield node
+            for value in vars(node).values():
+                if isinstance(value, list):
+                    stack += value
+                elif isinstance(value, ast.AST):
+                    stack.append(value)
+
+
+def _may_hold(node: ast.AST, span: Span) -> bool:
+    """Whether a node may be at ``span`` or around it, by its lines."""
+    first = getattr(node, "lineno", None)
+    if first is None or isinstance(node, (ast.JoinedStr, ast.FormattedValue)):
+        # before Python 3.12 what stands in a formatted string is not where it says
+        return True
+    decorators = getattr(node, "decorator_list", None)
+    if decorators:
+        first = min(first, decorators[0].lineno)
+    return bool(first <= span.line and span.end_line <= node.end_lineno)  # type: ignore[attr-defined]
+
+
+def receiver_name(definition: ast.AST) -> str:
+    """What a method calls its own object: its first argument."""
+    spec = getattr(definition, "args", None)
+    given = [*spec.posonlyargs, *spec.args] if isinstance(spec, ast.arguments) else []
+    return given[0].arg if given else ""
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """What the names of a file are by their public names, where nothing but one import, or nothing at all, binds
+    them."""
+    found: dict[str, set[str]] = {}
+    for node in walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                found.setdefault(name, set()).add(alias.name if alias.asname else name)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                path = "" if node.level else f"{node.module}.{alias.name}"
+                found.setdefault(alias.asname or alias.name, set()).add(path)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.setdefault(node.id, set()).add("")
+        elif isinstance(node, ast.arg):
+            found.setdefault(node.arg, set()).add("")
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.setdefault(node.name, set()).add("")
+    free = {} if "*" in found else {name: {f"builtins.{name}"} for name in dir(builtins) if name not in found}
+    return {name: next(iter(paths)) for name, paths in {**found, **free}.items() if len(paths) == 1}
+
+
+@dataclass(eq=False)
+class ParsedFile:
+    """One file of the tree: its display ``path``, its place below the tree's root and its syntax tree."""
+
+    path: str
+    relative: PurePosixPath
+    text: str
+    tree: ast.Module
+    objects: int = field(default=0, init=False)
+    """How many objects the garbage collector may count that are its syntax tree."""
+    _answers: dict[tuple[Callable[..., Any], ast.AST], Any] = field(default_factory=dict, init=False)
+    _parents: dict[ast.AST, ast.AST] | None = field(default=None, init=False)
+    _lines: list[str] | None = field(default=None, init=False)
+
+    def span(self, node: ast.AST) -> Span:
+        """Where a node stands, in characters (``ast`` counts bytes of UTF-8)."""
+        first, last = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+        start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+        if not self.text.isascii():
+            if self._lines is None:
+                # ast ends lines at \n, \r\n and \r, and nowhere else
+                self._lines = self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            start = len(self._lines[first - 1].encode()[:start].decode(errors="replace"))
+            end = len(self._lines[last - 1].encode()[:end].decode(errors="replace"))
+        return Span(first, start, last, end)
+
+    def once(self, ask: Callable[[_Asked], _Answer], node: _Asked) -> _Answer:
+        """What ``ask`` says of a node of this file; it is asked once."""
+        if (ask, node) not in self._answers:
+            self._answers[(ask, node)] = ask(node)
+        return self._answers[(ask, node)]  # type: ignore[no-any-return]
+
+    def forget(self) -> None:
+        """Take the syntax tree apart, for a file that nobody asks any more: what still points at it keeps little."""
+        # the garbage collector would take several times as long
+        self.tree.body.clear()
+        self._answers.clear()
+        self._parents = None
+
+    def named(self, node: ast.expr) -> str:
+        """The public name of what an expression is by the imports of the file: ``torch.no_grad`` for ``th.no_grad``.
+
+        Empty where its first name comes from elsewhere, or may.
+        """
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.insert(0, node.attr)
+            node = node.value
+        first = self.once(_imported, self.tree).get(node.id, "") if isinstance(node, ast.Name) else ""
+        return canonical(".".join([first, *parts])) if first else ""
+
+    def find(self, span: Span, *kinds: type[ast.AST]) -> ast.AST | None:
+        """The outermost node of one of ``kinds`` that stands exactly at ``span``."""
+        level: list[ast.AST] = [self.tree]
+        while level:
+            around: list[ast.AST] = []
+            for outer in level:
+                for node in ast.iter_child_nodes(outer):
+                    if not _may_hold(node, span):
+                        continue
+                    around.append(node)
+                    if isinstance(node, kinds) and getattr(node, "lineno", 0) == span.line and self.span(node) == span:
+                        return node
+            level = around
+        return None
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The syntax node around ``node``."""
+        if self._parents is None:
+            self._parents = parents = {}
+            stack: list[ast.AST] = [self.tree]
+            while stack:
+                outer = stack.pop()
+                for child in ast.iter_child_nodes(outer):
+                    parents[child] = outer
+                    stack.append(child)
+        return self._parents.get(node)
+
+    def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
+        """The innermost node of one of ``kinds`` around ``node``."""
+        outer = self.parent(node)
+        while outer is not None and not isinstance(outer, kinds):
+            outer = self.parent(outer)
+        return outer
+
+
+@dataclass(eq=False)
+class ClassInfo:
+    """A class of the tree: its statement, its bases as values, and the functions and constants of its body."""
+
+    name: str
+    node: ast.ClassDef
+    file: ParsedFile
+    bases: tuple[Value, ...]
+    members: dict[str, Value] = field(default_factory=dict)
+    oid: int = 0
+    """Under which the state holds what was written to the class later."""
+    setters: dict[str, Function] = field(default_factory=dict)
+    """What is called where a property is set, by its name."""
+    factories: dict[str, Value] = field(default_factory=dict)
+    """What makes the fields of a dataclass that are not given."""
+    family: str = "plain"
+    """plain, module, lightning, function (autograd.Function), optimizer, dataset, or external: a base that cannot be
+    seen"""
+
+    def mro(self) -> list[ClassInfo]:
+        """The classes of the tree that attributes are looked up in, in order (depth first, each once)."""
+        from codemods.graph.model.values import Class
+
+        order: list[ClassInfo] = []
+        stack: list[ClassInfo] = [self]
+        while stack:
+            info = stack.pop(0)
+            if info in order:
+                continue
+            order.append(info)
+            stack[:0] = [base.info for base in info.bases if isinstance(base, Class)]
+        return order
+
+    def find(self, name: str, after: ClassInfo | None = None) -> Value | None:
+        """The member ``name``, looked up as Python does; ``after`` a class for ``super()``."""
+        order = self.mro()
+        if after is not None and after in order:
+            order = order[order.index(after) + 1 :]
+        for info in order:
+            if name in info.members:
+                return info.members[name]
+        return None
+
+    def fields(self) -> list[str]:
+        """The fields that a dataclass or named tuple declares, in the order of its arguments."""
+        return [
+            s.target.id
+            for base in reversed(self.mro())
+            for s in base.node.body
+            if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+        ]
+
+    @cached_property
+    def container(self) -> str:
+        """What its objects are beside: a ``list``, ``set``, ``deque``, ``tuple``, ``dict``, a ``record`` (a named
+        tuple), or empty."""
+        from codemods.graph.model.values import Class, Library
+
+        for base in self.bases:
+            if isinstance(base, Class) and base.info is not self and base.info.container:
+                return base.info.container
+            if isinstance(base, Library):
+                path = base.path.removeprefix("builtins.").removeprefix("collections.").removeprefix("typing.")
+                if path in _CONTAINERS and base.path.partition(".")[0] in ("builtins", "collections", "typing"):
+                    return _CONTAINERS[path]
+        return ""
+
+    @cached_property
+    def layer(self) -> str:
+        """The class of ``torch.nn`` that it derives from beside ``Module``, by its name there; else empty."""
+        from codemods.graph.model.values import Library
+
+        paths = [canonical(b.path) for info in self.mro() for b in info.bases if isinstance(b, Library)]
+        names = (path.removeprefix("torch.nn.") for path in paths if path.startswith("torch.nn."))
+        return next((name for name in names if name != "Module"), "")
+
+    @cached_property
+    def calls_differently(self) -> bool:
+        """Whether a class has a metaclass, so that a call of it may give something else than an object of it."""
+        known = ("ABCMeta", "EnumMeta", "type")
+        given = [k.value for info in self.mro() for k in info.node.keywords if k.arg == "metaclass"]
+        return any(ast.unparse(value).rpartition(".")[2] not in known for value in given)
+
+    def derives(self, names: frozenset[str]) -> bool:
+        """Whether one of its bases outside the tree is a builtin among ``names``."""
+        from codemods.graph.model.values import Library
+
+        return any(
+            isinstance(base, Library) and base.path.removeprefix("builtins.") in names
+            for info in self.mro()
+            for base in info.bases
+        )
+
+    @property
+    def is_module(self) -> bool:
+        """Whether its objects are ``nn.Module``s."""
+        return self.family in ("module", "lightning")
+
+
+class Tree:
+    """All files that can be looked at, and how their imports resolve.
+
+    ``name`` is that of the root folder: where the whole tree is one package, its files import each other by it.
+    """
+
+    def __init__(self, relative_paths: dict[str, Path], display: dict[str, str], name: str = "") -> None:
+        self.relative_paths = relative_paths
+        self.display = display
+        self.name = name
+        self.folders: set[str] = {""}
+        self._resolved: dict[tuple[str, str], str | None] = {}
+        for relative in relative_paths:
+            parent = PurePosixPath(relative).parent
+            while str(parent) != ".":
+                self.folders.add(str(parent))
+                parent = parent.parent
+
+    def resolve(self, module: str, importer: PurePosixPath) -> str | None:
+        """The path below the root of what ``import module`` means in ``importer``: a file, or a folder with ``/``
+        behind it.
+
+        Folders are tried from the importer's own up to the root, as a script's folder, a package's root or
+        ``PYTHONPATH`` would make them; the nearest wins.
+        """
+        key = (module, str(importer.parent))
+        if key in self._resolved and self._resolved[key] != str(importer):
+            return self._resolved[key]
+        found = self._resolved[key] = self._resolve(module, importer)
+        return found
+
+    def _resolve(self, module: str, importer: PurePosixPath) -> str | None:
+        tail = module.replace(".", "/")
+        folder = importer.parent
+        while True:
+            prefix = "" if str(folder) == "." else f"{folder}/"
+            found = self.at(prefix + tail)
+            # a module never imports itself under its own name
+            if found is not None and found != str(importer):
+                return found
+            if str(folder) == ".":
+                break
+            folder = folder.parent
+        for top in ("src/", "lib/"):
+            found = self.at(top + tail)
+            if found is not None:
+                return found
+        if self.name and tail.startswith(f"{self.name}/"):
+            return self.at(tail.removeprefix(f"{self.name}/"))
+        return None
+
+    def resolve_relative(self, module: str | None, level: int, importer: PurePosixPath) -> str | None:
+        """The same for ``from ..module import``: ``level`` dots."""
+        folder = importer.parent
+        for _ in range(level - 1):
+            folder = folder.parent
+        prefix = "" if str(folder) == "." else f"{folder}/"
+        if not module:
+            init = f"{prefix}__init__.py"
+            return init if init in self.relative_paths else prefix or None
+        return self.at(prefix + module.replace(".", "/"))
+
+    def at(self, stem: str) -> str | None:
+        """The file or folder (with ``/`` behind it) of a module path below the root."""
+        if f"{stem}.py" in self.relative_paths:
+            return f"{stem}.py"
+        if f"{stem}/__init__.py" in self.relative_paths:
+            return f"{stem}/__init__.py"
+        return f"{stem}/" if stem in self.folders else None

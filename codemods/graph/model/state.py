@@ -1,0 +1,172 @@
+"""The memory of the simulated program: copied where paths part, joined where they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from codemods.graph.model.nodes import Value
+
+Key = tuple[int, Hashable]
+CLEARED = "cleared"
+"""When a list was cleared last, under its identity."""
+FROZEN = "frozen"
+"""Whether ``requires_grad = False`` was set on a leaf, under minus its birth: True, False or ``maybe``."""
+
+
+class Log:
+    """The keys written since a point; ``parent`` is the log of the point before."""
+
+    __slots__ = ("keys", "parent")
+
+    def __init__(self, parent: Log | None) -> None:
+        self.keys: dict[Key, None] = {}
+        self.parent = parent
+
+
+class State:
+    """What every variable, attribute and element holds at one point of one path.
+
+    ``grad`` tells whether operations are recorded: True, False, or None where paths disagree. Where ``reads`` is a
+    dict, it takes the first content that was read of each cell. ``base`` holds what cells contain that were never
+    written here.
+    """
+
+    __slots__ = ("base", "cells", "grad", "log", "reads")
+
+    def __init__(
+        self,
+        cells: dict[Key, Any],
+        log: Log,
+        grad: bool | None,
+        reads: dict[Key, Any] | None = None,
+        base: dict[Key, Any] | None = None,
+    ) -> None:
+        self.reads = reads
+        self.base = {} if base is None else base
+        self.cells = cells
+        self.log = log
+        self.grad = grad
+
+    @staticmethod
+    def empty(base: dict[Key, Any] | None = None) -> State:
+        """A state in which nothing was written and gradients are recorded."""
+        return State({}, Log(None), True, None, base)
+
+    def get(self, key: Key) -> Any:
+        """The content of a cell, None if it was never written."""
+        value = self.cells.get(key)
+        if value is None:
+            value = self.base.get(key)
+        if self.reads is not None and key not in self.reads:
+            self.reads[key] = value
+        return value
+
+    def peek(self, key: Key) -> Any:
+        """The same, without being noted as a read."""
+        value = self.cells.get(key)
+        return self.base.get(key) if value is None else value
+
+    def set(self, key: Key, value: Any) -> None:
+        """Write a cell."""
+        self.cells[key] = value
+        self.log.keys[key] = None
+
+    def delete(self, key: Key) -> None:
+        """Forget a cell."""
+        if key in self.cells:
+            del self.cells[key]
+            self.log.keys[key] = None
+
+    def weight(self) -> int:
+        """What copying it costs, in evaluated syntax nodes."""
+        return len(self.cells) >> 10
+
+    def fork(self) -> State:
+        """A copy that remembers what is written from here on."""
+        return State(self.cells.copy(), Log(self.log), self.grad, self.reads, self.base)
+
+
+def written_since(state: State, point: Log) -> dict[Key, None]:
+    """The keys that ``state`` has written since it forked off at ``point``, in an order that hashes do not change."""
+    keys: dict[Key, None] = {}
+    log: Log | None = state.log
+    while log is not None and log is not point:
+        keys |= log.keys
+        log = log.parent
+    return keys
+
+
+def merge(
+    states: list[State],
+    base: Log,
+    join: Callable[[Value, Value], Value],
+    before: dict[Key, Any],
+    maybe: Callable[[Value], Value],
+) -> State | None:
+    """The state after paths that forked off at ``base`` have met; None if no path gets here.
+
+    A cell that only some of the paths wrote keeps what they wrote. What was there ``before`` and was taken away on some
+    of the paths is ``maybe`` still there.
+    """
+    if not states:
+        return None
+    first = states[0]
+    written = written_since(first, base)
+    grad = first.grad
+    for other in states[1:]:
+        fresh = written_since(other, base)
+        cells, others, loaded = first.cells, other.cells, first.base
+        for key in written | fresh:
+            # what a path did not write is what the loaded modules left there
+            mine: Any = cells.get(key)
+            theirs: Any = others.get(key)
+            if mine is None:
+                mine = loaded.get(key)
+            if theirs is None:
+                theirs = loaded.get(key)
+            if mine is theirs:
+                continue
+            if key[1] == FROZEN:
+                # frozen on one of the paths, or some of the parameters: gradients may be needed
+                first.cells[key] = "maybe"
+            elif mine is None or theirs is None:
+                left = theirs if mine is None else mine
+                removed = left is before.get(key) and isinstance(left, Value)
+                first.cells[key] = maybe(left) if removed else left
+            elif (
+                isinstance(mine, tuple)
+                and isinstance(before.get(key), tuple)
+                and not (mine and theirs)
+                and first.cells.get((key[0], CLEARED)) != other.cells.get((key[0], CLEARED))
+            ):
+                # a list that was cleared on one of the paths
+                first.cells[key] = tuple(maybe(v) if v in before[key] else v for v in mine or theirs)
+            else:
+                first.cells[key] = _join_cells(mine, theirs, join)
+        written |= fresh
+        if other.grad is not grad:
+            grad = None
+    base.keys |= written
+    first.log = base
+    first.grad = grad
+    return first
+
+
+def _join_cells(mine: Any, theirs: Any, join: Callable[[Value, Value], Value]) -> Any:
+    if isinstance(mine, Value) and isinstance(theirs, Value):
+        return join(mine, theirs)
+    if isinstance(mine, tuple) and isinstance(theirs, tuple):
+        # contents of a sequence: the longer path wins where it extends the other, else element by element
+        longer, shorter = (mine, theirs) if len(mine) >= len(theirs) else (theirs, mine)
+        if any(
+            all(a is b for a, b in zip(longer[i:], shorter, strict=False))
+            for i in range(len(longer) - len(shorter) + 1)
+        ):
+            # one path took something away at an end
+            return longer
+        return tuple(
+            join(value, shorter[i]) if i < len(shorter) and shorter[i] is not value else value
+            for i, value in enumerate(longer)
+        )
+    return mine if mine == theirs else None

@@ -1,0 +1,265 @@
+"""Targets are bound: assignments, sums that grow by themselves, unpacking, ``del``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from operator import is_not
+from typing import TypeVar
+
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.trace import Accumulation
+from codemods.graph.model.values import (
+    NUMBER,
+    Const,
+    Instance,
+    Join,
+    Mapping,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    Unknown,
+)
+from codemods.graph.python.operators import Operators
+
+_PLACES = (ast.Name, ast.Attribute, ast.Subscript)
+
+_Statement = TypeVar("_Statement", ast.Assign, ast.AugAssign)
+
+
+class Assignments(Operators):
+    """The part of the engine that assigns."""
+
+    # statements
+
+    def _do_Assign(self, s: ast.Assign) -> None:
+        self._for_each(s, s.targets[0] if len(s.targets) == 1 else s, s.value, self._bind)
+
+    def _bind(self, s: ast.Assign) -> None:
+        value = self.evaluate(s.value)
+        for target in s.targets:
+            self._note_sum(target, s.value, value)
+            self.assign(target, value, s.value)
+
+    def _do_AnnAssign(self, s: ast.AnnAssign) -> None:
+        if s.value is not None:
+            self.assign(s.target, self.evaluate(s.value), s.value)
+
+    def _do_AugAssign(self, s: ast.AugAssign) -> None:
+        self._for_each(s, s.target, s.target, self._grow)
+
+    def _for_each(self, s: _Statement, target: ast.AST, source: ast.expr, run: Callable[[_Statement], None]) -> None:
+        """Run ``x[i] = f(x)`` once for each thing that ``x`` may be, a tensor among them: what is computed of one of
+        them is not written into another."""
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            name = target.value.id
+            cell = (self.frame.fid, name)
+            several = self.s.get(cell)
+            tensors = isinstance(several, Join) and any(isinstance(o, Tensor) for o in several.options)
+            if tensors and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(source)):
+                after: list[Value] = []
+                for option in self.options(several):
+                    self.s.set(cell, option)
+                    run(s)
+                    left = self.s.get(cell)
+                    after.append(left if isinstance(left, Value) else option)
+                self.s.set(cell, self.one_of(after))
+                return
+        run(s)
+
+    def _grow(self, s: ast.AugAssign) -> None:
+        old = self.evaluate(s.target)
+        added = self.evaluate(s.value)
+        if isinstance(s.target, (ast.Name, ast.Attribute)):
+            self.alter(old, "attached" if self.nodes_of(added) else "values", s)
+        name = type(s.op).__name__
+        value: Value
+        listed = name == "Add" and isinstance(added, (Parameters, Sequence))
+        if isinstance(old, Parameters) and (old.element or not listed):
+            self.mark_owned("parameter-changed", s, old)
+        if listed and isinstance(old, (Parameters, Sequence)) and Parameters in (old.__class__, added.__class__):
+            # params += list(net.parameters())
+            value = super().binary(name, old, added, s)
+        elif name == "Add" and isinstance(old, Sequence):
+            self.container_method(old, "extend", Arguments(None, [added]), s)
+            value = old
+        elif name == "BitOr" and isinstance(old, Mapping):
+            self.container_method(old, "__ior__", Arguments(None, [added]), s)
+            value = old
+        elif isinstance(old, Instance) and (changed := self.changed_object(name, old, added, s)) is not None:
+            value = changed
+        elif isinstance(old, Tensor) and old.node is not None and self.s.grad is False:
+            # changed in place: its history stays
+            value = old
+        else:
+            value = super().binary(name, old, added, s)
+            if isinstance(old, Tensor) and isinstance(value, Tensor) and self.nodes_of(added):
+                self.write_through(old, value, s)
+            if isinstance(value, (Plain, Const)):
+                value = NUMBER if not (isinstance(value, Plain) and value.kind != "number") else value
+        if name == "Add":
+            self.trace.accumulations.append(
+                Accumulation(
+                    self.place(s),
+                    s.target,
+                    s.value,
+                    old,
+                    added,
+                    value,
+                    self.carrier(s.target),
+                    self.s.grad,
+                    tuple(self.parts_of(s.value)),
+                )
+            )
+        self.assign(s.target, value, None)
+
+    def _do_Delete(self, s: ast.Delete) -> None:
+        for target in s.targets:
+            if isinstance(target, ast.Name):
+                self.s.delete((self.frame.fid if self.frame.function else self.frame.module_globals, target.id))
+            elif isinstance(target, ast.Subscript):
+                container = self.evaluate(target.value)
+                key = self.evaluate(target.slice)
+                for option in self.options(container):
+                    if isinstance(option, Sequence) and isinstance(target.slice, ast.Slice):
+                        # del rewards[:] empties the list, as clear() does
+                        self.container_method(option, "clear", Arguments(), s)
+                    elif isinstance(option, Sequence):
+                        self.container_method(option, "pop", Arguments(None, [key]), s)
+            elif isinstance(target, ast.Attribute):
+                owner = self.evaluate(target.value)
+                oid = getattr(owner, "oid", None)
+                if isinstance(oid, int):
+                    self.s.delete((oid, target.attr))
+
+    # targets
+
+    def assign(self, target: ast.expr, value: Value, value_expr: ast.expr | None) -> None:
+        """Bind a target."""
+        if isinstance(target, ast.Name):
+            self.store_name(target.id, value, target)
+        elif isinstance(target, ast.Attribute):
+            owner = self.evaluate(target.value)
+            self.set_attribute(owner, target.attr, value, target)
+            if target.attr == "requires_grad" and self.truth(value) is True:
+                self._ask_for_gradients(target, owner)
+        elif isinstance(target, ast.Subscript):
+            container = self.evaluate(target.value)
+            key = self.evaluate(target.slice)
+            options = self.options(container)
+            after = [self._written(o, value, target, value_expr) if isinstance(o, Tensor) else o for o in options]
+            for option in options:
+                if not isinstance(option, Tensor) and (len(options) == 1 or not isinstance(option, (Const, Plain))):
+                    self.set_item(option, key, value, target, value_expr)
+            rebound = any(map(is_not, after, options)) and isinstance(target.value, _PLACES)
+            if rebound and (changed := self.one_of(after)) is not None:
+                self.assign(target.value, changed, None)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target, value, value_expr)
+        elif isinstance(target, ast.Starred):
+            items, several = self.apart(value)
+            self.assign(target.value, self.new_sequence(items, self.one_of(several)), None)
+
+    def _written(self, tensor: Tensor, value: Value, target: ast.Subscript, expression: ast.expr | None) -> Tensor:
+        """A tensor of which an element was written in place: it now depends on the value as well."""
+        self.alter(tensor, "attached" if self.nodes_of(value) else "values", target)
+        if self.s.grad is False or (tensor.node is None and not self.nodes_of(value)):
+            return tensor
+        changed = self.tensor_op(target, "setitem", [tensor, value], saves=False)
+        self.note_element(target, expression, value, changed)
+        if self.nodes_of(value):
+            self.write_through(tensor, changed, target)
+        return changed
+
+    def _ask_for_gradients(self, target: ast.Attribute, owner: Value) -> None:
+        """``x.requires_grad = True`` makes a leaf of data, as ``requires_grad_()`` does."""
+        if not isinstance(owner, (Tensor, Unknown)) or owner.node is not None or self.is_module(owner):
+            return
+        if self.thawed(target.value):
+            return
+        if isinstance(target.value, (ast.Name, ast.Attribute, ast.Subscript)):
+            leaf = self.leaf(target, "input")
+            # an argument may be attached already: then nothing changes
+            leaf.shadow = owner.shadow
+            asked = Tensor(leaf, isinstance(owner, Tensor) and owner.scalar, shadow=leaf.shadow)
+            self.asked(owner, asked, target)
+            self.assign(target.value, asked, None)
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Value, value_expr: ast.expr | None) -> None:
+        count = len(target.elts)
+        starred = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), None)
+        exprs: list[ast.expr | None] = [None] * count
+        if isinstance(value_expr, (ast.Tuple, ast.List)) and len(value_expr.elts) == count and starred is None:
+            exprs = list(value_expr.elts)
+        columns = self.columns(value, count, starred, target)
+        for element, part, expr in zip(target.elts, columns, exprs, strict=True):
+            self.assign(element, part, expr)
+
+    # sums
+
+    def _note_sum(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
+        """``total = total + loss`` is an accumulation too, and so is ``mean = 0.9 * mean + 0.1 * loss``."""
+        if isinstance(target, ast.Tuple) and isinstance(expression, ast.Tuple):
+            # total, count = total + loss, count + 1
+            starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *expression.elts))
+            for one, given in zip(target.elts, expression.elts, strict=False) if not starred else ():
+                made = self.values.get(given)
+                if made is not None:
+                    self._note_sum(one, given, made)
+            return
+        if not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+            return
+        begun: list[ast.expr] = []
+        if isinstance(expression, ast.IfExp):
+            # mean = loss if mean is None else 0.9 * mean + 0.1 * loss
+            begun = [a for a in (expression.body, expression.orelse) if not isinstance(a, ast.BinOp)]
+            sums = [a for a in (expression.body, expression.orelse) if isinstance(a, ast.BinOp)]
+            if len(sums) != 1:
+                return
+            expression = sums[0]
+        if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.Add):
+            return
+        terms: list[ast.expr] = [expression]
+        while isinstance(terms[0], ast.BinOp) and isinstance(terms[0].op, ast.Add):
+            terms[:1] = [terms[0].left, terms[0].right]
+        text = ast.unparse(target)
+        mine = next((t for t in terms if _factor(t, text)), None)
+        old = self.values.get(mine) if mine is not None else None
+        others = [t for t in terms if t is not mine]
+        added = self.one_of([v for t in others if (v := self.values.get(t)) is not None])
+        if old is None or added is None:
+            return
+        parts = tuple(part for t in (*others, *begun) for part in self.parts_of(t))
+        self.trace.accumulations.append(
+            Accumulation(
+                self.place(expression), target, others[-1], old, added, value, self.carrier(target), self.s.grad, parts
+            )
+        )
+
+    def carrier(self, target: ast.expr) -> Carrier | None:
+        """What a target names, for blame."""
+        if isinstance(target, ast.Name):
+            frame = self.frame
+            if frame.function is None or target.id in frame.globals:
+                return Carrier("global", frame.module_globals, target.id)
+            return Carrier("local", frame.fid, target.id)
+        if isinstance(target, ast.Attribute):
+            owner = self.evaluate(target.value)
+            oid = getattr(owner, "oid", 0)
+            return Carrier("attribute", oid, target.attr)
+        if isinstance(target, ast.Subscript):
+            owner = self.evaluate(target.value)
+            return Carrier("element", getattr(owner, "oid", 0), "")
+        return None
+
+
+def _factor(term: ast.expr, text: str) -> bool:
+    """Whether a term of a sum is what reads ``text``, or a multiple of that."""
+    if isinstance(term, ast.BinOp) and isinstance(term.op, (ast.Mult, ast.Div)):
+        return _factor(term.left, text) or (isinstance(term.op, ast.Mult) and _factor(term.right, text))
+    if isinstance(term, ast.Call) and isinstance(term.func, ast.Attribute) and term.func.attr == "get" and term.args:
+        # sums[key] = sums.get(key, 0) + loss
+        return f"{ast.unparse(term.func.value)}[{ast.unparse(term.args[0])}]" == text
+    return ast.unparse(term) == text

@@ -1,0 +1,264 @@
+"""``def``, ``class`` and ``lambda``: functions with their decorators, classes with their members."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.paths import canonical
+from codemods.graph.model.program import ClassInfo, walk
+from codemods.graph.model.values import Class, Function, GradMode, Instance, Library, Method, Unknown
+from codemods.graph.python.assignments import Assignments
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+_KEEPING = frozenset({"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update", "backward"})
+"""Methods by which Python's own containers keep what they get, and the one that walks it."""
+
+_SWITCHES = frozenset(
+    [
+        "no_grad",
+        "set_grad_enabled",
+        "_set_grad_enabled",
+        "inference_mode",
+        "enable_grad",
+        "requires_grad",
+        "requires_grad_",
+    ]
+)
+
+
+_TENSORS = frozenset({"Parameter", "UninitializedParameter", "Buffer", "UninitializedBuffer"})
+"""Classes of torch.nn that are tensors (docs: torch.nn)."""
+
+
+class Definitions(Assignments):
+    """The part of the engine that defines functions and classes."""
+
+    # functions
+
+    def _do_FunctionDef(self, s: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.store_name(s.name, self._decorate(s, self.define_function(s)), s)
+
+    _do_AsyncFunctionDef = _do_FunctionDef  # noqa: N815
+
+    def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Value:
+        """The value of a ``def`` or lambda."""
+        frame = self.frame
+        closure = 0
+        if frame.function is not None:
+            closure = frame.fid
+            frame.captured = True
+            self.closures[frame.fid] = frame.function.closure
+        defaults = tuple(self.evaluate(d) for d in node.args.defaults)
+        kw_defaults = tuple(
+            (arg.arg, self.evaluate(d))
+            for arg, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+            if d is not None
+        )
+        return Function(
+            node, frame.file, closure, defaults=defaults, kw_defaults=kw_defaults, module_globals=frame.module_globals
+        )
+
+    def _decorate(self, s: ast.FunctionDef | ast.AsyncFunctionDef, value: Value) -> Value:
+        for expression in reversed(s.decorator_list):
+            if not isinstance(value, Function):
+                break
+            decorator = self.evaluate(expression)
+            if isinstance(decorator, GradMode):
+                if decorator.switched:
+                    self.s.grad = decorator.previous
+                value = replace(value, grad_mode=decorator.enabled)
+            elif isinstance(decorator, Library):
+                path = canonical(decorator.path)
+                if path in facts.GRAD_OFF:
+                    value = replace(value, grad_mode=False)
+                elif path in facts.GRAD_ON:
+                    value = replace(value, grad_mode=True)
+                elif path.rpartition(".")[2] in ("staticmethod", "classmethod", "property", "cached_property"):
+                    kind = path.rpartition(".")[2].replace("cached_property", "property")
+                    value = replace(value, kind=kind)
+                elif path in ("functools.singledispatch", "functools.singledispatchmethod"):
+                    # which of its forms is called is not followed
+                    return self.lost(s.name, "call")
+            elif isinstance(decorator, Method) and decorator.name in ("setter", "deleter"):
+                value = replace(value, kind=decorator.name)
+            elif isinstance(decorator, Unknown) and decorator.path in facts.WEIGHT_CACHES:
+                value = replace(value, caching=True)
+            elif (made := self._applied_decorator(decorator, value, s)) is not None:
+                value = made
+            elif self.may_switch(expression) or (isinstance(decorator, Unknown) and not decorator.public):
+                # a decorator that cannot be seen may switch gradients off
+                value = replace(value, grad_mode=None)
+            elif self._may_keep(decorator):
+                value = replace(value, wrapped=True)
+        return value
+
+    def _may_keep(self, decorator: Value) -> bool:
+        """Whether what decorates a function may keep or back-propagate what that returns."""
+        if isinstance(decorator, Method) and decorator.function is not None:
+            decorator = decorator.function
+        if isinstance(decorator, Function):
+            return decorator.file.once(_keeps, decorator.definition)
+        path = decorator.path if isinstance(decorator, (Library, Unknown)) else ""
+        return path.partition(".")[0] not in facts.PASSING_DECORATORS
+
+    def _applied_decorator(self, decorator: Value, value: Function, s: ast.AST) -> Value | None:
+        """What a decorator of the tree makes of a function: another function around it. None where it is not known, or
+        where the decorator hands the same results out again."""
+        if not isinstance(decorator, Function) or self.cache_of(value.definition) is not None:
+            return None
+        spec = decorator.definition.args
+        if not spec.args or decorator.definition in self.active or value.kind != "function":
+            return None
+        made = self.call_value(decorator, Arguments(None, [value]), s)
+        return replace(made, cls=value.cls) if isinstance(made, Function) else None
+
+    def may_switch(self, expression: ast.expr) -> bool:
+        """Whether a decorator or a context manager is of the tree, and its code names what switches gradients."""
+        found = [self.values.get(expression)]
+        if isinstance(expression, ast.Call):
+            found.append(self.evaluate(expression.func))
+        for value in found:
+            made = value.function if isinstance(value, Method) else value
+            if isinstance(made, Function):
+                if made.file.once(_touches_grad_mode, made.definition):
+                    return True
+            elif isinstance(made, (Class, Instance)):
+                cls = made.info if isinstance(made, Class) else made.cls
+                if any(c.file.once(_touches_grad_mode, c.node) for c in cls.mro()):
+                    return True
+        return False
+
+    # classes
+
+    def _do_ClassDef(self, s: ast.ClassDef) -> None:
+        self.store_name(s.name, self._define_class(s), s)
+
+    def _define_class(self, s: ast.ClassDef) -> Class:
+        named = [b for b in s.bases if not isinstance(b, ast.Starred)]
+        bases = tuple(map(self.evaluate, named))
+        for expression, value in zip(named, bases, strict=True):
+            self.note_old_base(expression, value)
+        info = ClassInfo(s.name, s, self.frame.file, bases, oid=self.new_oid())
+        info.family = _family(s, bases)
+        for expression in s.decorator_list:
+            self.evaluate(expression)
+        self._subclassed(info, s)
+        self.class_bodies.append((self.frame, info.members))
+        try:
+            self._class_body(info, s)
+        finally:
+            self.class_bodies.pop()
+        return Class(info)
+
+    def _class_body(self, info: ClassInfo, s: ast.ClassDef) -> None:
+        for statement in s.body:
+            if isinstance(statement, _FUNCTIONS):
+                value = self._decorate(statement, self.define_function(statement))
+                if isinstance(value, Function):
+                    if value.kind in ("setter", "deleter"):
+                        if value.kind == "setter":
+                            info.setters[statement.name] = replace(value, cls=info)
+                        continue
+                    value = replace(value, cls=info)
+                info.members[statement.name] = value
+            elif isinstance(statement, ast.ClassDef):
+                info.members[statement.name] = self._define_class(statement)
+            elif isinstance(statement, ast.Assign):
+                alias = info.members.get(statement.value.id) if isinstance(statement.value, ast.Name) else None
+                value = alias if alias is not None else self.evaluate(statement.value)
+                if isinstance(value, Function):
+                    value = replace(value, cls=info)
+                for target in statement.targets:
+                    if isinstance(target, ast.Name):
+                        info.members[target.id] = value
+            elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                self.evaluate(statement.value)
+            elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+                if isinstance(statement.target, ast.Name):
+                    name = statement.target.id
+                    info.members[name] = self.evaluate(statement.value)
+                    self._note_factory(info, name, statement.value)
+            elif isinstance(statement, (ast.If, ast.Try, ast.With)):
+                for inner in ast.walk(statement):
+                    if isinstance(inner, _FUNCTIONS):
+                        made = self._decorate(inner, self.define_function(inner))
+                        info.members[inner.name] = replace(made, cls=info) if isinstance(made, Function) else made
+
+    def _subclassed(self, info: ClassInfo, s: ast.ClassDef) -> None:
+        """Call ``__init_subclass__`` of a base with the keywords of a class."""
+        given = {k.arg: self.evaluate(k.value) for k in s.keywords if k.arg is not None and k.arg != "metaclass"}
+        hook = info.find("__init_subclass__", after=info)
+        if isinstance(hook, Function):
+            self.call_function(hook, Arguments(None, [], given), s, receiver=Class(info))
+
+    def _note_factory(self, info: ClassInfo, name: str, expression: ast.expr) -> None:
+        """``field(default_factory=list)`` of a dataclass: each object gets one of its own."""
+        if isinstance(expression, ast.Call):
+            function = self.values.get(expression.func)
+            for keyword in expression.keywords:
+                if keyword.arg == "default_factory" and isinstance(function, Library):
+                    info.factories[name] = self.values.get(keyword.value) or self.evaluate(keyword.value)
+
+
+def _touches_grad_mode(definition: ast.AST) -> bool:
+    """Whether the code of a function or a class names anything that switches gradients on or off."""
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr in _SWITCHES)
+        or (isinstance(node, ast.Name) and node.id in _SWITCHES)
+        for node in walk(definition)
+    )
+
+
+def _keeps(definition: ast.AST) -> bool:
+    """Whether the code of a decorator stores anything, or calls a method with arguments: it may keep what goes through
+    it."""
+    for node in walk(definition):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+            return True
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
+            return True
+    return False
+
+
+def _family(s: ast.ClassDef, bases: tuple[Value, ...]) -> str:
+    family = "plain"
+    for base in bases:
+        if isinstance(base, Class):
+            if base.info.family != "plain":
+                return base.info.family
+        elif isinstance(base, Library):
+            path = canonical(base.path)
+            if path in facts.FRAMEWORK_BASES:
+                return facts.FRAMEWORK_BASES[path]
+            if path.startswith("torch.nn.") and path.rpartition(".")[2] not in _TENSORS:
+                return "module"
+            if path.startswith("torch.optim."):
+                return "optimizer"
+            if path.endswith("LightningModule"):
+                return "lightning"
+            if path.split(".")[0] in (
+                "builtins",
+                "abc",
+                "typing",
+                "enum",
+                "collections",
+                "threading",
+                "unittest",
+                "argparse",
+            ):
+                continue
+            family = "external"
+        elif isinstance(base, Unknown):
+            family = "external"
+    if family == "external":
+        names = {m.name for m in s.body if isinstance(m, _FUNCTIONS)}
+        if "forward" in names:
+            return "module"
+    return family

@@ -1,0 +1,407 @@
+"""Expressions are evaluated; operators stand in :mod:`codemods.graph.python.operators`."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.paths import canonical
+from codemods.graph.model.values import (
+    NONE,
+    NUMBER,
+    TEXT,
+    Const,
+    Instance,
+    Join,
+    Library,
+    Mapping,
+    Module,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+)
+from codemods.graph.python.definitions import Definitions
+from codemods.graph.run.contents import ITEMS, REST, RETURNED
+from codemods.graph.run.core import BudgetEnded
+
+_TENSORS = frozenset((Tensor, Unknown, Join))
+_MAYBE_PLAIN = frozenset((Const, Plain, Join))
+
+
+class Expressions(Definitions):
+    """The part of the engine that evaluates."""
+
+    evaluators: ClassVar[dict[type[ast.AST], Callable[[Any, Any], Value]]] = {}
+    """The method for each kind of expression, by its class: a look-up of names costs more than most of the methods."""
+
+    def evaluate(self, expression: ast.expr) -> Value:
+        self.spent += 1
+        if self.spent > self.budget:
+            raise BudgetEnded
+        method = self.evaluators.get(expression.__class__)
+        if method is None:
+            for child in ast.iter_child_nodes(expression):
+                if isinstance(child, ast.expr):
+                    self.evaluate(child)
+            return self.unknown(type(expression).__name__)
+        value = self.values[expression] = method(self, expression)
+        return value
+
+    def _eval_Constant(self, e: ast.Constant) -> Value:
+        return Const(e.value)
+
+    def _eval_Name(self, e: ast.Name) -> Value:
+        value = self.load_name(e.id, e)
+        self._note_plain(e, value)
+        return value
+
+    def _eval_Attribute(self, e: ast.Attribute) -> Value:
+        receiver = self.evaluate(e.value)
+        if receiver.__class__ in _MAYBE_PLAIN and isinstance(e.ctx, ast.Load):
+            self.wants_tensor(receiver, e.attr, e)
+        value = self.get_attribute(receiver, e.attr, e)
+        self._note_plain(e, value)
+        return value
+
+    def _note_plain(self, e: ast.expr, value: Value) -> None:
+        kind = value.__class__
+        if (
+            kind is Const
+            or kind is Plain
+            or (kind is Join and any(isinstance(option, (Const, Plain)) for option in self.options(value)))
+        ):
+            self.trace.plain.add(e)
+
+    def _eval_Starred(self, e: ast.Starred) -> Value:
+        return self.evaluate(e.value)
+
+    def _eval_NamedExpr(self, e: ast.NamedExpr) -> Value:
+        value = self.evaluate(e.value)
+        self.assign(e.target, value, e.value)
+        return value
+
+    def _eval_Await(self, e: ast.Await) -> Value:
+        return self.evaluate(e.value)
+
+    def _eval_Yield(self, e: ast.Yield) -> Value:
+        value = self.evaluate(e.value) if e.value is not None else NONE
+        self.frame.yields.append(value)
+        self.frame.yielded = self.clock
+        if self.frame.call is None:
+            self.escape(value, "yielded to a caller that cannot be seen")
+        sent = self.lost("sent")
+        if not isinstance(self.frame.statement, ast.Expr):
+            self.frame.sent.append(sent)
+        return sent
+
+    def _eval_YieldFrom(self, e: ast.YieldFrom) -> Value:
+        inner = self.evaluate(e.value)
+        self.frame.yields += self.iterate(inner, e)
+        self.frame.yielded = self.clock
+        returned = self.s.get((inner.oid, RETURNED)) if isinstance(inner, Sequence) else None
+        return returned if isinstance(returned, Value) else self.lost("sent")
+
+    def _eval_Lambda(self, e: ast.Lambda) -> Value:
+        return self.define_function(e)
+
+    def _eval_JoinedStr(self, e: ast.JoinedStr) -> Value:
+        for part in e.values:
+            if isinstance(part, ast.FormattedValue):
+                self.use(self.evaluate(part.value), "format", part)
+        ends = [str(part.value) if isinstance(part, ast.Constant) else "" for part in e.values]
+        return Plain("text", ends[0], ends[-1]) if len(ends) > 1 else TEXT
+
+    def _eval_FormattedValue(self, e: ast.FormattedValue) -> Value:
+        self.use(self.evaluate(e.value), "format", e)
+        return TEXT
+
+    # containers
+
+    def _eval_Tuple(self, e: ast.Tuple) -> Value:
+        if any(isinstance(x, ast.Starred) for x in e.elts):
+            return self._display(e.elts, "tuple")
+        return Tuple(tuple(self.evaluate(x) for x in e.elts), closed=True)
+
+    def _eval_List(self, e: ast.List) -> Value:
+        return self._display(e.elts, "list")
+
+    def _eval_Set(self, e: ast.Set) -> Value:
+        return self._display(e.elts, "set")
+
+    def _display(self, elements: list[ast.expr], kind: str) -> Value:
+        items: list[Value] = []
+        rest: Value | None = None
+        for element in elements:
+            value = self.evaluate(element)
+            if isinstance(element, ast.Starred):
+                inner, several = self.apart(value)
+                if several:
+                    # how many there are is not known: what stands behind them may stand anywhere
+                    rest = self.one_of([*([rest] if rest is not None else []), *several])
+                if inner or several:
+                    items += inner
+                elif isinstance(value, Parameters):
+                    # [*a.parameters(), *b.parameters()]: all of both, not either of them
+                    items.append(value)
+                elif not isinstance(value, (Tuple, Sequence)):
+                    for unseen in self.iterate(value, element):
+                        rest = unseen if rest is None else self.join(rest, unseen)
+            else:
+                items.append(value)
+        return self.new_sequence(items[:16], self.one_of([*items[16:], *([rest] if rest is not None else [])]), kind)
+
+    def _eval_Dict(self, e: ast.Dict) -> Value:
+        made = self.new_mapping()
+        for key_expr, value_expr in zip(e.keys, e.values, strict=True):
+            value = self.evaluate(value_expr)
+            if key_expr is None:
+                self.fill_mapping(made, value, e)
+                continue
+            self.put_item(made, self.evaluate(key_expr), value)
+        return made
+
+    def _eval_Slice(self, e: ast.Slice) -> Value:
+        for part in (e.lower, e.upper, e.step):
+            if part is not None:
+                self.evaluate(part)
+        return NUMBER
+
+    def _eval_Subscript(self, e: ast.Subscript) -> Value:
+        container = self.evaluate(e.value)
+        if container.__class__ in _MAYBE_PLAIN:
+            self.wants_tensor(container, "[]", e)
+        key = self.evaluate(e.slice)
+        if isinstance(e.slice, ast.Constant) and type(e.slice.value) is int and e.slice.value == 0:
+            self.note_first_element(e)
+        if isinstance(e.slice, ast.Slice):
+            if isinstance(container, Tuple) and e.slice.step is None:
+                low = e.slice.lower.value if isinstance(e.slice.lower, ast.Constant) else None
+                high = e.slice.upper.value if isinstance(e.slice.upper, ast.Constant) else None
+                begins = isinstance(low, int) or e.slice.lower is None
+                ends = isinstance(high, int) or e.slice.upper is None
+                if begins and ends:
+                    first = low if isinstance(low, int) else None
+                    last = high if isinstance(high, int) else None
+                    return Tuple(container.items[first:last], closed=container.closed)
+            if isinstance(container, Instance) and container.cls.find("__getitem__") is None:
+                container = self.contained(container) or self.layer_of(container) or container
+            if isinstance(container, (Tuple, Sequence, Mapping)):
+                every, several = self.apart(container)
+                part = self.new_sequence(every, self.one_of(several))
+                if e.slice.lower is not None or e.slice.step is not None:
+                    # which of them are left is not known; else the first stay the first
+                    self.displaced.add(part.oid)
+                return part
+            if isinstance(container, (Module, Parameters)):
+                return container
+        if isinstance(container, Tensor):
+            scalar = False
+            saves = not isinstance(e.slice, (ast.Constant, ast.Slice, ast.UnaryOp))
+            if container.node is not None and container.node.scalar and isinstance(key, Const):
+                scalar = True  # loss.data[0] of old PyTorch
+            if container.node is None:
+                return replace(container, either=(), bases=self.memory(container))
+            return self.tensor_op(e, "getitem", [container], saves=saves, scalar=scalar)
+        return self.get_item(container, key, e)
+
+    # calls
+
+    def _eval_Call(self, e: ast.Call) -> Value:
+        function = e.func
+        if isinstance(function, ast.Attribute):
+            receiver = self.evaluate(function.value)
+            if receiver.__class__ in _MAYBE_PLAIN:
+                self.wants_tensor(receiver, function.attr, function)
+            args = self._arguments(e)
+            self.note_old_call(e, receiver, function.attr)
+            self._note_callee(e, self._callee(receiver, function.attr))
+            with self._passing(args, function.attr, e):
+                result = self.call_method(receiver, function.attr, args, e)
+            self._in_place(function, receiver, args, result)
+            return result
+        target = self.evaluate(function)
+        args = self._arguments(e)
+        self.note_old_call(e, target, "")
+        self._note_callee(e, self._callee(target, ""))
+        with self._passing(args, "call", e):
+            return self.call_value(target, args, e)
+
+    @contextlib.contextmanager
+    def _passing(self, args: Arguments, name: str, at: ast.AST) -> Iterator[None]:
+        """Note a use of the arguments of a call outside of the tree, of which nothing else is noted: it gets them."""
+        given = [v for v in args.all() if v.__class__ in _TENSORS and self.nodes_of(v)]
+        before = [(value, self._noted(value)) for value in given]
+        entered = len(self.trace.frames)
+        yield
+        for value, noted in before if len(self.trace.frames) == entered else ():
+            if self._noted(value) == noted:
+                self.use(value, f"passed:{name}", at)
+
+    def _noted(self, value: Value) -> int:
+        return sum(len(n.uses) + len(n.children) + len(n.stores) + len(n.escapes) for n in self.nodes_of(value))
+
+    def _note_callee(self, e: ast.Call, path: str) -> None:
+        known = self.trace.called.setdefault(e, path)
+        if known != path:
+            self.trace.called[e] = ""
+
+    def _callee(self, target: Value, method: str) -> str:
+        """The public name of what is called: ``target``, or a ``method`` of it."""
+        if isinstance(target, Library):
+            return canonical(f"{target.path}.{method}" if method else target.path)
+        if not method:
+            return target.path if isinstance(target, Unknown) and target.module is None else ""
+        if isinstance(target, Unknown) and target.public:
+            return f"{target.path}.{method}"
+        if isinstance(target, Tensor):
+            return f"torch.Tensor.{method}"
+        if isinstance(target, (Sequence, Mapping, Tuple, Plain, Const)):
+            return f"builtins.object.{method}"
+        return f"?.{method}" if isinstance(target, Unknown) and target.module is None else ""
+
+    def _arguments(self, e: ast.Call) -> Arguments:
+        args = Arguments(e)
+        for expression in e.args:
+            value = self.evaluate(expression)
+            if isinstance(expression, ast.Starred):
+                if isinstance(value, Instance):
+                    value = self.contained(value) or value
+                inner = list(value.items) if isinstance(value, Tuple) else None
+                if inner is None and isinstance(value, Sequence) and self.s.get((value.oid, REST)) is None:
+                    inner = list(self.s.get((value.oid, ITEMS)) or ())
+                if inner is not None and not args.more:
+                    args.positional += inner
+                else:
+                    args.more.append(value)
+            elif args.more:
+                args.more.append(value)
+            else:
+                args.positional.append(value)
+        for keyword in e.keywords:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is not None:
+                args.keywords[keyword.arg] = value
+                continue
+            if not isinstance(value, (Mapping, Unknown)):
+                value = self.make_mapping(Arguments(None, [value]), keyword)
+            if isinstance(value, Mapping):
+                for key in self.mapping_keys(value):
+                    found = self.s.get((value.oid, key))
+                    if isinstance(key, tuple) and isinstance(found, Value) and isinstance(key[1], str):
+                        args.keywords[key[1]] = found
+                    elif isinstance(found, Value):
+                        args.more.append(found)
+            else:
+                args.more.append(value)
+        return args
+
+    def _in_place(self, function: ast.Attribute, receiver: Value, args: Arguments, result: Value) -> None:
+        """``x.add_(y)`` gives the name a new node; ``h.detach_()`` takes it away."""
+        name = function.attr
+        if not name.endswith("_") or name.startswith("_"):
+            return
+        self._altered(name, receiver, args, function)
+        if name in ("requires_grad_",) and self.nodes_of(receiver):
+            return
+        if name == "requires_grad_" and isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):
+            self.asked(receiver, result, function)
+        if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
+            self.replace_everywhere(receiver, result)
+        target = function.value
+        if self.s.grad is False and name != "detach_":
+            # its values change, not its history
+            if isinstance(target, ast.Attribute) and target.attr == "data":
+                self.mark("data-written", function)
+            return
+        if any(self.nodes_of(value) for value in args.all()):
+            for option in self.options(receiver):
+                if isinstance(option, Tensor) and isinstance(result, Tensor):
+                    self.write_through(option, result, function)
+                elif isinstance(option, Unknown) and option.node is None and not self.is_module(option):
+                    option.node = self.node(function, "call", self.nodes_of(result), certain=False, label=name)
+                    self.put_into(option, "[]", result)
+        several = isinstance(receiver, Join) and self._are_tensors(receiver) and self._are_tensors(result)
+        if not several and (not isinstance(receiver, (Tensor, Unknown)) or not isinstance(result, Tensor)):
+            return
+        if isinstance(receiver, Tensor) and isinstance(result, Tensor) and receiver.aliases:
+            result = replace(result, aliases=receiver.aliases)
+        if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
+            if target.attr == "data":
+                self.mark("data-written", function)
+        elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+            if not self.nodes_of(result) and self.holder(target) is not None:
+                # a frozen parameter with other values is the same parameter
+                return
+            self.assign(target, result, None)
+
+    def _are_tensors(self, value: Value) -> bool:
+        """Whether all that a value may be can be changed in place as a tensor is."""
+        options = self.options(value)
+        return all(isinstance(o, (Tensor, Unknown)) for o in options) and any(isinstance(o, Tensor) for o in options)
+
+    def _altered(self, name: str, receiver: Value, args: Arguments, at: ast.AST) -> None:
+        if name == "requires_grad_":
+            self.alter(receiver, "requires_grad", at)
+        elif name.removesuffix("_") in facts.CHANGES_SHAPE:
+            self.alter(receiver, "shape", at)
+        elif name not in ("share_memory_", "detach_"):
+            self.alter(receiver, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)
+
+    # comprehensions
+
+    def _eval_ListComp(self, e: ast.ListComp) -> Value:
+        found: list[Value] = []
+        self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
+        return self.new_sequence(found)
+
+    def _eval_GeneratorExp(self, e: ast.GeneratorExp) -> Value:
+        found: list[Value] = []
+        self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
+        return self.new_sequence(found, kind="generator")
+
+    def _eval_SetComp(self, e: ast.SetComp) -> Value:
+        found: list[Value] = []
+        self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
+        return self.new_sequence(found, kind="set")
+
+    def _eval_DictComp(self, e: ast.DictComp) -> Value:
+        made = self.new_mapping()
+
+        def put() -> None:
+            key = self.evaluate(e.key)
+            self.put_item(made, key, self.evaluate(e.value))
+
+        self._comprehend(e, e.generators, put)
+        return made
+
+    def _comprehend(self, e: ast.expr, generators: list[ast.comprehension], body: Callable[[], None]) -> None:
+        if not generators:
+            body()
+            return
+        first, rest = generators[0], generators[1:]
+        values = self.iterate(self.evaluate(first.iter), e)
+
+        def turn(value: Value) -> None:
+            self.assign(first.target, value, None)
+            for condition in first.ifs:
+                if self.truth(self.evaluate(condition)) is False:
+                    return
+            self._comprehend(e, rest, body)
+
+        self.run_turns(e, values, turn)
+
+
+Expressions.evaluators = {
+    getattr(ast, name.removeprefix("_eval_")): getattr(Expressions, name)
+    for name in dir(Expressions)
+    if name.startswith("_eval_")
+}

@@ -1,0 +1,169 @@
+"""A function's body is run: its parameters are bound, and its paths end in one result."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Carrier, Frame, Unseen, Value
+from codemods.graph.model.state import Key, State, written_since
+from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
+from codemods.graph.run.contents import REST, RETURNED, SENT
+from codemods.graph.torch.storing import Stores
+
+_MAX_RAISES = 8
+
+
+class Frames(Stores):
+    """The part of the engine that runs the body of a function."""
+
+    def __init__(self, budget: int = 150_000) -> None:
+        super().__init__(budget)
+        self.returns: list[tuple[State, Value]] = []
+        self.breaks: list[State] = []
+        self.continues: list[State] = []
+        self.raises: list[State] = []
+        self.raises_here = False
+        self.narrowed: list[tuple[Key, Value, Value]] = []
+        """What the branch that begins now knows of cells: key, what it holds on all paths, what it holds here."""
+
+    # what the layers above supply
+
+    def execute(self, statements: list[ast.stmt]) -> None:
+        """Run statements."""
+        raise NotImplementedError
+
+    def evaluate(self, expression: ast.expr) -> Value:
+        """Evaluate an expression."""
+        raise NotImplementedError
+
+    # bodies
+
+    def bind(self, function: Function, frame: Frame, args: Arguments, at: ast.AST) -> None:
+        """Give the parameters of ``function`` their values in ``frame``."""
+        spec = function.definition.args
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        defaults = dict(zip(names[len(names) - len(function.defaults) :], function.defaults, strict=False))
+        positional = list(args.positional)
+        keywords = dict(args.keywords)
+        more = self.one_of([v for value in args.more for v in self._several(value, at)])
+
+        def put(name: str, value: Value) -> None:
+            frame.names.add(name)
+            self.s.set((frame.fid, name), value)
+            for node in self.nodes_of(value):
+                node.stores.append((Carrier("local", frame.fid, name), frame.call or self.place(at)))
+
+        for i, name in enumerate(names):
+            if i < len(positional):
+                put(name, positional[i])
+            elif name in keywords:
+                put(name, keywords.pop(name))
+            elif more is not None and name not in defaults:
+                put(name, more)
+            elif name in defaults:
+                put(name, defaults[name])
+            else:
+                put(name, more if more is not None else self.argument(name))
+        if spec.vararg is not None:
+            rest = positional[len(names) :]
+            put(spec.vararg.arg, Tuple(tuple(rest)) if more is None else self.new_sequence(rest, rest=more))
+        kw_defaults = dict(function.kw_defaults)
+        for arg in spec.kwonlyargs:
+            if arg.arg in keywords:
+                put(arg.arg, keywords.pop(arg.arg))
+            else:
+                put(arg.arg, kw_defaults.get(arg.arg) or self.argument(arg.arg))
+        if spec.kwarg is not None:
+            rest_mapping = self.new_mapping()
+            for name, value in keywords.items():
+                self.put_item(rest_mapping, Const(name), value)
+            if more is not None:
+                self.s.set((rest_mapping.oid, REST), more)
+            put(spec.kwarg.arg, rest_mapping)
+
+    def _several(self, value: Value, at: ast.AST) -> list[Value]:
+        """What ``*value`` or ``**value`` may give."""
+        inner = self.elements(value)
+        if inner or not isinstance(value, (Instance, Unknown, Method, Partial)):
+            return inner or [value]
+        return [self.taken(at, value)] if self.nodes_of(value) or self.held_in([value]) else [value]
+
+    def argument(self, name: str) -> Unknown:
+        """An argument that nobody in the tree passes: it may be attached outside."""
+        made = self.unknown(name)
+        made.shadow = (Unseen("argument", name),)
+        return made
+
+    def run_body(self, frame: Frame, definition: ast.AST) -> Value:
+        """Run a function in its frame; what it returns on all its paths, joined."""
+        caller, was_dead = self.frame, self.dead
+        self.frame = frame
+        self.active.append(definition)
+        returns: list[tuple[State, Value]] = []
+        outer_returns = self.returns
+        outer_breaks, outer_continues, outer_raises = self.breaks, self.continues, self.raises
+        self.returns, self.breaks, self.continues, self.raises = returns, [], [], []
+        try:
+            if isinstance(definition, ast.Lambda):
+                result = self.evaluate(definition.body)
+                self.written = set()
+                return result
+            assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
+            base = self.s
+            self.s = base.fork()
+            self.execute(definition.body)
+            ends = [state for state, _ in returns]
+            self.written = {cell for state in [*ends, self.s] for cell in written_since(state, base.log)}
+            values = [value for _, value in returns]
+            if not self.dead:
+                ends.append(self.s)
+                if not frame.yields:
+                    values.append(NONE)
+            if not ends:
+                # every path raises: the call does not come back
+                self.s = base
+                self.written = set()
+                self.raises_here = True
+                return NONE
+            self.meet(ends, base)
+            if frame.file.once(_yields, definition) or frame.yields:
+                # of many, each of the later ones may be any of them
+                made = self.new_sequence(frame.yields[:8], self.one_of(frame.yields[8:]), kind="generator")
+                returned = self.one_of(values)
+                if returned is not None:
+                    self.s.set((made.oid, RETURNED), returned)
+                if frame.sent:
+                    self.s.set((made.oid, SENT), tuple(frame.sent))
+                return made
+            result = values[0]
+            for value in values[1:]:
+                result = self.join(result, value)
+            return result
+        finally:
+            if self.trying and self.raises:
+                # what a call did before it raised is there where that is caught
+                outer_raises += self.raises[:_MAX_RAISES]
+            self.active.pop()
+            self.returns, self.breaks, self.continues, self.raises = (
+                outer_returns,
+                outer_breaks,
+                outer_continues,
+                outer_raises,
+            )
+            self.frame = caller
+            self.dead = was_dead
+            if not frame.captured:
+                for name in frame.names:
+                    self.s.cells.pop((frame.fid, name), None)
+
+
+def _yields(definition: ast.AST) -> bool:
+    stack = list(ast.iter_child_nodes(definition))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            stack.extend(ast.iter_child_nodes(node))
+    return False

@@ -1,0 +1,393 @@
+"""Functions of the tree are entered, and objects of its classes made."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Frame, Unseen, Value
+from codemods.graph.model.program import ClassInfo, receiver_name, walks
+from codemods.graph.model.state import Key
+from codemods.graph.model.values import (
+    NONE,
+    Class,
+    Function,
+    Instance,
+    Library,
+    Mapping,
+    Plain,
+    Sequence,
+    Tuple,
+    Unknown,
+)
+from codemods.graph.python.remembering import Remembering
+from codemods.graph.run.contents import ANY, BACKING
+
+_EXCEPTIONS = frozenset(
+    name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
+)
+
+MAX_DEPTH = 24
+MAX_RECURSION = 2
+MAX_DIFFERENT = 8
+"""How often a function is entered within itself, each time for another object or with another number."""
+
+
+class Functions(Remembering):
+    """The part of the engine that enters functions and classes of the tree."""
+
+    def call_function(self, function: Function, args: Arguments, at: ast.AST, receiver: Value | None = None) -> Value:
+        """Enter a function of the tree; what it returns on all its paths, joined."""
+        definition = function.definition
+        caller = self.frame
+        deep = self.tired or caller.depth >= MAX_DEPTH
+        within = self.active.count(definition)
+        again = within >= MAX_RECURSION
+        if again and not deep and within < MAX_DIFFERENT:
+            again = not self._goes_down(function, args, receiver)
+        if deep or again:
+            if self.tired or not again:
+                why = "the budget is spent" if self.tired else "nested too deeply"
+                self.trace.notes.append(f"{function.file.path}:{definition.lineno}: not entered, {why}")
+                self.trace.cut_short.add(caller)
+                self.trace.blind.append(self.tick())
+            if again and not deep and _only_computes(function):
+                if _ends(function) and self._nothing_new(function, args, receiver):
+                    # it goes as deep as what it gets does: of what it returns there, the running calls say all
+                    self.raises_here = True
+                    return NONE
+                return self.unseen_call(self.opaque(at, "unentered", args.all()), "unentered")
+            given = [*args.all(), *([] if receiver is None else [receiver]), function]
+            self.escape_all(given, "a call that was not entered")
+            return self.unseen_call(self.opaque(at, "unentered", given), "unentered")
+        if receiver is not None and not self.entering_root and _is_abstract(definition):
+            # whoever calls it means the method of a subclass that cannot be seen
+            for value in args.all():
+                self.escape(value, "a method that only subclasses have")
+            return self.unseen_call(self.opaque(at, "abstract", args.all()), "abstract")
+        self.entered[definition] = function.file
+        key = self.memo_key(function, args, receiver) if caller.inside_module else None
+        if key is not None:
+            remembered = self.recall(key, args, receiver, at)
+            if remembered is not None:
+                self.called[definition] = function.file
+                return remembered
+        place = self.place(at)
+        frame = Frame(self.new_oid(), function.file, function, place, caller.depth + 1)
+        frame.inside_module = caller.inside_module or (
+            receiver is not None and self.is_module(receiver) and not self.entering_root
+        )
+        frame.root, self.entering_root = self.entering_root, False
+        if not frame.root and definition not in self.active:
+            # a function that only calls itself is called by nobody
+            self.called[definition] = function.file
+        frame.receiver = receiver
+        frame.module_globals = function.module_globals
+        frame.birth = self.tick()
+        saved_grad = self.s.grad
+        self.trace.frames.append(frame)
+        bound = [receiver] if receiver is not None and function.kind != "staticmethod" else []
+        self.bind(function, frame, Arguments(args.call, [*bound, *args.positional], args.keywords, args.more), at)
+        if function.grad_mode != "":
+            self.s.grad = function.grad_mode  # type: ignore[assignment]
+        elif (
+            function.cls is not None
+            and function.cls.family == "lightning"
+            and getattr(definition, "name", "") in facts.FRAMEWORK_EVALUATION
+        ):
+            self.s.grad = False
+        frame.grad = self.s.grad
+        walks = len(self.trace.walks)
+        if key is None:
+            result = self.run_body(frame, definition)
+        else:
+            result = self.run_and_remember(key, args, receiver, frame, definition)
+        if isinstance(definition, ast.AsyncFunctionDef) and not isinstance(caller.file.parent(at), ast.Await):
+            for walk in self.trace.walks[walks:]:
+                self.walked_later(walk, frame.birth)
+        if not caller.inside_module:
+            self._note_left(frame, result)
+        marker = self.cache_of(definition)
+        if marker is not None:
+            result = self.kept_result(result, marker)
+            self.escape_all([result], "what decorates the function may hand it out again")
+        if function.wrapped:
+            self.escape_all([result], "what decorates the function may keep what it returns")
+        frame.end = self.tick()
+        if function.caching:
+            self.trace.caching.append((frame.birth, frame.end))
+        if function.grad_mode != "" or self.s.grad is not saved_grad:
+            self._leave_grad(function, saved_grad)
+        return result
+
+    def _goes_down(self, function: Function, args: Arguments, receiver: Value | None) -> bool:
+        """Whether a function that runs is called within itself for an object, or with a number, that none of its
+        running calls has: of both there are only so many."""
+        definition = function.definition
+        if self.spent > self.budget // 3 or isinstance(definition, ast.Lambda):
+            return False
+        running: list[Frame] = []
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if frame.function is not None and frame.function.definition is definition:
+                running.append(frame)
+            frame = frame.call.frame if frame.call is not None else None
+        # a constructor has a new object each time
+        own = isinstance(receiver, Instance) and getattr(definition, "name", "") != "__init__"
+        if own and all(isinstance(f.receiver, Instance) and f.receiver is not receiver for f in running):
+            return True
+        names = [a.arg for a in definition.args.args[receiver is not None :]]
+        given = {**dict(zip(names, args.positional, strict=False)), **args.keywords}
+        for name, value in given.items():
+            before = [getattr(self.s.peek((f.fid, name)), "value", None) for f in running]
+            if all(type(b) is int for b in before):
+                # the last one is run with a number that is not known: whatever it may give counts
+                number = type(getattr(value, "value", None)) is int and getattr(value, "value", None) not in before
+                if number or isinstance(value, Plain):
+                    return True
+        return False
+
+    def _nothing_new(self, function: Function, args: Arguments, receiver: Value | None) -> bool:
+        """Whether of all that a function gets within itself nothing is known that was not known of what it got: it is
+        part of that."""
+        if receiver is not None or args.more or not args.all() or isinstance(function.definition, ast.Lambda):
+            return False
+        frame: Frame | None = self.frame
+        while frame is not None and (frame.function is None or frame.function.definition is not function.definition):
+            frame = frame.call.frame if frame.call is not None else None
+        if frame is None:
+            return False
+        names = [a.arg for a in function.definition.args.args]
+        given = {**dict(zip(names, args.positional, strict=False)), **args.keywords}
+        for name, value in given.items():
+            before = self.s.peek((frame.fid, name))
+            alike = isinstance(value, Unknown) and isinstance(before, Unknown) and value.data == before.data
+            if value is not before and not (alike and (before.node is None) == (value.node is None)):
+                return False
+        return True
+
+    def _note_left(self, frame: Frame, result: Value) -> None:
+        """Note the graphs made in a call that has ended which are still there."""
+        kept: dict[Key, list[Value]] = {}
+        for owner, name in self.written:
+            if owner < frame.fid:
+                content = self.s.peek((owner, name))
+                values = [v for v in (content if isinstance(content, tuple) else (content,)) if isinstance(v, Value)]
+                if any(node.birth >= frame.birth for node in self.reach(values)):
+                    kept[owner, name] = values
+        start = _begin(frame)
+        lists = self._lists_of_objects() if any(owner not in self.instances for owner, _ in kept) else {}
+        found: list[Value] = [result, *frame.yields]
+        for (owner, name), values in kept.items():
+            holder, attribute = (owner, str(name)) if owner in self.instances else lists.get(owner, (0, ""))
+            if holder <= start:
+                found += values
+            else:
+                nodes = (node for node in self.reach(values) if node.birth >= frame.birth)
+                frame.held[attribute] = (*frame.held.get(attribute, ()), *nodes)
+        frame.left = tuple(node for node in self.reach(found) if node.birth >= frame.birth)
+        frame.left_unseen = any(
+            isinstance(o, Unseen) and self.unseen_since.get(o, -1) >= frame.birth
+            for o in self.shadow_of([result, *self.elements(result)])
+        )
+
+    def _lists_of_objects(self) -> dict[int, tuple[int, str]]:
+        """The lists and dicts, by identity, that attributes of objects of the tree hold: the object, and the name."""
+        held: dict[int, tuple[int, str]] = {}
+        for (owner, name), content in self.s.cells.items():
+            if owner in self.instances and isinstance(name, str) and isinstance(content, Value):
+                for option in self.options(content):
+                    if isinstance(option, (Sequence, Mapping)):
+                        held[option.oid] = (owner, name)
+        return held
+
+    def _leave_grad(self, function: Function, saved: bool | None) -> None:
+        # a statement torch.set_grad_enabled(...) in a callee stays in force; a decorator or context does not
+        if function.grad_mode != "" or (function.cls is not None and function.cls.family == "lightning"):
+            self.s.grad = saved
+
+    def instantiate(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
+        """``Class(...)``: a new object, its ``__init__`` entered."""
+        if any(cls.file.once(_acts_unseen, cls.node) for cls in info.mro()):
+            # when Python calls such a method is not followed
+            self.trace.complete = False
+        if info.family == "function":
+            return self.unknown(info.name)
+        if info.family == "optimizer":
+            return self.make_optimizer(args, at, info)
+        leaf = None
+        if info.layer in facts.MODULES_WITH_PARAMETERS:
+            leaf = self.leaf(at, info.layer)
+        made = Instance(self.new_oid(), info, leaf)
+        self.attributes[made.oid] = {}
+        self.instances.add(made.oid)
+        if info.container and info.container != "record":
+            self.s.set((made.oid, BACKING), self._backing(info, Arguments(), at))
+        maker = info.find("__new__")
+        if isinstance(maker, Function) and maker.definition not in self.active:
+            given = Arguments(args.call, [Class(info), *args.positional], args.keywords, args.more)
+            found = self.call_function(maker, given, at)
+            own = [o for o in self.options(found) if isinstance(o, Instance) and info in o.cls.mro()]
+            if len(own) != 1:
+                return found
+            made = own[0]
+        init = info.find("__init__")
+        if info.derives(_EXCEPTIONS):
+            self.set_attribute(made, "args", Tuple(tuple(args.positional)), at)
+        if isinstance(init, Function):
+            self.call_function(init, args, at, receiver=made)
+        elif info.layer:
+            self.begin_layer(made, args, at)
+        else:
+            self._fill_fields(made, args, at)
+        if info.calls_differently and self.nodes_of(rest := Tuple(tuple(args.all()))):
+            # what a metaclass makes of its arguments is not followed
+            return self.join(made, self.taken(at, rest, info.name))
+        return made
+
+    def new_object(self, info: ClassInfo) -> Instance:
+        """``object.__new__(cls)``."""
+        made = Instance(self.new_oid(), info)
+        self.attributes[made.oid] = {}
+        self.instances.add(made.oid)
+        return made
+
+    def _fill_fields(self, made: Instance, args: Arguments, at: ast.AST) -> None:
+        """What a class without ``__init__`` makes of its arguments: fields of a record, what a container holds, or
+        something that a base does which cannot be seen."""
+        info = made.cls
+        if info.container and info.container != "record":
+            self.s.set((made.oid, BACKING), self._backing(info, args, at))
+            return
+        fields = info.fields()
+        for name, factory in info.factories.items():
+            if name not in args.keywords and name not in fields[: len(args.positional)]:
+                self.set_attribute(made, name, self.call_value(factory, Arguments(), at), at)
+        for name, value in zip(fields, args.positional, strict=False):
+            self.set_attribute(made, name, value, at)
+        for name, value in args.keywords.items():
+            self.set_attribute(made, name, value, at)
+        rest = Tuple((*args.positional[len(fields) :], *args.more))
+        if self.nodes_of(rest) or self.held_in([rest]):
+            self.set_attribute(made, ANY, self.taken(at, rest, info.name), at)
+        after = info.find("__post_init__")
+        if isinstance(after, Function):
+            self.call_function(after, Arguments(), at, receiver=made)
+
+    def _backing(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
+        """What an object of a class derived from a container holds at its begin."""
+        kind = info.container
+        if kind == "deque":
+            args = Arguments(args.call, args.positional[:1])
+        filled = kind if kind != "deque" else "list"
+        return self.call_value(Library(f"builtins.{filled}"), args, at)
+
+
+def _acts_unseen(definition: ast.AST) -> bool:
+    """Whether a special method of a class back-propagates that is not called where Python calls it."""
+    body = getattr(definition, "body", ())
+    return any(isinstance(m, ast.FunctionDef) and m.name in facts.UNFOLLOWED_METHODS and walks(m) for m in body)
+
+
+_TAKING_APART = frozenset(
+    f"builtins.{kind.__name__}"
+    for kind in (
+        *(isinstance, hasattr, len, type, tuple, list, dict, set, zip, enumerate, range, reversed, sorted),
+        *(int, float, bool, str, min, max, ValueError, TypeError, NotImplementedError),
+    )
+)
+_ELSEWHERE = (
+    ast.Await,
+    ast.ClassDef,
+    ast.Delete,
+    ast.Global,
+    ast.NamedExpr,
+    ast.Nonlocal,
+    ast.With,
+    ast.Yield,
+    ast.YieldFrom,
+)
+
+
+def _only_computes(function: Function) -> bool:
+    """Whether a function that calls itself does nothing but that, take its arguments apart and compute with tensors, so
+    that a call keeps nothing of what it gets and walks nothing."""
+    definition = function.definition
+    if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
+        return False
+    made = {
+        target.id
+        for node in ast.walk(definition)
+        if isinstance(node, ast.Assign) and _is_container(function, node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    made -= {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
+    for node in ast.walk(definition):
+        if isinstance(node, _ELSEWHERE) or (isinstance(node, ast.Call) and not _keeps_nothing(function, node, made)):
+            return False
+        written = node.target if isinstance(node, ast.AugAssign) else node
+        stored = isinstance(written, (ast.Attribute, ast.Subscript)) and not isinstance(written.ctx, ast.Load)
+        if stored or isinstance(node, ast.AugAssign):
+            holder = written.value if isinstance(written, ast.Subscript) else None
+            if not (isinstance(holder, ast.Name) and holder.id in made):
+                return False
+    return True
+
+
+def _ends(function: Function) -> bool:
+    """Whether a function that calls itself also returns without that."""
+    name = getattr(function.definition, "name", "")
+    returned = (node.value for node in ast.walk(function.definition) if isinstance(node, ast.Return))
+    return any(
+        value is not None and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value))
+        for value in returned
+    )
+
+
+def _is_container(function: Function, value: ast.expr) -> bool:
+    """Whether an expression makes a new list or dict."""
+    called = function.file.named(value.func) if isinstance(value, ast.Call) else ""
+    return isinstance(value, (ast.List, ast.Dict)) or called in ("builtins.list", "builtins.dict")
+
+
+def _keeps_nothing(function: Function, call: ast.Call, made: set[str]) -> bool:
+    """Whether a call in a function is one of itself, or of something that keeps nothing of what it gets, but for the
+    containers that it has ``made``."""
+    called = call.func
+    name = getattr(function.definition, "name", "")
+    path = function.file.named(called)
+    if path:
+        of_torch = path.startswith("torch.") and path.count(".") == 1 and path[6:] in facts.TENSOR_METHODS
+        return path in _TAKING_APART or of_torch
+    if isinstance(called, ast.Name):
+        return called.id == name and function.cls is None
+    if not isinstance(called, ast.Attribute):
+        return False
+    if isinstance(called.value, ast.Name) and called.value.id in made:
+        return called.attr in ("append", "extend")
+    if called.attr == name and function.cls is not None:
+        return isinstance(called.value, ast.Name) and called.value.id == receiver_name(function.definition)
+    return called.attr in facts.TENSOR_METHODS or called.attr in ("items", "keys", "values")
+
+
+def _begin(frame: Frame) -> int:
+    """The identity from which on everything was made in the program that a call belongs to: 0 in a script."""
+    while not frame.root and frame.call is not None:
+        frame = frame.call.frame
+    return frame.fid if frame.root else 0
+
+
+def _is_abstract(definition: ast.AST) -> bool:
+    """Whether a method does nothing but raise ``NotImplementedError``."""
+    if isinstance(definition, ast.Lambda):
+        return False
+    body = list(getattr(definition, "body", ()))
+    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        body = body[1:]
+    if len(body) != 1 or not isinstance(body[0], ast.Raise):
+        return False
+    raised = body[0].exc.func if isinstance(body[0].exc, ast.Call) else body[0].exc
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"

@@ -1,0 +1,196 @@
+"""Modules of the tree: loaded once for all runs, and what they call their members."""
+
+from __future__ import annotations
+
+import ast
+from typing import Protocol
+
+from codemods.graph.model.modules import Modules
+from codemods.graph.model.nodes import Carrier, Frame, Value
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.state import Key, State
+from codemods.graph.model.trace import Trace
+from codemods.graph.model.values import Const, Imported, Join, Library, TreeModule
+from codemods.graph.python.functions import Functions
+from codemods.graph.run.core import BudgetEnded
+
+_LOAD_BUDGET = 60_000
+NEVER_OF_THE_TREE = frozenset({"torch", "torchvision", "numpy", "__future__", "typing"})
+"""What these names mean is known, also in a tree that holds a copy of them."""
+
+
+class Importer(Protocol):
+    """Where the machine gets files from."""
+
+    modules: Modules
+    """What imports have left so far."""
+
+    def file(self, relative: str) -> ParsedFile | None:
+        """The parsed file at a path below the root, None if it does not parse."""
+        ...
+
+    def import_module(self, module: str, importer: ParsedFile) -> str | None:
+        """The file of ``import module``, the folder of a package without ``__init__``, or None outside the tree."""
+        ...
+
+    def import_relative(self, module: str | None, level: int, importer: ParsedFile) -> str | None:
+        """The same for relative imports."""
+        ...
+
+    def member_file(self, package: str, name: str) -> str | None:
+        """The file or folder ``name`` in a package's folder."""
+        ...
+
+
+class Loading(Functions):
+    """The part of the engine that loads modules of the tree."""
+
+    def __init__(self, importer: Importer, budget: int = 150_000) -> None:
+        super().__init__(budget)
+        self.importer = importer
+        modules = self.modules = importer.modules
+        modules.clean()
+        self.s = State.empty(modules.cells)
+        self.clock, self.oids = modules.clock, modules.oids
+        self.attributes = dict(modules.attributes)
+        self.resolving: set[Key] = set()
+        """The imported names that are being looked up."""
+        self.closures: dict[int, int] = dict(modules.closures)
+        """The enclosing frame of each frame that a function closes over."""
+        self.stars: dict[int, list[str]] = dict(modules.stars)
+        """Libraries that a module star-imports."""
+
+    def module_value(self, name: str) -> Value:
+        """What ``import name`` binds."""
+        found = (
+            None if name.partition(".")[0] in NEVER_OF_THE_TREE else self.importer.import_module(name, self.frame.file)
+        )
+        return Library(name) if found is None else TreeModule(found)
+
+    def load_module(self, file: ParsedFile) -> int:
+        """Run a module's top level as an import does, once for all runs; return what owns its globals."""
+        key = file.relative.as_posix()
+        modules = self.modules
+        self.looked_at.add(key)
+        known = modules.loaded.get(key)
+        if known is not None:
+            self.looked_at |= modules.needs.get(key, set())
+            return known
+        names = (
+            "s",
+            "trace",
+            "frame",
+            "dead",
+            "spent",
+            "budget",
+            "active",
+            "memos",
+            "raises_here",
+            "narrowed",
+            "returns",
+            "breaks",
+            "continues",
+            "raises",
+            "looked_at",
+            "written",
+            "entering_root",
+            "unknowns",
+            "thrown",
+            "trying",
+            "class_bodies",
+        )
+        saved = {name: getattr(self, name) for name in names}
+        self.s = State.empty(modules.cells)
+        self.trace = Trace(file.path)
+        self.dead = self.raises_here = self.entering_root = False
+        self.returns, self.breaks, self.continues, self.raises, self.narrowed = [], [], [], [], []
+        self.active, self.memos, self.written, self.looked_at = [], {}, set(), set()
+        self.spent, self.budget = 0, _LOAD_BUDGET
+        self.unknowns, self.thrown, self.class_bodies, self.trying, self.catching = [], [], [], 0, 0
+        first = self.oids
+        frame = self.module_frame(file)
+        modules.loaded[key] = frame.fid
+        modules.globals[frame.fid] = {}
+        if saved["frame"] is not None:
+            frame.depth = saved["frame"].depth + 1
+        self.frame = frame
+        self.s.set((frame.fid, "__name__"), Const(file.relative.stem))
+        try:
+            if frame.depth < 40:
+                self.execute(file.tree.body)
+        except (BudgetEnded, RecursionError):
+            saved["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
+        modules.keep_cells(self.s.cells)
+        modules.keep(self.trace.nodes, self.unknowns)
+        modules.needs[key] = self.looked_at
+        for oid in range(first, self.oids + 1):
+            if oid in self.attributes:
+                modules.attributes[oid] = self.attributes[oid]
+            if oid in self.closures:
+                modules.closures[oid] = self.closures[oid]
+            if oid in self.stars:
+                modules.stars[oid] = self.stars[oid]
+        saved["looked_at"] |= self.looked_at
+        for name, value in saved.items():
+            setattr(self, name, value)
+        return frame.fid
+
+    def module_frame(self, file: ParsedFile) -> Frame:
+        """A fresh frame for the top level of a file."""
+        fid = self.new_oid()
+        self.looked_at.add(file.relative.as_posix())
+        frame = Frame(fid, file, None, None, 0)
+        frame.module_globals = fid
+        frame.birth = self.tick()
+        self.trace.frames.append(frame)
+        return frame
+
+    def module_member(self, module: TreeModule, name: str) -> Value:
+        """What a module of the tree calls ``name``."""
+        package: str | None
+        if module.path.endswith("/"):
+            package = module.path.rstrip("/")
+        else:
+            file = self.importer.file(module.path)
+            if file is None:
+                self.looked_at.add(module.path)
+                return self.unknown(name)
+            fid = self.load_module(file)
+            value = self.s.get((fid, name))
+            if isinstance(value, (Imported, Join)):
+                if (fid, name) in self.resolving:
+                    # two modules import a name from each other, or a package imports one of its own modules
+                    value = None
+                else:
+                    self.resolving.add((fid, name))
+                    try:
+                        value = self.imported(value) or value
+                    finally:
+                        self.resolving.discard((fid, name))
+            if isinstance(value, Value):
+                self.read(value, Carrier("global", fid, name), self.frame.statement or ast.Pass())
+                return value
+            package = str(file.relative.parent) if file.relative.name == "__init__.py" else None
+        if package is not None:
+            found = self.importer.member_file("" if package == "." else package, name)
+            if found is not None:
+                return TreeModule(found)
+        return self.unknown(name)
+
+    def imported(self, value: Imported | Join) -> Value | None:
+        """What an imported name stands for, on any of the paths; None if nothing in ``value`` is one."""
+        if isinstance(value, Imported):
+            return self.module_member(value.module, value.name)
+        if not any(isinstance(option, Imported) for option in value.options):
+            return None
+        return self.one_of(
+            [self.module_member(o.module, o.name) if isinstance(o, Imported) else o for o in value.options]
+        )
+
+    def set_module_member(self, module: TreeModule, name: str, value: Value, at: ast.AST) -> None:
+        """Write a global of a module of the tree."""
+        file = None if module.path.endswith("/") else self.importer.file(module.path)
+        if file is not None:
+            fid = self.load_module(file)
+            self.s.set((fid, name), value)
+            self.stored(value, Carrier("global", fid, name), at)

@@ -1,0 +1,236 @@
+"""Roots: the simulated engine as a whole, and what it is started on.
+
+A :class:`Machine` runs one root (a script, or a function that nothing in the tree calls) over symbols and leaves a
+:class:`~codemods.graph.model.trace.Trace` behind. Branches are run both ways and joined, loops for two turns, so that
+what one turn leaves for the next shows by itself. Nothing of the code is executed or imported.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable
+
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Frame, Value
+from codemods.graph.model.program import ParsedFile, receiver_name, walk
+from codemods.graph.model.trace import Trace
+from codemods.graph.model.values import Class, Const, Function, Instance, Module, Plain, Unknown
+from codemods.graph.python.statements import Statements
+from codemods.graph.run.core import BudgetEnded
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_ROOTS = 3
+"""How many functions of a file may spend all of their budget; research code stays far below that."""
+
+
+class Machine(Statements):
+    """One simulated run."""
+
+    def run_script(self, file: ParsedFile) -> Trace:
+        """Run a file's top level as ``python file`` would."""
+        self.trace = Trace(file.path)
+        self._guard(lambda: self._run_module(file, "__main__"))
+        return self.trace
+
+    def run_functions(self, file: ParsedFile, wanted: set[ast.AST]) -> list[Trace]:
+        """Run functions of a file that nothing in the tree calls, with arguments that cannot be seen, twice each.
+
+        A trace for each function, and one for the methods of each class: they share an object. Each has the budget for
+        itself, and all together that of a few. A function that another one of them turns out to call is left out if the
+        other one's turn comes first.
+        """
+        left = _ROOTS * self.budget
+        self.trace = Trace(file.path)
+        frame = Frame(self.load_module(file), file, None, None, 0)
+        frame.module_globals = frame.fid
+        traces: dict[ast.stmt, Trace] = {}
+        for statement, functions in _callers_first(file, wanted):
+            inside = functions - self.called.keys()
+            if not inside:
+                continue
+            self.trace = Trace(f"{file.path} ({getattr(statement, 'name', '')})")
+            self.spent = 0
+            self.frame, self.dead, self.active = frame, False, []
+            frame.loops, frame.statement = [], None
+            self._guard(lambda s=statement, w=inside: self._run_wanted(frame, s, w))  # type: ignore[misc]
+            traces[statement] = self.trace
+            left -= self.spent
+            if left < 0:
+                line = getattr(statement, "lineno", 0)
+                self.trace.notes.append(f"{file.path}:{line}: the budget of this file's functions ended here")
+                break
+        return [traces[statement] for statement in file.tree.body if statement in traces]
+
+    def _guard(self, run: Callable[[], object]) -> None:
+        try:
+            run()
+            self.modules.clock, self.modules.oids = self.clock, self.oids
+        except BudgetEnded:
+            self.modules.clock, self.modules.oids = self.clock, self.oids
+            self.trace.complete = False
+            where = self.frame.statement if self.frame is not None else None
+            path = self.frame.file.path if self.frame is not None else self.trace.root
+            self.trace.notes.append(f"{path}:{getattr(where, 'lineno', 0)}: the budget of this run ended here")
+        except RecursionError:
+            self.modules.clock, self.modules.oids = self.clock, self.oids
+            self.trace.complete = False
+            self.trace.notes.append(f"{self.trace.root}: nested too deeply to be followed")
+
+    def _run_module(self, file: ParsedFile, name: str) -> Frame:
+        frame = self.module_frame(file)
+        self.s.set((frame.fid, "__name__"), Const(name))
+        self.s.set((frame.fid, "__file__"), Plain("text"))
+        self.frame = frame
+        self.execute(file.tree.body)
+        frame.end = self.tick()
+        return frame
+
+    # functions that nothing calls
+
+    def _run_wanted(self, frame: Frame, statement: ast.stmt, wanted: set[ast.AST]) -> None:
+        if isinstance(statement, _FUNCTIONS) and statement in wanted:
+            value = self.s.get((frame.fid, statement.name))
+            if isinstance(value, Function) and value.definition is statement:
+                self.trace.roots.append(statement)
+                self._run_root(value, None, statement)
+        elif isinstance(statement, ast.ClassDef):
+            self._run_class(frame, statement, wanted)
+
+    def _run_class(self, frame: Frame, statement: ast.ClassDef, wanted: set[ast.AST]) -> None:
+        value = self.s.get((frame.fid, statement.name))
+        methods = [m for m in statement.body if isinstance(m, _FUNCTIONS) and m in wanted]
+        if not isinstance(value, Class) or not methods:
+            return
+        receiver = self.instantiate(value.info, Arguments(), statement)
+        self.raises_here = False
+        if isinstance(receiver, Instance):
+            self._evidence(statement, receiver)
+        roots: list[Function] = []
+        for method in _uncalled_first(frame.file, methods):
+            member = value.info.members.get(method.name)
+            if not isinstance(member, Function) or member.definition is not method or method.name == "__init__":
+                continue
+            if method not in self.called:
+                roots.append(member)
+                self.trace.roots.append(method)
+                self._run_method(member, receiver)
+        for member in roots:
+            self._run_method(member, receiver)
+
+    def _run_method(self, member: Function, receiver: Value) -> None:
+        self._run_root(member, None if member.kind == "staticmethod" else receiver, member.definition, turns=1)
+
+    def _evidence(self, scope: ast.AST, receiver: Instance) -> None:
+        """``self.net.eval()`` anywhere in a class shows what ``self.net`` is, wherever it comes from."""
+        for node, name in receiver.cls.file.once(_own_modules, scope):
+            value = self.s.get((receiver.oid, name))
+            if isinstance(value, Unknown) and value.module is None:
+                value.module = Module(self.new_oid(), "", self.leaf(node, "module"))
+
+    def _run_root(self, function: Function, receiver: Value | None, at: ast.AST, turns: int = 2) -> None:
+        definition = function.definition
+        evidence = function.file.once(_module_names, definition)
+        spec = definition.args
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        skip = 1 if receiver is not None and function.kind != "staticmethod" else 0
+        if function.kind == "classmethod" and function.cls is not None:
+            receiver = Class(function.cls)
+        assert self.frame is not None
+        outer = self.frame
+        for turn in range(turns):
+            args = Arguments()
+            for name in names[skip:]:
+                value = self.argument(name)
+                if name in evidence:
+                    value.module = Module(self.new_oid(), "", self.leaf(definition, "module"))
+                args.keywords[name] = value
+            for arg in spec.kwonlyargs:
+                args.keywords[arg.arg] = self.argument(arg.arg)
+            self.frame = outer
+            # arguments are unknown, but an argument with a default is most often not given
+            outer.loops.append((at, turn))
+            try:
+                self.entering_root = True
+                result = self.call_function(function, args, definition, receiver=receiver)
+            finally:
+                outer.loops.pop()
+            # what it raises ends this run of it, and not the next one
+            self.raises_here = False
+            self.escape_all([result], "returned to a caller that cannot be seen")
+            self.dead = False
+
+
+def _callers_first(file: ParsedFile, wanted: set[ast.AST]) -> list[tuple[ast.stmt, set[ast.AST]]]:
+    """The statements of a file that hold functions of ``wanted``, with these; those that no other one names come first.
+
+    Helpers stand before what uses them most often, so the named ones are turned round.
+    """
+    found: list[tuple[ast.stmt, set[ast.AST]]] = []
+    names: list[frozenset[str]] = []
+    for statement in file.tree.body:
+        inside = wanted.intersection([statement, *getattr(statement, "body", ())])
+        if inside:
+            found.append((statement, inside))
+            names.append(file.once(_names, statement))
+    users: Counter[str] = Counter(name for used in names for name in used)
+    own = [getattr(statement, "name", "") for statement, _ in found]
+    free = [users[name] == (name in used) for name, used in zip(own, names, strict=True)]
+    first = [pair for pair, alone in zip(found, free, strict=True) if alone]
+    return first + [pair for pair, alone in zip(found, free, strict=True) if not alone][::-1]
+
+
+def _uncalled_first(file: ParsedFile, methods: list[_Function]) -> list[_Function]:
+    """The methods of a class that are to be run, those that no other one of them names first."""
+    named = Counter(name for method in methods for name in file.once(_attributes, method) - {method.name})
+    return [m for m in methods if not named[m.name]] + [m for m in methods if named[m.name]]
+
+
+def _names(scope: ast.AST) -> frozenset[str]:
+    return frozenset(node.id for node in walk(scope) if isinstance(node, ast.Name))
+
+
+def _attributes(scope: ast.AST) -> frozenset[str]:
+    return frozenset(node.attr for node in walk(scope) if isinstance(node, ast.Attribute))
+
+
+def _own_modules(scope: ast.AST) -> tuple[tuple[ast.AST, str], ...]:
+    """Attributes of its object on which a class calls what only a module has, with the calls."""
+    return tuple(
+        (node, node.func.value.attr)
+        for method in getattr(scope, "body", ())
+        if isinstance(method, _FUNCTIONS)
+        for node in walk(method)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and _is_of_module(node, ("eval", "train", "parameters"))
+        and isinstance(node.func.value, ast.Attribute)
+        and isinstance(node.func.value.value, ast.Name)
+        and node.func.value.value.id == receiver_name(method)
+    )
+
+
+def _is_of_module(call: ast.Call, names: tuple[str, ...]) -> bool:
+    """Whether only a module has such a method with such arguments: ``train()`` takes a flag, ``eval()`` nothing."""
+    assert isinstance(call.func, ast.Attribute)
+    if call.func.attr not in names:
+        return False
+    given = [*call.args, *(k.value for k in call.keywords)]
+    return call.func.attr not in ("eval", "train") or all(
+        isinstance(e, ast.Constant) and isinstance(e.value, bool) for e in given
+    )
+
+
+def _module_names(definition: ast.AST) -> set[str]:
+    """Arguments on which a function calls what only a module has, ``eval`` or ``train`` without more."""
+    found = set()
+    for node in walk(definition):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and _is_of_module(node, ("eval", "train", "parameters", "named_parameters", "load_state_dict"))
+        ):
+            found.add(node.func.value.id)
+    return found

@@ -1,0 +1,156 @@
+"""Variables are read and bound, by import statements too."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Carrier, Frame, Value
+from codemods.graph.model.values import NUMBER, Const, Imported, Join, Library, TreeModule, may_carry
+from codemods.graph.python.loading import NEVER_OF_THE_TREE, Loading
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+class Names(Loading):
+    """The part of the engine that knows what names mean."""
+
+    # variables
+
+    def load_name(self, name: str, at: ast.AST) -> Value:
+        """Read a variable."""
+        frame: Frame | None = self.frame
+        assert frame is not None
+        if self.class_bodies:
+            owner, members = self.class_bodies[-1]
+            if owner is frame and name in members:
+                return members[name]
+        if name not in frame.globals and name in frame.names:
+            value = self.s.get((frame.fid, name))
+            if isinstance(value, (Imported, Join)) and (found := self.imported(value)) is not None:
+                return found
+            if isinstance(value, Value):
+                if may_carry(value):
+                    self.read(value, Carrier("local", frame.fid, name), at)
+                return value
+        fid = frame.function.closure if frame.function is not None else 0
+        while fid:
+            value = self.s.get((fid, name))
+            if isinstance(value, (Imported, Join)) and (found := self.imported(value)) is not None:
+                return found
+            if isinstance(value, Value):
+                if may_carry(value):
+                    self.read(value, Carrier("local", fid, name), at)
+                return value
+            fid = self.closures.get(fid, 0)
+        value = self.s.get((frame.module_globals, name))
+        if isinstance(value, (Imported, Join)) and (found := self.imported(value)) is not None:
+            return found
+        if isinstance(value, Value):
+            if may_carry(value):
+                self.read(value, Carrier("global", frame.module_globals, name), at)
+            return value
+        if name in _BUILTINS:
+            return Library(f"builtins.{name}")
+        star = self.stars.get(frame.module_globals)
+        if star:
+            return Library(f"{star[-1]}.{name}")
+        return self.unknown(name)
+
+    def store_name(self, name: str, value: Value, at: ast.AST) -> None:
+        """Bind a variable of the running frame."""
+        frame = self.frame
+        if frame.function is None or name in frame.globals:
+            key = (frame.module_globals, name)
+            kind = "global"
+        elif name in frame.nonlocals:
+            fid = frame.function.closure
+            while fid and self.s.peek((fid, name)) is None:
+                fid = self.closures.get(fid, 0)
+            key = (fid or frame.fid, name)
+            kind = "local"
+        else:
+            key = (frame.fid, name)
+            kind = "local"
+            frame.names.add(name)
+        self.s.set(key, value)
+        if may_carry(value):
+            self.stored(value, Carrier(kind, key[0], name), at)
+
+    # imports
+
+    def _do_Import(self, s: ast.Import) -> None:
+        for alias in s.names:
+            top = alias.name.partition(".")[0]
+            if alias.asname:
+                self.store_name(alias.asname, self.module_value(alias.name), s)
+                continue
+            self.store_name(top, self.module_value(top), s)
+
+    def _do_ImportFrom(self, s: ast.ImportFrom) -> None:
+        if s.level:
+            found = self.importer.import_relative(s.module, s.level, self.frame.file)
+        elif s.module and s.module.partition(".")[0] in NEVER_OF_THE_TREE:
+            found = None
+        else:
+            found = self.importer.import_module(s.module or "", self.frame.file)
+        if found is None:
+            prefix = s.module or ""
+            for alias in s.names:
+                if alias.name == "*":
+                    self.stars.setdefault(self.frame.module_globals, []).append(prefix)
+                    self._star_library(prefix)
+                else:
+                    value = library_member(prefix, alias.name) if prefix else self.unknown(alias.name)
+                    self.store_name(alias.asname or alias.name, value, s)
+            return
+        module = TreeModule(found)
+        for alias in s.names:
+            if alias.name == "*":
+                self._import_star(module, s)
+            else:
+                self.store_name(alias.asname or alias.name, Imported(module, alias.name), s)
+
+    def _star_library(self, prefix: str) -> None:
+        """``from torch.nn import *`` and the like: the names that matter are known."""
+        known: dict[str, frozenset[str]] = {
+            "torch.nn": facts.MODULES_WITH_PARAMETERS
+            | facts.MODULES_WITHOUT_PARAMETERS
+            | facts.LOSS_MODULES
+            | facts.MODULE_CONTAINERS
+            | {"Module", "Parameter"},
+            "torch.autograd": frozenset({"Variable", "Function", "grad", "no_grad", "backward"}),
+            "torch": frozenset({"nn", "optim", "Tensor", "no_grad", "autograd", "cuda"}),
+            "torch.optim": frozenset({"Adam", "SGD", "RMSprop", "AdamW", "Adagrad", "lr_scheduler"}),
+        }
+        for name in known.get(prefix, ()):
+            self.store_name(name, Library(f"{prefix}.{name}"), self.frame.statement or ast.Pass())
+
+    def _import_star(self, module: TreeModule, at: ast.stmt) -> None:
+        file = None if module.path.endswith("/") else self.importer.file(module.path)
+        if file is None:
+            return
+        fid = self.load_module(file)
+        listed = self._listed(fid)
+        for name in list(self.modules.globals[fid]):
+            value = self.modules.cells.get((fid, name))
+            if (name in listed if listed else not name.startswith("_")) and isinstance(value, Value):
+                self.store_name(name, value, at)
+        for name in sorted(listed - set(self.modules.globals[fid])):
+            self.store_name(name, Imported(module, name), at)
+        for prefix in self.stars.get(fid, ()):
+            self.stars.setdefault(self.frame.module_globals, []).append(prefix)
+
+    def _listed(self, fid: int) -> frozenset[str]:
+        """The names in a module's ``__all__``; none where it has none, or not all of them can be seen."""
+        value = self.modules.cells.get((fid, "__all__"))
+        listed = self.elements(value) if isinstance(value, Value) else []
+        names = [item.value for item in listed if isinstance(item, Const) and isinstance(item.value, str)]
+        return frozenset(names if len(names) == len(listed) else ())
+
+
+def library_member(library: str, name: str) -> Value:
+    """What a library outside the tree calls ``name``."""
+    path = f"{library}.{name}"
+    return NUMBER if path in facts.NUMBERS else Library(path)

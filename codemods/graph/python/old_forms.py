@@ -1,0 +1,65 @@
+"""Calls and expressions that today's PyTorch wants in another form, recorded where they are evaluated."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.paths import canonical
+from codemods.graph.model.trace import OldForm
+from codemods.graph.model.values import Class, Instance, Library, TreeModule
+from codemods.graph.python.calls import Calls
+
+
+class OldForms(Calls):
+    """The part of the engine that records old forms."""
+
+    def note_old_call(self, e: ast.Call, target: Value, method: str) -> None:
+        """Record calls that today's PyTorch wants in another form; ``method`` is empty where ``target`` is called."""
+        if isinstance(target, Library):
+            path = canonical(f"{target.path}.{method}" if method else target.path)
+            head, _, last = path.rpartition(".")
+            if path in facts.RENAMED_CALLS or path in facts.REMOVED_CALLS:
+                self.trace.old.append(OldForm("call", self.place(e), e.func, Library(path)))
+            elif head in ("torch.nn", "torch.nn.functional") and (
+                last in facts.SIZE_AVERAGE_AT or any(k.arg in ("size_average", "reduce") for k in e.keywords)
+            ):
+                self.trace.old.append(OldForm("loss", self.place(e), e.func, Library(path)))
+            elif head == "torch.optim.lr_scheduler" and any(k.arg == "verbose" for k in e.keywords):
+                self.trace.old.append(OldForm("verbose", self.place(e), e.func, Library(path)))
+        elif method in facts.OLD_METHODS and not isinstance(target, (Instance, Class, TreeModule)):
+            self.trace.old.append(OldForm(f"method:{method}", self.place(e), e.func, target))
+
+    def note_old_base(self, base: ast.expr, value: Value) -> None:
+        """Record a class that is derived from one which has another name today."""
+        path = canonical(value.path) if isinstance(value, Library) else ""
+        if path in facts.GONE_CALLS:
+            self.trace.old.append(OldForm("base", self.place(base), base, Library(path)))
+
+    def note_first_element(self, e: ast.Subscript) -> None:
+        """Record ``loss.data[0]`` and its like."""
+        subject = first_element(e)
+        value = self.values.get(subject) if subject is not None else None
+        if subject is not None and value is not None:
+            self.trace.old.append(OldForm("first-element", self.place(e), subject, value))
+
+
+def first_element(e: ast.expr) -> ast.expr | None:
+    """The tensor of ``loss.data[0]`` and its like: how PyTorch before 0.4 took the one number of a tensor."""
+    if not (isinstance(e, ast.Subscript) and isinstance(e.slice, ast.Constant) and type(e.slice.value) is int):
+        return None
+    subject = e.value
+    while e.slice.value == 0:
+        if isinstance(subject, ast.Attribute) and subject.attr == "data":
+            subject = subject.value
+        elif (
+            isinstance(subject, ast.Call)
+            and isinstance(subject.func, ast.Attribute)
+            and subject.func.attr in facts.BEFORE_FIRST_ELEMENT
+            and not subject.args
+        ):
+            subject = subject.func.value
+        else:
+            break
+    return None if subject is e.value else subject

@@ -1,0 +1,354 @@
+"""Arithmetic, comparisons, ``not``, ``and`` and ``or``, and the conditional expression."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.paths import canonical
+from codemods.graph.model.trace import OldForm
+from codemods.graph.model.values import (
+    ARRAY,
+    INDEX,
+    NUMBER,
+    TEXT,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Library,
+    Mapping,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    formatted,
+)
+from codemods.graph.python.old_forms import OldForms
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+_METHODS = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mult": "mul",
+    "Div": "truediv",
+    "FloorDiv": "floordiv",
+    "Mod": "mod",
+    "Pow": "pow",
+    "MatMult": "matmul",
+    "LShift": "lshift",
+    "RShift": "rshift",
+    "BitAnd": "and",
+    "BitOr": "or",
+    "BitXor": "xor",
+    "USub": "neg",
+    "UAdd": "pos",
+    "Invert": "invert",
+    "Eq": "eq",
+    "NotEq": "ne",
+    "Lt": "lt",
+    "LtE": "le",
+    "Gt": "gt",
+    "GtE": "ge",
+}
+"""The special methods that classes define operators by (docs: data model)."""
+
+MAX_LEVELS = 6
+"""How often a number that goes down from call to call is followed."""
+
+
+class Operators(OldForms):
+    """The part of the engine that evaluates operators."""
+
+    # arithmetic
+
+    def _eval_UnaryOp(self, e: ast.UnaryOp) -> Value:
+        value = self.evaluate(e.operand)
+        if isinstance(e.op, ast.Not):
+            self.use(value, "truth", e)
+            truth = self.truth(value)
+            return NUMBER if truth is None else Const(not truth)
+        if isinstance(value, Const) and isinstance(value.value, (int, float)):
+            if isinstance(e.op, ast.USub):
+                return Const(-value.value)
+            return value if isinstance(e.op, ast.UAdd) else NUMBER
+        if isinstance(value, Plain):
+            return value
+        if isinstance(value, Instance):
+            member = value.cls.find(f"__{_METHODS[type(e.op).__name__]}__")
+            if isinstance(member, Function):
+                return self.call_function(member, Arguments(), e, receiver=value)
+            return self.taken(e, value)
+        if isinstance(e.op, ast.Invert):
+            return INDEX
+        if self.nodes_of(value):
+            dimensionless = self.is_dimensionless(value)
+            return self.tensor_op(
+                e, "neg", [value], saves=False, scalar=self.is_scalar(value), dimensionless=dimensionless
+            )
+        if isinstance(value, Tensor):
+            return value
+        made = self.unknown("neg")
+        made.shadow = self.shadow_of([value])
+        return made
+
+    def _eval_BinOp(self, e: ast.BinOp) -> Value:
+        left = self.evaluate(e.left)
+        right = self.evaluate(e.right)
+        if isinstance(left, Const) and isinstance(right, Const) and (found := self._level(e, left.value, right.value)):
+            return found
+        return self.binary(type(e.op).__name__, left, right, e)
+
+    def _level(self, e: ast.BinOp, left: object, right: object) -> Const | None:
+        """``level - 1`` where a function hands it to itself, or a constructor to another object of its class.
+
+        Anywhere else a number may be one that a loop counts: of that only two turns are seen.
+        """
+        if type(left) is not int or type(right) is not int or not isinstance(e.op, (ast.Add, ast.Sub)):
+            return None
+        frame = self.frame
+        if frame.function is None or self.active.count(frame.function.definition) > MAX_LEVELS:
+            return None
+        call = frame.file.parent(e)
+        if isinstance(call, ast.keyword):
+            call = frame.file.parent(call)
+        if not isinstance(call, ast.Call):
+            return None
+        own = {getattr(frame.function.definition, "name", "")}
+        if frame.function.cls is not None and "__init__" in own:
+            own = {frame.function.cls.name}
+        if not isinstance(call.func, (ast.Name, ast.Attribute)):
+            return None
+        if (call.func.id if isinstance(call.func, ast.Name) else call.func.attr) not in own:
+            return None
+        return Const(left + right if isinstance(e.op, ast.Add) else left - right)
+
+    def binary(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
+        """An arithmetic operation."""
+        if name == "Mod" and (
+            (isinstance(left, Const) and isinstance(left.value, str))
+            or (isinstance(left, Plain) and left.kind == "text")
+        ):
+            self.use(right, "format", at)
+            return formatted(left, "%")
+        if isinstance(left, (Sequence, Tuple)) and isinstance(right, (Sequence, Tuple)) and name == "Add":
+            if isinstance(left, Tuple) and isinstance(right, Tuple):
+                return Tuple((*left.items, *right.items))
+            (first, many), (second, more) = self.apart(left), self.apart(right)
+            every = [*first, *second]
+            return self.new_sequence(every[:16], self.one_of([*every[16:], *many, *more]))
+        if isinstance(left, (Sequence, Parameters)) and isinstance(right, (Sequence, Parameters)) and name == "Add":
+            # list(a.parameters()) + list(b.parameters())
+            parts = [[v] if isinstance(v, Parameters) else self.elements(v) for v in (left, right)]
+            return self.new_sequence([v for part in parts for v in part])
+        if isinstance(left, (Sequence, Tuple)) and name == "Mult":
+            items, several = self.apart(left)
+            every = [*items, *items] if isinstance(left, Sequence) else items
+            return self.new_sequence(every, self.one_of(several))
+        if isinstance(left, Sequence) and isinstance(right, Sequence):
+            # sets
+            return self.new_sequence([], rest=self.one_of([*self.elements(left), *self.elements(right)]), kind="set")
+        plain = (Const, Plain)
+        if isinstance(left, plain) and isinstance(right, plain):
+            if any(isinstance(v, Plain) and v.kind == "array" for v in (left, right)):
+                return ARRAY
+            if isinstance(left, Const) and isinstance(left.value, str):
+                if isinstance(right, Const) and isinstance(right.value, str) and name == "Add":
+                    return Const(left.value + right.value)
+                return Plain("text", left.value) if name == "Add" else TEXT
+            if isinstance(left, Plain) and left.kind == "text" and name == "Add":
+                return Plain("text", left.begin, str(right.value) if isinstance(right, Const) else "")
+            return NUMBER
+        if isinstance(left, Mapping) and isinstance(right, Mapping) and name == "BitOr":
+            return self.make_mapping(Arguments(None, [left, right]), at)
+        if isinstance(left, Instance) or isinstance(right, Instance):
+            found = self._by_operator(name, left, right, at)
+            if found is not None:
+                return found
+        if self.nodes_of(left) or self.nodes_of(right) or self.held_in([left, right]):
+            scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
+            # a product with a number saves that number: a second backward raises (ran)
+            saves = name not in facts.SUMS and name != "Mod"
+            label = name if not isinstance(right, plain) or isinstance(left, plain) else f"{name}:number"
+            dimensionless = self.is_dimensionless(left) and self.is_dimensionless(right)
+            return self.tensor_op(at, label, [left, right], saves=saves, scalar=scalar, dimensionless=dimensionless)
+        if isinstance(left, Tensor) or isinstance(right, Tensor):
+            scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
+            return Tensor(None, scalar, shadow=self.shadow_of([left, right]))
+        if isinstance(left, Plain) and left.kind == "array" and isinstance(right, (Const, Plain)):
+            return ARRAY
+        data = all(v.data if isinstance(v, Unknown) else True for v in (left, right))
+        made = self.unknown(name, data=data)
+        made.shadow = self.shadow_of([left, right])
+        return made
+
+    def changed_object(self, name: str, old: Instance, added: Value, at: ast.AST) -> Value | None:
+        """What ``old += added`` makes of an object whose class says so; None where it does not."""
+        member = old.cls.find(f"__i{_METHODS.get(name, '')}__")
+        if isinstance(member, Function):
+            return self.call_function(member, Arguments(None, [added]), at, receiver=old)
+        inner = self.contained(old)
+        if name == "Add" and isinstance(inner, Sequence):
+            self.container_method(inner, "extend", Arguments(None, [added]), at)
+            return old
+        return None
+
+    def _by_operator(self, name: str, left: Value, right: Value, at: ast.AST) -> Value | None:
+        """What the classes of two objects make of an operator."""
+        method = _METHODS.get(name, "")
+        if isinstance(left, Instance):
+            member = left.cls.find(f"__{method}__")
+            if isinstance(member, Function):
+                return self.call_function(member, Arguments(None, [right]), at, receiver=left)
+        if isinstance(right, Instance):
+            member = right.cls.find(f"__r{method}__")
+            if isinstance(member, Function):
+                return self.call_function(member, Arguments(None, [left]), at, receiver=right)
+        inner = [self.contained(v) or v for v in (left, right)]
+        if inner != [left, right]:
+            return self.binary(name, inner[0], inner[1], at)
+        made = self.taken(at, Tuple((left, right)), name)
+        return made if made.node is not None else None
+
+    # comparisons
+
+    def _eval_Compare(self, e: ast.Compare) -> Value:
+        left = self.evaluate(e.left)
+        result: Value = NUMBER
+        for op, comparator in zip(e.ops, e.comparators, strict=True):
+            right = self.evaluate(comparator)
+            for asked, kind in ((left, right), (right, left)):
+                is_type = isinstance(asked, Unknown) and asked.path == "builtins.type"
+                if is_type and isinstance(kind, Library) and canonical(kind.path) == "torch.autograd.Variable":
+                    self.trace.old.append(OldForm("type-is-variable", self.place(e), e, kind))
+            if isinstance(op, (ast.Is, ast.IsNot)):
+                result = self._is(left, right, negated=isinstance(op, ast.IsNot))
+            elif isinstance(op, (ast.In, ast.NotIn)):
+                result = self._contains(left, right, negated=isinstance(op, ast.NotIn))
+            else:
+                result = self._compare(op, left, right, e)
+            left = right
+        return result if len(e.ops) == 1 else NUMBER
+
+    def _compare(self, op: ast.cmpop, left: Value, right: Value, at: ast.expr) -> Value:
+        for value in (left, right):
+            self.use(value, "compare", at)
+        if isinstance(left, Instance):
+            member = left.cls.find(f"__{_METHODS.get(type(op).__name__, '')}__")
+            if isinstance(member, Function):
+                return self.call_function(member, Arguments(None, [right]), at, receiver=left)
+        if isinstance(left, Const) and isinstance(right, Const):
+            try:
+                return Const(bool(_COMPARE[type(op)](left.value, right.value)))
+            except TypeError:
+                return NUMBER
+        if isinstance(left, Unknown) and left.path == "builtins.type" and isinstance(right, Library):
+            # type(h) == Variable: what was meant, although today it never holds
+            named = isinstance(op, (ast.Eq, ast.NotEq)) and right.path.endswith(("Variable", "Tensor"))
+            return Const(isinstance(op, ast.Eq)) if named else NUMBER
+        if isinstance(op, (ast.Eq, ast.NotEq)) and (same := _same_type(left, right)) is not None:
+            return Const(same is isinstance(op, ast.Eq))
+        if isinstance(left, Tensor) or isinstance(right, Tensor):
+            return INDEX
+        if isinstance(left, Plain) and left.kind == "array":
+            return ARRAY
+        return self.unknown("compare", data=True) if isinstance(left, Unknown) else NUMBER
+
+    def _is(self, left: Value, right: Value, *, negated: bool) -> Value:
+        answer: bool | None = None
+        if isinstance(right, Const) and right.value is None:
+            if isinstance(left, Const):
+                answer = left.value is None
+            elif isinstance(left, Join):
+                kinds = {isinstance(o, Const) and o.value is None for o in left.options}
+                answer = None if len(kinds) > 1 or any(isinstance(o, Unknown) for o in left.options) else kinds.pop()
+            elif not isinstance(left, Unknown) or left.node is not None or left.module is not None:
+                answer = False
+        elif isinstance(left, Const) and isinstance(right, Const):
+            answer = left.value is right.value
+        else:
+            answer = _same_type(left, right)
+        if answer is None:
+            return NUMBER
+        return Const(answer is not negated)
+
+    def _contains(self, left: Value, right: Value, *, negated: bool) -> Value:
+        if isinstance(left, Const) and isinstance(right, (Tuple, Sequence)):
+            items = self.elements(right)
+            if items and all(isinstance(i, Const) for i in items):
+                found = any(i.value == left.value for i in items if isinstance(i, Const))
+                return Const(found is not negated)
+        if isinstance(left, Library) and isinstance(right, (Tuple, Sequence)):
+            same = {_same_type(left, kind) for kind in self.elements(right)}
+            if True in same or same == {False}:
+                return Const((True in same) is not negated)
+        return NUMBER
+
+    # conditions
+
+    def _eval_BoolOp(self, e: ast.BoolOp) -> Value:
+        stop_at = isinstance(e.op, ast.Or)
+        result: Value | None = None
+        perhaps = False
+        for i, expression in enumerate(e.values):
+            value = self.evaluate(expression)
+            self.use(value, "truth", e)
+            truth = self.truth(value)
+            # what is asked only on some paths ends only those
+            self.raises_here = self.raises_here and not perhaps
+            perhaps = perhaps or truth is None
+            if truth is stop_at:
+                result = value if result is None else self.join(result, value)
+                break
+            if truth is None or i == len(e.values) - 1:
+                result = value if result is None else self.join(result, value)
+        if isinstance(result, (Plain,)) or result is None:
+            return NUMBER
+        if isinstance(result, Join) and all(isinstance(o, (Const, Plain)) for o in result.options):
+            truths = {self.truth(o) for o in result.options}
+            return Const(truths.pop()) if len(truths) == 1 and None not in truths else NUMBER
+        return result
+
+    def _eval_IfExp(self, e: ast.IfExp) -> Value:
+        test = self.evaluate(e.test)
+        self.use(test, "truth", e)
+        truth = self.truth(test)
+        if truth is not None:
+            return self.evaluate(e.body if truth else e.orelse)
+        base = self.s
+        self.s = base.fork()
+        first = self.evaluate(e.body)
+        after_first = self.s
+        first_raises, self.raises_here = self.raises_here, False
+        self.s = base.fork()
+        second = self.evaluate(e.orelse)
+        after_second = self.s
+        # where one way raises, the other one goes on
+        self.raises_here = self.raises_here and first_raises
+        self.meet([after_first, after_second], base)
+        return self.join(first, second)
+
+
+def _same_type(left: Value, right: Value) -> bool | None:
+    """Whether a builtin type, as ``type(x)`` gives it, is another type; None where that cannot be seen."""
+    if not isinstance(left, Library) or not isinstance(right, Library) or not left.path.startswith("builtins."):
+        return None
+    # what is derived from a dict is known as a dict; other libraries may give builtin types other names
+    other = () if left.path == "builtins.dict" else ("torch.", "numpy.", "collections.")
+    return left.path == right.path if right.path.startswith(("builtins.", *other)) else None

@@ -1,0 +1,284 @@
+"""Calls of Python's own libraries: what goes into them comes out again.
+
+They know nothing of tensors, so that they cut no graph: they hand values on, put them into containers, and call what
+they are given. What is not followed here carries what went in.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.program import ClassInfo
+from codemods.graph.model.values import (
+    NONE,
+    NUMBER,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Library,
+    Mapping,
+    Parameters,
+    Partial,
+    Sequence,
+    Tuple,
+    Unknown,
+)
+from codemods.graph.python.builtin_calls import is_name
+from codemods.graph.python.unknowns import Unknowns
+from codemods.graph.run.contents import ANY, BACKING, ITEMS, REST
+
+_OPERATORS = {
+    "add": "Add",
+    "sub": "Sub",
+    "mul": "Mult",
+    "truediv": "Div",
+    "floordiv": "FloorDiv",
+    "mod": "Mod",
+    "pow": "Pow",
+    "matmul": "MatMult",
+    "lshift": "LShift",
+    "rshift": "RShift",
+    "and_": "BitAnd",
+    "or_": "BitOr",
+    "xor": "BitXor",
+}
+"""Functions of ``operator`` that are arithmetic, by the names of the syntax (docs: operator)."""
+
+_PUTTING = {"heappush": "append", "heappop": "pop", "heapify": "sort"}
+"""Functions of ``heapq`` that change the list they are given, as methods of it (docs: heapq)."""
+
+_BOTH = ("heappushpop", "heapreplace")
+"""Functions of ``heapq`` that put and take."""
+
+
+class Standard(Unknowns):
+    """The part of the engine that knows Python's own libraries."""
+
+    def standard_call(self, path: str, args: Arguments, at: ast.AST) -> Value | None:
+        """A call of one of these libraries; None where nothing is said of it here."""
+        module, _, name = path.rpartition(".")
+        given = args.positional
+        first = given[0] if given else None
+        if path in ("types.SimpleNamespace", "argparse.Namespace"):
+            return self._namespace_of(path, args, at)
+        if module == "collections":
+            return self._collection(name, args, at)
+        if module == "operator" and name in _OPERATORS and len(given) > 1:
+            return self.binary(_OPERATORS[name], given[0], given[1], at)
+        if path == "operator.setitem" and len(given) > 2:
+            self.set_item(given[0], given[1], given[2], at, None)
+            return NONE
+        if path == "operator.getitem" and len(given) > 1:
+            return self.get_item(given[0], given[1], at)
+        if module == "functools":
+            return self._functional(name, args, at)
+        if module == "heapq" and isinstance(first, Sequence):
+            return self._heap(first, name, args, at)
+        if path in ("random.shuffle",) and isinstance(first, Sequence):
+            return self.container_method(first, "sort", Arguments(), at)
+        if module == "dataclasses":
+            return self._dataclass(name, args, at)
+        if path in ("copy.copy", "copy.deepcopy", "copy.replace") and first is not None:
+            return self.copied(first, args.keywords if name == "replace" else {}, at=at)
+        if path == "typing.cast" and len(given) > 1:
+            return given[1]
+        if path == "contextlib.closing" and first is not None:
+            return first
+        if module == "itertools" and given:
+            return self._iterator(name, args, at)
+        if path in ("typing.NamedTuple", "collections.namedtuple"):
+            return self._record(args)
+        return None
+
+    # namespaces and records
+
+    def _namespace_of(self, path: str, args: Arguments, at: ast.AST) -> Unknown:
+        made = self.unknown(path, data=path.startswith("argparse."), public=True)
+        for name, value in args.keywords.items():
+            self.put_into(made, name, value)
+        for value in (*args.positional, *args.more):
+            filled = self.make_mapping(Arguments(None, [value]), at)
+            for key in self.mapping_keys(filled):
+                held = self.s.get((filled.oid, key))
+                if isinstance(held, Value) and (self.nodes_of(held) or isinstance(key, tuple)):
+                    self.put_into(made, str(key[1]) if isinstance(key, tuple) else ANY, held)
+        return made
+
+    def _record(self, args: Arguments) -> Value | None:
+        """``namedtuple("P", "a b")``: a class, where its fields can be read."""
+        name, fields = args.get(0, "typename"), args.get(1, "field_names") or args.get(1, "fields")
+        if not isinstance(name, Const) or fields is None:
+            return None
+        if isinstance(fields, Const) and isinstance(fields.value, str):
+            names: list[object] = list(fields.value.replace(",", " ").split())
+        else:
+            named = [v.items[0] if isinstance(v, Tuple) and v.items else v for v in self.elements(fields)]
+            names = [v.value if isinstance(v, Const) else None for v in named]
+        if not names or not all(isinstance(n, str) and is_name(n) for n in names):
+            return None
+        return Class(self.made_class(str(name.value), (Library("typing.NamedTuple"),), [str(n) for n in names]))
+
+    def _dataclass(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
+        first = args.get(0, "obj")
+        if name == "replace" and isinstance(first, Instance):
+            return self.copied(first, args.keywords, at=at)
+        if name == "asdict" and isinstance(first, Instance):
+            made = self.new_mapping()
+            for field in first.cls.fields():
+                self.put_item(made, Const(field), self.field(first, field))
+            return made
+        if name == "astuple" and isinstance(first, Instance):
+            return Tuple(tuple(self.field(first, field) for field in first.cls.fields()))
+        if name == "fields":
+            info = first.cls if isinstance(first, Instance) else first.info if isinstance(first, Class) else None
+            if info is not None:
+                return Tuple(tuple(self._named_field(field) for field in info.fields()))
+        if name == "make_dataclass" and isinstance(args.get(0, "cls_name"), Const):
+            made_class = self._record(Arguments(None, args.positional[:2]))
+            if isinstance(made_class, Class):
+                info = made_class.info
+                return Class(ClassInfo(info.name, info.node, info.file, (), oid=info.oid))
+        return None
+
+    def _named_field(self, name: str) -> Value:
+        made = self.unknown("field", data=True)
+        self.put_into(made, "name", Const(name))
+        return made
+
+    # containers
+
+    def _collection(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
+        given = args.positional
+        if name == "namedtuple":
+            return self._record(args)
+        if name == "deque":
+            filled = self.builtin("list", Arguments(args.call, given[:1]), at)
+            items, several = self.apart(filled) if isinstance(filled, (Sequence, Tuple)) else ([], [])
+            if not items and given and not isinstance(filled, Sequence):
+                items = self.iterate(given[0], at)
+            return self.new_sequence(items[:16], self.one_of([*items[16:], *several]), kind="deque")
+        if name in ("OrderedDict", "UserDict", "Counter"):
+            return self.make_mapping(args, at)
+        if name == "UserList":
+            return self.builtin("list", args, at)
+        if name == "defaultdict":
+            made = self.make_mapping(Arguments(args.call, given[1:], args.keywords, args.more), at)
+            if given:
+                self.s.set((made.oid, "factory"), given[0])
+            return made
+        if name == "ChainMap" and given:
+            joined = self.one_of(list(given))
+            # what is written goes to the first
+            return joined if isinstance(joined, Mapping) or len(given) == 1 else self._chained(given, at)
+        return None
+
+    def _chained(self, maps: list[Value], at: ast.AST) -> Value:
+        made = self.new_mapping()
+        for value in reversed(maps):
+            self.fill_mapping(made, value, at)
+        return made
+
+    def _heap(self, heap: Sequence, name: str, args: Arguments, at: ast.AST) -> Value | None:
+        rest = Arguments(None, args.positional[1:])
+        if name == "heappush" or name in _BOTH:
+            self.container_method(heap, "append", rest, at)
+        every = self.one_of(self.elements(heap))
+        self.container_method(heap, "sort", Arguments(), at)
+        if name in ("heappush", "heapify"):
+            return NONE
+        if name == "heappop" or name in _BOTH:
+            self.trace.emptied.append((heap.oid, self.clock))
+            return every if every is not None else self.lost()
+        return None
+
+    # functions
+
+    def _functional(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
+        given = args.positional
+        if name in ("partial", "partialmethod") and given:
+            return Partial(given[0], tuple(given[1:]), tuple(args.keywords.items()))
+        if name == "reduce" and len(given) > 1:
+            turns = [*given[2:3], *self.iterate(given[1], at)]
+            if not turns:
+                return self.lost()
+            total = turns[0]
+            for value in turns[1:]:
+                total = self.join(total, self.call_value(given[0], Arguments(args.call, [total, value]), at))
+            return total
+        if name in ("wraps", "lru_cache", "cache", "total_ordering", "cached_property") and len(given) == 1:
+            # the function itself, as far as its results go
+            return given[0] if name != "wraps" and isinstance(given[0], (Function, Class)) else None
+        return None
+
+    def _iterator(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
+        given = args.positional
+        if name in ("chain", "cycle", "islice", "repeat", "tee") and any(isinstance(v, Parameters) for v in given):
+            return self.new_sequence(list(given))
+        if name == "repeat":
+            return self.new_sequence([], rest=given[0])
+        if name == "tee":
+            inner = self.builtin("list", Arguments(args.call, given[:1]), at)
+            return Tuple((inner,) * 2)
+        if name in ("starmap", "accumulate") and (name == "starmap" or len(given) > 1 or "func" in args.keywords):
+            return self._applied(name, args, at)
+        if name == "chain":
+            turns = [v for value in given for v in self.flat_or_turns(value, at)]
+            more = [v for value in args.more for outer in self.flat_or_turns(value, at) for v in self.flat(outer)]
+            return self.new_sequence([], rest=self.one_of([*turns, *more]))
+        if name == "from_iterable":
+            turns = [v for outer in self.flat_or_turns(given[0], at) for v in self.flat_or_turns(outer, at)]
+            return self.new_sequence([], rest=self.one_of(turns))
+        if name in ("cycle", "islice"):
+            return self.new_sequence([], rest=self.one_of(self.flat_or_turns(given[0], at)))
+        return None
+
+    def flat_or_turns(self, value: Value, at: ast.AST) -> list[Value]:
+        """The elements of a container, or what a loop over something else sees."""
+        inner = self.elements(value)
+        return inner or (self.iterate(value, at) if not isinstance(value, (Tuple, Sequence, Mapping)) else [])
+
+    def _applied(self, name: str, args: Arguments, at: ast.AST) -> Value:
+        """What ``starmap`` or ``accumulate`` makes by a function."""
+        given = args.positional
+        if name == "starmap":
+            function, rows = given[0], self.iterate(given[1], at) if len(given) > 1 else []
+            made = [
+                self.call_value(
+                    function,
+                    Arguments(args.call, self.elements(row), {}, [] if self.elements(row) else [row]),
+                    at,
+                )
+                for row in rows
+            ]
+            return self.new_sequence([], rest=self.one_of(made))
+        added = given[1] if len(given) > 1 else args.keywords["func"]
+        values = [*self.iterate(given[0], at), *args.keywords.values()]
+        total = values[0] if values else NUMBER
+        for value in values[1:]:
+            total = self.join(total, self.call_value(added, Arguments(args.call, [total, value]), at))
+        return self.new_sequence([], rest=total)
+
+    # copies
+
+    def copied(self, value: Value, changes: dict[str, Value] | None = None, *, at: ast.AST | None = None) -> Value:
+        """A copy of a container or an object, with what it holds; other values are their own copies."""
+        if isinstance(value, Sequence):
+            items = list(self.s.get((value.oid, ITEMS)) or ())
+            return self.new_sequence(items, self.s.get((value.oid, REST)), kind=value.kind)
+        if isinstance(value, Mapping):
+            return self.mapping_view(value, "copy")
+        if not isinstance(value, Instance) or value.cls.is_module:
+            return value
+        made = self.new_object(value.cls)
+        for name in (*self.attributes.get(value.oid, ()), BACKING, ANY):
+            held = self.s.get((value.oid, name))
+            if isinstance(held, Value):
+                self.s.set((made.oid, name), self.copied(held) if name == BACKING else held)
+                if name != BACKING:
+                    self.attributes[made.oid][name] = None
+        for name, held in (changes or {}).items():
+            self.set_attribute(made, name, held, at if at is not None else ast.Pass())
+        return made

@@ -1,0 +1,317 @@
+"""Statements are run in order: the simple ones, loops, ``with`` and ``try``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.state import State
+from codemods.graph.model.trace import Ran
+from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Instance, Join, Sequence, Unknown
+from codemods.graph.python.branches import Branches
+
+
+class Statements(Branches):
+    """The part of the engine that runs statements."""
+
+    executors: ClassVar[dict[type[ast.AST], Callable[[Any, Any], None]]] = {}
+    """The method for each kind of statement, by its class."""
+
+    def execute(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            if self.dead:
+                return
+            self.spend()
+            frame = self.frame
+            outer_statement = frame.statement
+            frame.statement = statement
+            first = self.clock + 1
+            method = self.executors.get(statement.__class__)
+            if method is not None:
+                method(self, statement)
+            if self.raises_here:
+                self.raises_here = False
+                self.dead = True
+                self.raises.append(self.s)
+            if not frame.inside_module:
+                self.trace.ran.append(Ran(statement, frame, tuple(frame.loops), first, self.clock + 1))
+            frame.statement = outer_statement
+
+    # simple statements
+
+    def _do_Expr(self, s: ast.Expr) -> None:
+        self.evaluate(s.value)
+
+    def _do_Return(self, s: ast.Return) -> None:
+        value = self.evaluate(s.value) if s.value is not None else NONE
+        if self.raises_here:
+            return
+        self.returns.append((self.s, value))
+        self.dead = True
+
+    def _do_Raise(self, s: ast.Raise) -> None:
+        raised = self.evaluate(s.exc) if s.exc is not None else self.frame.caught
+        cause = self.evaluate(s.cause) if s.cause is not None else self.frame.caught
+        if raised is not None:
+            if cause is not None and cause is not raised and isinstance(raised, (Instance, Unknown)):
+                for name in ("__cause__", "__context__"):
+                    self.set_attribute(raised, name, cause, s)
+            self.thrown.append(raised)
+            self.escape_all([raised], "raised")
+        self.raises.append(self.s)
+        self.dead = True
+
+    def _do_Assert(self, s: ast.Assert) -> None:
+        self.use(self.evaluate(s.test), "truth", s)
+        if s.msg is not None:
+            self.evaluate(s.msg)
+
+    def _do_Global(self, s: ast.Global) -> None:
+        self.frame.globals.update(s.names)
+
+    def _do_Nonlocal(self, s: ast.Nonlocal) -> None:
+        self.frame.nonlocals.update(s.names)
+
+    def _do_Break(self, s: ast.Break) -> None:
+        self.breaks.append(self.s)
+        self.dead = True
+
+    def _do_Continue(self, s: ast.Continue) -> None:
+        self.continues.append(self.s)
+        self.dead = True
+
+    # loops
+
+    def _do_For(self, s: ast.For) -> None:
+        values = self.iterate(self.evaluate(s.iter), s.iter)
+        if self.raises_here:
+            return
+        self._loop(s, values, lambda value: self.assign(s.target, value, None))
+
+    _do_AsyncFor = _do_For  # noqa: N815
+
+    def _do_While(self, s: ast.While) -> None:
+        test = self.evaluate(s.test)
+        if self.truth(test) is False:
+            self.execute(s.orelse)
+            return
+
+        def again(turn: Value) -> None:
+            if turn is not NONE:
+                self.evaluate(s.test)
+
+        self._loop(s, [NONE, NUMBER], again, forever=isinstance(s.test, ast.Constant))
+
+    def _loop(
+        self,
+        s: ast.For | ast.AsyncFor | ast.While,
+        values: list[Value],
+        begin: Callable[[Value], None],
+        *,
+        forever: bool = False,
+    ) -> None:
+        base = self.s
+        outer_breaks, outer_continues = self.breaks, self.continues
+        self.breaks = []
+        self.s = base.fork()
+        finished: list[State] = []
+        for turn, value in enumerate(values):
+            self.frame.loops.append((s, turn))
+            self.continues = []
+            start = self.s
+            self.s = start.fork()
+            begin(value)
+            self.execute(s.body)
+            ends = ([] if self.dead else [self.s]) + self.continues
+            self.frame.loops.pop()
+            if not ends:
+                self.dead = True
+                break
+            self.meet(ends, start)
+        if not self.dead:
+            self._shift_on(s)
+            self.execute(s.orelse)
+            if not self.dead:
+                finished.append(self.s)
+        ends = finished + self.breaks
+        self.breaks, self.continues = outer_breaks, outer_continues
+        if not ends:
+            # every turn left the function; the loop may also run no turn at all
+            if forever:
+                self.dead = True
+                return
+            self.dead = False
+            self.s = base
+            return
+        self.meet(ends, base)
+
+    def _shift_on(self, loop: ast.For | ast.AsyncFor | ast.While) -> None:
+        """What further turns hand from name to name: ``a, b, c = b, c, loss`` fills ``a`` in the third."""
+        copies = self.frame.file.once(_copies, loop)
+        owner = self.frame.fid if self.frame.function is not None else self.frame.module_globals
+        for _ in copies:
+            for target, source in copies:
+                old, new = self.s.peek((owner, target)), self.s.peek((owner, source))
+                if isinstance(old, Value) and isinstance(new, Value) and self.nodes_of(new) and not self.nodes_of(old):
+                    self.store_name(target, self.join(old, new), loop)
+
+    # with and try
+
+    def _do_With(self, s: ast.With) -> None:
+        saved = self.s.grad
+        exits: list[Callable[[], None]] = []
+        leaving = (self.breaks, self.continues, self.raises)
+        before = [len(states) for states in leaving]
+        returned = len(self.returns)
+        entered = self.clock
+        caching = [self._enter(item, exits) for item in s.items]
+        if not self.raises_here:
+            self.execute(s.body)
+        for leave in reversed(exits):
+            leave()
+        if any(caching):
+            self.trace.caching.append((entered, self.tick()))
+        if not exits:
+            return
+        # what left through return, break or raise has left the context as well
+        if not self.raises_here:
+            self.s.grad = saved
+        for state, _ in self.returns[returned:]:
+            state.grad = saved
+        for states, count in zip(leaving, before, strict=True):
+            for state in states[count:]:
+                state.grad = saved
+
+    _do_AsyncWith = _do_With  # noqa: N815
+
+    def _enter(self, item: ast.withitem, exits: list[Callable[[], None]]) -> bool:
+        """Enter a context and add what leaves it to ``exits``; whether forwards in it share their weights."""
+        value = self.evaluate(item.context_expr)
+        result: Value = value
+        if isinstance(value, Join):
+            modes = {o.enabled for o in value.options if isinstance(o, GradMode)}
+            if modes:
+                before = self.s.grad
+                others = [o for o in value.options if not isinstance(o, GradMode)]
+                if others:
+                    modes.add(before)
+                self.s.grad = modes.pop() if len(modes) == 1 else None
+                exits.append(lambda: setattr(self.s, "grad", before))
+        elif isinstance(value, GradMode):
+            before = value.previous if value.switched else self.s.grad
+            self.s.grad = value.enabled
+            exits.append(lambda: setattr(self.s, "grad", before))
+        elif isinstance(value, Instance):
+            enter = value.cls.find("__enter__") or value.cls.find("__aenter__")
+            leave = value.cls.find("__exit__") or value.cls.find("__aexit__")
+            before = self.s.grad
+            if isinstance(enter, Function):
+                result = self.call_function(enter, Arguments(), item.context_expr, receiver=value)
+            if isinstance(leave, Function):
+                exits.append(
+                    lambda: (
+                        self.call_function(leave, Arguments(None, [NONE] * 3), item.context_expr, receiver=value),
+                        None,
+                    )[1]
+                )
+        elif isinstance(value, Unknown) and value.path in facts.EXIT_STACKS:
+            before = self.s.grad
+            exits.append(lambda: setattr(self.s, "grad", before))
+        elif isinstance(item.context_expr, ast.Call):
+            if self.may_switch(item.context_expr):
+                before = self.s.grad
+                self.s.grad = None
+                exits.append(lambda: setattr(self.s, "grad", before))
+            elif isinstance(value, Unknown) and value.path == "apex.amp.scale_loss":
+                # apex.amp.scale_loss(loss, optimizer) as scaled_loss
+                result = value
+        if item.optional_vars is not None:
+            if isinstance(result, Sequence) and result.kind == "generator":
+                result = self.one_of(self.elements(result)) or self.unknown("entered")
+            self.assign(item.optional_vars, result, None)
+        return any(isinstance(o, Unknown) and o.path in facts.WEIGHT_CACHES for o in self.options(value))
+
+    def _do_Try(self, s: ast.Try) -> None:
+        base = self.s
+        self.s = base.fork()
+        outer_raises, outer_thrown, caught_before = self.raises, self.thrown, self.frame.caught
+        self.raises, self.thrown = [], []
+        before = self.s.fork()
+        catches = any(_swallows(handler) for handler in s.handlers)
+        self.trying += 1
+        self.catching += catches
+        self.execute(s.body)
+        self.catching -= catches
+        self.trying -= 1
+        ends: list[State] = []
+        if not self.dead:
+            self.execute(s.orelse)
+        after = self.s
+        completed = not self.dead
+        if completed:
+            ends.append(self.s)
+        thrown, values = self.raises, self.thrown
+        self.raises, self.thrown = outer_raises, outer_thrown
+        for handler in s.handlers:
+            self.frame.caught = self.one_of([*values, self.lost("exception")])
+            # an exception may come at any point of the body: at its begin, or with all its effects
+            candidates = [before.fork(), *(state.fork() for state in thrown)]
+            if completed:
+                candidates.append(after.fork())
+            self.meet(candidates, base) if len(candidates) > 1 else None
+            self.s = candidates[0]
+            self.s.log = type(self.s.log)(base.log)
+            self.s.log.keys |= base.log.keys
+            self.dead = False
+            if handler.name:
+                assert self.frame.caught is not None
+                self.store_name(handler.name, self.frame.caught, handler)
+            self.execute(handler.body)
+            if not self.dead:
+                ends.append(self.s)
+        self.frame.caught = caught_before
+        if not s.handlers:
+            self.raises.extend(thrown)
+            self.thrown += values
+        self.meet(ends, base)
+        if s.finalbody:
+            was_dead = self.dead
+            self.dead = False
+            self.execute(s.finalbody)
+            self.dead = self.dead or was_dead
+
+    _do_TryStar = _do_Try  # noqa: N815
+
+
+def _swallows(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler gets the ``RuntimeError`` of a backward, and does not raise again."""
+    named = {n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)} if handler.type is not None else set()
+    gets = handler.type is None or not named.isdisjoint(("RuntimeError", "Exception", "BaseException"))
+    return gets and not any(isinstance(n, ast.Raise) for statement in handler.body for n in ast.walk(statement))
+
+
+def _copies(loop: ast.For | ast.AsyncFor | ast.While) -> list[tuple[str, str]]:
+    """The names that a loop's own statements bind to other names, where these get theirs in the same way."""
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    for statement in loop.body:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                several = isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple)
+                if several and len(target.elts) == len(statement.value.elts):  # type: ignore[attr-defined]
+                    pairs += zip(target.elts, statement.value.elts, strict=True)  # type: ignore[attr-defined]
+                else:
+                    pairs.append((target, statement.value))
+    named = [(a.id, b.id) for a, b in pairs if isinstance(a, ast.Name) and isinstance(b, ast.Name)]
+    bound = {target for target, _ in named}
+    return [(target, source) for target, source in named if source in bound]
+
+
+Statements.executors = {
+    getattr(ast, name.removeprefix("_do_")): getattr(Statements, name)
+    for name in dir(Statements)
+    if name.startswith("_do_") and hasattr(ast, name.removeprefix("_do_"))
+}

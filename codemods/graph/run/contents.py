@@ -1,0 +1,438 @@
+"""What values hold: the elements of containers, the graph nodes in them, the parameters of modules.
+
+All of it is asked of the state as it is now; nothing here adds to the graph.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.graph.model.nodes import Node, Owned, Value
+from codemods.graph.model.program import walk
+from codemods.graph.model.state import FROZEN
+from codemods.graph.model.values import (
+    NONE,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Library,
+    Mapping,
+    Method,
+    Module,
+    Namespace,
+    Optimizer,
+    Parameters,
+    Partial,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    may_carry,
+)
+from codemods.graph.run.core import Core
+
+ITEMS = "[items]"
+REST = "[rest]"
+"""Cells of containers; no attribute can be called so."""
+
+RETURNED = "[returned]"
+"""Where a generator keeps what it returns."""
+
+SENT = "[sent]"
+"""Where a generator keeps what stands for the values that are sent to it."""
+
+KEYS = "[keys]"
+"""Where a dict keeps those of its keys that are tensors with a history."""
+
+BACKING = "[backing]"
+"""Where an object of a class derived from a list or dict keeps what it holds as such."""
+
+ANY = "*"
+"""Where an object keeps what was put on it under a name, or in a way, that cannot be seen."""
+
+_MAX_DEPTH = 4
+
+_BARE = frozenset({Tensor, Const, Plain, Library, Module, Function, Parameters, Optimizer})
+"""Values that hold no others, or only what their users ask them for."""
+
+
+class Contents(Core):
+    """The part of the engine that looks into values."""
+
+    # containers
+
+    def new_sequence(self, items: list[Value], rest: Value | None = None, kind: str = "list") -> Sequence:
+        """A fresh list, deque or set."""
+        made = Sequence(self.new_oid(), kind)
+        self.born[made.oid] = self.tick()
+        self.s.set((made.oid, ITEMS), tuple(items))
+        if rest is not None:
+            self.s.set((made.oid, REST), rest)
+        return made
+
+    def new_mapping(self) -> Mapping:
+        """A fresh dict."""
+        made = Mapping(self.new_oid())
+        self.born[made.oid] = self.tick()
+        self.attributes[made.oid] = {}
+        return made
+
+    def elements(self, value: Value) -> list[Value]:
+        """What is known to be in a container."""
+        if isinstance(value, Tuple):
+            return list(value.items)
+        if isinstance(value, Sequence):
+            items = self.s.get((value.oid, ITEMS)) or ()
+            rest = self.s.get((value.oid, REST))
+            return [*items, rest] if rest is not None else list(items)
+        if isinstance(value, Mapping):
+            found = [self.s.get((value.oid, key)) for key in self.mapping_keys(value)]
+            return [v for v in found if v is not None]
+        if isinstance(value, Join):
+            return [item for option in value.options for item in self.elements(option)]
+        if isinstance(value, Namespace):
+            return list(self.named_in(value).values())
+        if isinstance(value, Instance):
+            inner = self.contained(value)
+            return [] if inner is None else self.elements(inner)
+        return []
+
+    def apart(self, value: Value) -> tuple[list[Value], list[Value]]:
+        """The same in two parts: what is there once each, and what stands for any number of elements."""
+        holder = self.contained(value) or value
+        rest = self.s.get((holder.oid, REST)) if isinstance(holder, (Sequence, Mapping)) else None
+        several = [rest] if isinstance(rest, Value) else []
+        return [item for item in self.elements(holder) if item is not rest], several
+
+    def contained(self, value: Value) -> Value | None:
+        """What an object of a class derived from a container holds as such, None for other objects."""
+        if not isinstance(value, Instance) or not value.cls.container:
+            return None
+        if value.cls.container == "record":
+            return Tuple(tuple(self.field(value, name) for name in value.cls.fields()))
+        found = self.s.get((value.oid, BACKING))
+        return found if isinstance(found, Value) else None
+
+    def field(self, value: Instance, name: str) -> Value:
+        """A field of an object, or what its class says of it."""
+        found = self.s.get((value.oid, name))
+        if isinstance(found, Value):
+            return found
+        return value.cls.find(name) or self.s.get((value.oid, ANY)) or NONE
+
+    def named_in(self, space: Namespace) -> dict[str, Value]:
+        """What is known to stand in a namespace, by its name."""
+        names = self.attributes.get(space.oid)
+        if space.of is None:
+            names = {key[1]: None for key in self.s.cells if key[0] == space.oid}
+        found = {name: self.s.get((space.oid, name)) for name in names or () if isinstance(name, str)}
+        return {name: value for name, value in found.items() if isinstance(value, Value) and name[:1] != "["}
+
+    def mapping_keys(self, value: Mapping) -> list[object]:
+        """The cells of a dict: (``key``, constant) each, and the rest."""
+        return [*self.attributes.get(value.oid, ()), REST]
+
+    def flat(self, value: Value | None) -> list[Value]:
+        """The elements of a container, or the value itself where it is none or nothing is known of them."""
+        if value is None:
+            return []
+        inner = self.elements(value)
+        return inner or [value]
+
+    def nodes_of(self, value: Value | None, depth: int = 0) -> list[Node]:
+        """The graph nodes in a value, through containers."""
+        # asked for nearly every value of a run: the commonest first, by class
+        kind = value.__class__
+        if kind is Tensor or kind is Unknown:
+            return [value.node] if value.node is not None else []  # type: ignore[union-attr]
+        if value is None or not may_carry(value):
+            return []
+        if depth > _MAX_DEPTH or kind is Namespace:
+            return self._nodes_below(value)
+        if isinstance(value, Join):
+            return [n for option in value.options for n in self.nodes_of(option, depth + 1)]
+        if isinstance(value, (Tuple, Sequence, Mapping, Instance)):
+            items = self.elements(value)
+            self.spent += len(items) >> 2
+            return [n for item in items for n in self.nodes_of(item, depth + 1)]
+        if isinstance(value, Parameters):
+            return self.parameter_leaves(value.owner)
+        if isinstance(value, Method):
+            return self.nodes_of(value.receiver, depth + 1)
+        if isinstance(value, Partial):
+            return [n for item in self.given_to(value) for n in self.nodes_of(item, depth + 1)]
+        return []
+
+    def reach(self, values: Iterable[Value]) -> list[Node]:
+        """The graph nodes that code may come to which gets ``values``: through containers, attributes and closures.
+        Parameters are none of them."""
+        found: dict[Node, None] = {}
+        seen: set[object] = set()
+        stack = list(values)
+        while stack:
+            value = stack.pop()
+            key = getattr(value, "oid", None) or id(value)
+            if key in seen or isinstance(value, (Const, Plain)):
+                continue
+            seen.add(key)
+            if value.node is not None and not value.node.leaf:
+                found[value.node] = None
+            if isinstance(value, Join):
+                stack.extend(value.options)
+            elif isinstance(value, (Tuple, Sequence, Mapping, Namespace)):
+                stack.extend(self.elements(value))
+            elif isinstance(value, (Instance, Module, Unknown)):
+                stack.extend(self._held_by(value))
+            elif isinstance(value, Method):
+                stack.append(value.receiver)
+            elif isinstance(value, Partial):
+                stack.extend((value.function, *value.args, *(given for _, given in value.kwargs)))
+            elif isinstance(value, Function):
+                stack.extend((*value.defaults, *(given for _, given in value.kw_defaults), *self._closed_over(value)))
+        return list(found)
+
+    def _held_by(self, value: Value) -> Iterator[Value]:
+        yield from self.children_of(value)
+        if isinstance(value, Instance) and (inner := self.contained(value)) is not None:
+            yield inner
+        if isinstance(value, Unknown):
+            yield from value.members.values()
+            for name in self.attributes.get(value.oid, ()):
+                content = self.s.peek((value.oid, name))
+                if isinstance(content, Value):
+                    yield content
+
+    def _closed_over(self, function: Function) -> Iterator[Value]:
+        """What the frames around a function hold under names that it reads."""
+        fid = function.closure
+        names = function.file.once(_names_in, function.definition) if fid else frozenset()
+        while fid:
+            for name in names:
+                content = self.s.peek((fid, name))
+                if isinstance(content, Value):
+                    yield content
+            fid = self.closures.get(fid, 0)
+
+    def _nodes_below(self, value: Value) -> list[Node]:
+        """The graph nodes in a value that lies deep, each container looked at once: it may hold itself."""
+        found: dict[Node, None] = {}
+        seen: set[tuple[type, int]] = set()
+        stack = [value]
+        while stack:
+            one = stack.pop()
+            if isinstance(one, (Sequence, Mapping, Instance, Namespace)):
+                if (one.__class__, one.oid) in seen:
+                    continue
+                seen.add((one.__class__, one.oid))
+            if isinstance(one, (Tensor, Unknown)):
+                found.update([(one.node, None)] if one.node is not None else [])
+            elif isinstance(one, Join):
+                stack += one.options
+            elif isinstance(one, Method):
+                stack.append(one.receiver)
+            elif isinstance(one, Parameters):
+                found.update((leaf, None) for leaf in self.parameter_leaves(one.owner))
+            else:
+                stack += self.given_to(one) if isinstance(one, Partial) else self.elements(one)
+        return list(found)
+
+    @staticmethod
+    def given_to(partial: Partial) -> list[Value]:
+        """The arguments that a partial call has already."""
+        return [*partial.args, *(value for _, value in partial.kwargs)]
+
+    # things that cannot be seen
+
+    def put_into(self, holder: Unknown, name: str, value: Value) -> None:
+        """Keep ``value`` as an attribute, or an element, of something that cannot be seen."""
+        self.s.set((holder.oid, name), value)
+        self.attributes.setdefault(holder.oid, {})[name] = None
+        if self.nodes_of(value):
+            self.holders.add(_outermost(holder).oid)
+
+    def held_in(self, values: Iterable[Value]) -> list[Node]:
+        """The graphs, not freed yet, that were put into objects and into things that cannot be seen: code that gets
+        such a thing may compute with them."""
+        found: dict[Node, None] = {}
+        stack = [value for value in values if value.__class__ not in _BARE]
+        seen: set[int] = set()
+        parts: set[int] = set()
+        while stack:
+            holder = stack.pop()
+            if holder.__class__ in _BARE:
+                continue
+            if isinstance(holder, Unknown) and holder.oid not in parts:
+                holder = _outermost(holder)
+                if holder.oid not in self.holders:
+                    continue
+            oid = getattr(holder, "oid", 0)
+            if oid in seen:
+                continue
+            inside: list[Value] = []
+            if isinstance(holder, Unknown):
+                inside = self._kept_on(oid)
+                stack += holder.members.values()
+                parts.update(member.oid for member in holder.members.values())
+            elif isinstance(holder, Instance):
+                # the parts of a module are its own: code that gets it calls it
+                inside = [v for v in self._kept_on(oid) if not (holder.cls.is_module and self.is_module(v))]
+            elif isinstance(holder, Method):
+                stack.append(holder.receiver)
+            elif isinstance(holder, Partial):
+                stack += [holder.function, *self.given_to(holder)]
+            elif isinstance(holder, Join):
+                stack += holder.options
+            elif isinstance(holder, (Tuple, Sequence, Mapping)):
+                stack += self.elements(holder)
+            if oid:
+                seen.add(oid)
+            for value in inside:
+                found.update((n, None) for n in self.nodes_of(value) if not n.walks and not n.leaf)
+            stack += inside
+        return list(found)
+
+    def _kept_on(self, oid: int) -> list[Value]:
+        """What an object holds under its names."""
+        found = [self.s.get((oid, name)) for name in (*self.attributes.get(oid, ()), BACKING, ANY)]
+        return [value for value in found if isinstance(value, Value)]
+
+    # parameters
+
+    def parameter_leaves(self, owner: Value, seen: set[int] | None = None) -> list[Node]:
+        """The leaves of all trainable parameters of a module, through its children."""
+        seen = set() if seen is None else seen
+        leaves: list[Node] = []
+        if isinstance(owner, Join):
+            return [leaf for option in owner.options for leaf in self.parameter_leaves(option, seen)]
+        if isinstance(owner, Tensor):
+            return [owner.node] if owner.node is not None and owner.node.leaf and not self.frozen(owner.node) else []
+        if isinstance(owner, Unknown):
+            return self.parameter_leaves(owner.module, seen) if owner.module is not None else []
+        if isinstance(owner, (Sequence, Mapping, Tuple)):
+            return [leaf for item in self.elements(owner) for leaf in self.parameter_leaves(item, seen)]
+        if not isinstance(owner, (Module, Instance)) or owner.oid in seen:
+            return leaves
+        seen.add(owner.oid)
+        if isinstance(owner, Instance) and not owner.cls.is_module:
+            return leaves
+        if owner.leaf is not None and not self.frozen(owner.leaf):
+            leaves.append(owner.leaf)
+        for child in self.children_of(owner):
+            leaves += self.parameter_leaves(child, seen)
+        return leaves
+
+    def children_of(self, owner: Value) -> Iterator[Value]:
+        """The values in the attributes and elements of an object."""
+        if isinstance(owner, Unknown):
+            if owner.module is not None:
+                yield owner.module
+            return
+        if not isinstance(owner, (Module, Instance)):
+            return
+        for name in list(self.attributes.get(owner.oid, ())):
+            value = self.s.get((owner.oid, name))
+            if isinstance(value, Value):
+                yield value
+        yield from self.s.get((owner.oid, ITEMS)) or ()
+        rest = self.s.get((owner.oid, REST))
+        if isinstance(rest, Value):
+            yield rest
+
+    def _all_leaves(self, owner: Value, seen: set[int]) -> Iterator[Node]:
+        if isinstance(owner, Join):
+            for option in owner.options:
+                yield from self._all_leaves(option, seen)
+        elif isinstance(owner, Tensor):
+            if owner.node is not None and owner.node.leaf:
+                yield owner.node
+        elif isinstance(owner, (Sequence, Mapping, Tuple)):
+            for item in self.elements(owner):
+                yield from self._all_leaves(item, seen)
+        elif isinstance(owner, Unknown):
+            if owner.module is not None:
+                yield from self._all_leaves(owner.module, seen)
+        elif isinstance(owner, (Module, Instance)) and owner.oid not in seen:
+            seen.add(owner.oid)
+            if owner.leaf is not None:
+                yield owner.leaf
+            for child in self.children_of(owner):
+                yield from self._all_leaves(child, seen)
+
+    def owned(self, value: Value | None) -> Owned:
+        """The parameters in what an optimizer was given, or in a module."""
+        if isinstance(value, Optimizer):
+            return value.owned or Owned((), False, True)
+        if isinstance(value, Parameters):
+            leaves = self._registered(value.owner)
+            return Owned(leaves, not value.element, not leaves)
+        if isinstance(value, Tensor):
+            if value.node is None:
+                return Owned((), True, False)
+            if value.node.leaf:
+                return Owned((value.node,), True, False)
+            leaves = tuple(n for n in value.node.ancestors() if n.leaf)
+            return Owned(leaves, False, value.node.kind != "phi")
+        if isinstance(value, (Module, Instance)) or (isinstance(value, Unknown) and value.module is not None):
+            return Owned(self._registered(value), True, False)
+        if isinstance(value, Mapping):
+            value = self.s.get((value.oid, ("key", "params")))
+            return self.owned(value) if isinstance(value, Value) else Owned((), False, True)
+        if isinstance(value, (Sequence, Tuple, Join)):
+            parts = [self.owned(v) for v in (value.options if isinstance(value, Join) else self.elements(value))]
+            leaves = tuple(dict.fromkeys(leaf for part in parts for leaf in part.leaves))
+            # a generator's values are only known as far as they were followed
+            exact = all(part.exact for part in parts) and getattr(value, "kind", "") != "generator"
+            if isinstance(value, Join):
+                exact = exact and all(set(part.leaves) == set(leaves) for part in parts)
+            return Owned(leaves, exact, not parts or any(part.more for part in parts))
+        return Owned((), isinstance(value, (Const, Plain)), not isinstance(value, (Const, Plain)))
+
+    def _registered(self, module: Value) -> tuple[Node, ...]:
+        """The leaves of a module's parameters: a tensor on it that only asks for gradients is none of them."""
+        return tuple(leaf for leaf in self._all_leaves(module, set()) if leaf.label != "input")
+
+    def mark_owned(self, kind: str, node: ast.AST, value: Value | None) -> None:
+        """The same for all parameters that ``value`` (a module, an optimizer, parameters) stands for."""
+        owned = self.owned(value)
+        self.mark(kind, node, None if owned.more else owned.leaves, exact=owned.exact, by=value)
+
+    # frozen parameters
+
+    def frozen(self, leaf: Node) -> bool:
+        """Whether ``requires_grad = False`` was set on what the leaf stands for."""
+        return self.s.get((-leaf.birth, FROZEN)) is True
+
+    def freeze(self, owner: Value, frozen: bool | None) -> None:
+        """Set ``requires_grad`` of all parameters of ``owner``; None where it cannot be seen which way."""
+        value = {True: True, False: False, None: "maybe"}[frozen]
+        for leaf in self._all_leaves(owner, set()):
+            self.s.set((-leaf.birth, FROZEN), value)
+
+    def holder(self, tensor: ast.expr) -> Module | None:
+        """The module one of whose parameters ``tensor`` is written as: ``layer.weight``."""
+        found = self.values.get(tensor.value) if isinstance(tensor, ast.Attribute) else None
+        if isinstance(found, Unknown):
+            found = found.module
+        if not isinstance(tensor, ast.Attribute) or not isinstance(found, Module) or found.leaf is None:
+            return None
+        return None if isinstance(self.s.get((found.oid, tensor.attr)), Value) else found
+
+    def thawed(self, tensor: ast.expr) -> bool:
+        """Whether ``tensor`` is a parameter of a module that was frozen: asked for gradients, it learns again."""
+        holder = self.holder(tensor)
+        if holder is not None:
+            self.freeze(holder, False)
+        return holder is not None
+
+
+def _names_in(definition: ast.AST) -> frozenset[str]:
+    return frozenset(node.id for node in walk(definition) if isinstance(node, ast.Name))
+
+
+def _outermost(thing: Unknown) -> Unknown:
+    while thing.owner is not None:
+        thing = thing.owner
+    return thing

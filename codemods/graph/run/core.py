@@ -1,0 +1,229 @@
+"""The ground the simulated engine stands on: what belongs to a run, identities, moments and places.
+
+The engine is one object. Its classes are its subjects, each built on those that it needs, from this one up to
+:class:`~codemods.graph.python.machine.Machine`; ``docs/architecture.md`` lists them in order.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+from codemods.graph.model.memo import Memo
+from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Value
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.state import Key, State
+from codemods.graph.model.trace import Mark, Trace
+from codemods.graph.model.values import (
+    TEXT,
+    Const,
+    Function,
+    Hook,
+    Instance,
+    Join,
+    Library,
+    Method,
+    Module,
+    Optimizer,
+    Partial,
+    Plain,
+    Tensor,
+    Tuple,
+    Unknown,
+)
+
+
+class BudgetEnded(Exception):
+    """A root took more steps than it may; what it would have shown is unknown."""
+
+
+class Core:
+    """State, trace and identities of one simulated run.
+
+    ``budget`` is the number of evaluated syntax nodes that a run may take. From two thirds of it on, calls are no
+    longer entered; at its end the run stops and its trace is marked incomplete.
+    """
+
+    def __init__(self, budget: int = 150_000) -> None:
+        self.s: State = State.empty()
+        self.dead = False
+        self.trace = Trace("")
+        self.clock = 0
+        self.oids = 0
+        self.budget = budget
+        self.spent = 0
+        self.frame: Frame = None  # type: ignore[assignment]
+        self.attributes: dict[int, dict[Any, None]] = {}
+        """The names (for dicts: cells) under which an object holds anything, in the order in which they came."""
+        self.bars: set[int] = set()
+        """What progress bars were put around, by identity."""
+        self.looked_at: set[str] = set()
+        """The files that imports were resolved to, by path below the root."""
+        self.entered: dict[ast.AST, ParsedFile] = {}
+        self.called: dict[ast.AST, ParsedFile] = {}
+        """Functions that were entered because code of the tree calls them, other than themselves."""
+        self.active: list[ast.AST] = []
+        self.values: dict[ast.expr, Value] = {}
+        """What each expression gave when it was evaluated last."""
+        self.born: dict[int, int] = {}
+        """The moment at which each list and dict was made."""
+        self.memos: dict[Any, Memo] = {}
+        self.class_attributes: set[str] = set()
+        """The names under which anything was written to a class."""
+        self.unknowns: list[Unknown] | None = None
+        """Those that were made since a module is being loaded."""
+        self.running: set[int] = set()
+        """The ``Sequential`` modules whose children are being run."""
+        self.displaced: set[int] = set()
+        """Lists of which it is not known where each element lies."""
+        self.identities: dict[int, tuple[Any, frozenset[int]]] = {}
+        """What cells hold, and the identities that changes in place look for in it."""
+        self.caches: dict[ast.AST, Unseen | None] = {}
+        self.unseen_since: dict[Unseen, int] = {}
+        """The moments at which code that cannot be seen was called, by what stands for what it made."""
+        self.instances: set[int] = set()
+        """The objects of the tree's classes, by identity."""
+        self.closures: dict[int, int] = {}
+        """The frame around each frame in which a function was defined, 0 for none."""
+        self.written: set[Key] = set()
+        """The cells that the call that ended last has written."""
+        self.holders: set[int] = set()
+        """The outermost of the things that cannot be seen and into which something attached was put."""
+        self.hooks: list[Hook] = []
+        self.names_kept: dict[Any, int] = {}
+        """The identities under which tensors, and functions by their definition, keep attributes that code gave
+        them."""
+        self.named_as: dict[int, list[Plain]] = {}
+        """The computed names under which attributes were written to objects, by their identities."""
+        self.naming = TEXT
+        """The one under which an attribute is being written."""
+        self.class_bodies: list[tuple[Frame, dict[str, Value]]] = []
+        """The classes whose bodies are being run, with the frames around them."""
+        self.renewed: set[Node] = set()
+        """The parameters of modules that leave a weight with its graph behind each forward."""
+        self.trying = 0
+        """How many ``try`` statements are around what runs."""
+        self.catching = 0
+        """How many of them swallow the errors of a backward."""
+        self.thrown: list[Value] = []
+        """What was raised and is not caught yet."""
+        self.left_unbound: dict[tuple[int, ast.If], tuple[tuple[Value, ...], tuple[int, ...], list[list[Key]]]] = {}
+        """Of each ``if`` that settings decide: by what, and the names that its two ways left unbound in its first
+        turn."""
+        self.entering_root = False
+        """Whether the next function entered is a root: nobody in the tree calls it."""
+
+    # identities and places
+
+    def new_oid(self) -> int:
+        """A fresh identity."""
+        self.oids += 1
+        return self.oids
+
+    def tick(self) -> int:
+        """The next moment of the run."""
+        self.clock += 1
+        return self.clock
+
+    def spend(self) -> None:
+        """Count one evaluated syntax node against the budget."""
+        self.spent += 1
+        if self.spent > self.budget:
+            raise BudgetEnded
+
+    @property
+    def tired(self) -> bool:
+        """Whether so much of the budget is gone that calls are no longer entered."""
+        return self.spent * 3 > self.budget * 2
+
+    def place(self, node: ast.AST) -> Place:
+        """Here and now, at ``node``."""
+        frame = self.frame
+        return Place(node, frame.statement, frame, tuple(frame.loops), self.clock)
+
+    def mark(
+        self,
+        kind: str,
+        node: ast.AST,
+        of: Iterable[Node] | None = None,
+        *,
+        exact: bool = False,
+        by: Value | None = None,
+    ) -> None:
+        """Record that gradients are needed or tampered with here: those ``of`` these nodes, None if that is unseen."""
+        self.tick()
+        self.trace.marks.append(Mark(kind, self.place(node), None if of is None else tuple(of), exact, by))
+
+    def unknown(
+        self, origin: str = "", node: Node | None = None, *, data: bool = False, public: bool = False
+    ) -> Unknown:
+        """A fresh thing that cannot be seen."""
+        made = Unknown(self.new_oid(), origin, node, data=data, public=public)
+        if self.unknowns is not None:
+            self.unknowns.append(made)
+        return made
+
+    # what a value is, by itself
+
+    @staticmethod
+    def options(value: Value) -> tuple[Value, ...]:
+        """The possibilities of a value."""
+        return value.options if isinstance(value, Join) else (value,)
+
+    def truth(self, value: Value) -> bool | None:
+        """What ``bool(value)`` gives, None if it cannot be seen."""
+        if isinstance(value, Const):
+            return bool(value.value)
+        if isinstance(value, Library) and value.path in ("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"):
+            # packages import all their modules under it
+            return False
+        if isinstance(value, (Module, Optimizer, Function, Method, Partial)):
+            return True
+        if isinstance(value, Instance):
+            return True if value.cls.find("__len__") is None and value.cls.find("__bool__") is None else None
+        if isinstance(value, Tuple):
+            return bool(value.items)
+        if isinstance(value, Join):
+            truths = {self.truth(option) for option in value.options}
+            return truths.pop() if len(truths) == 1 else None
+        return None
+
+    @staticmethod
+    def is_none(value: Value) -> bool:
+        """Whether a value is surely ``None``."""
+        return isinstance(value, Const) and value.value is None
+
+    def is_module(self, value: Value) -> bool:
+        """Whether calling it is a forward of an ``nn.Module``."""
+        if isinstance(value, Instance):
+            return value.cls.is_module
+        if isinstance(value, Unknown):
+            return value.module is not None
+        return isinstance(value, Module)
+
+    def is_scalar(self, value: Value) -> bool:
+        """Whether it is a number or a tensor proven to have one element."""
+        if isinstance(value, Const):
+            return isinstance(value.value, (int, float, complex)) or value.value is None
+        if isinstance(value, Plain):
+            return value.kind != "array"
+        if isinstance(value, Tensor):
+            return value.scalar or bool(value.node is not None and value.node.scalar)
+        if isinstance(value, Unknown):
+            return value.node is not None and value.node.scalar
+        if isinstance(value, Join):
+            return all(self.is_scalar(option) for option in value.options)
+        return False
+
+    def is_dimensionless(self, value: Value) -> bool:
+        """Whether it is a number or an attached tensor proven to have no dimension."""
+        if isinstance(value, Const):
+            return isinstance(value.value, (int, float))
+        if isinstance(value, Plain):
+            return value.kind == "number"
+        if isinstance(value, (Tensor, Unknown)):
+            return value.node is not None and value.node.dimensionless
+        if isinstance(value, Join):
+            return all(self.is_dimensionless(option) for option in value.options)
+        return False

@@ -1,0 +1,327 @@
+"""The graph as it is recorded: nodes, what they are computed from, aliases, and what values carry unseen.
+
+Whether an operation leaves a node is decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Value
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Alteration
+from codemods.graph.model.values import (
+    DATA,
+    INDEX,
+    Const,
+    Function,
+    Join,
+    Library,
+    Method,
+    Module,
+    Optimizer,
+    Parameters,
+    Partial,
+    Plain,
+    Tensor,
+    Unknown,
+)
+from codemods.graph.run.contents import Contents
+
+MAX_UNSEEN = 16
+"""So many graphs that cannot be seen are told apart in one value; of the others only that there are some."""
+
+_OTHERS = Unseen("lost", "")
+"""What is not told apart."""
+
+_OF_NUMBERS = frozenset(name for kind in (int, float, bool) for name in dir(kind))
+_ASKING = frozenset(("isinstance", "hasattr", "type", "is_tensor", "callable", "issubclass"))
+"""Calls by which a program asks what a value is before it uses it."""
+
+_SIMPLE = frozenset({Const, Plain, Library, Module, Function, Parameters, Optimizer})
+"""Values that carry nothing unseen."""
+
+
+class Recording(Contents):
+    """The part of the engine that adds to the graph."""
+
+    # nodes
+
+    def node(
+        self,
+        at: ast.AST,
+        kind: str,
+        parents: Iterable[Node],
+        *,
+        saves: bool = True,
+        certain: bool | None = None,
+        scalar: bool = False,
+        dimensionless: bool = False,
+        label: str = "",
+    ) -> Node | None:
+        """Record an operation; None if recording is off or nothing that it is computed from has a history."""
+        if self.s.grad is False:
+            return None
+        unique = tuple(p for p in dict.fromkeys(parents) if p.kind != "leaf" or not self.frozen(p))
+        if not unique:
+            return None
+        sure = any(p.certain for p in unique) if certain is None else certain
+        if self.s.grad is None:
+            sure = False
+        made = Node(
+            self.tick(),
+            kind,
+            unique,
+            self.place(at),
+            saves=saves,
+            certain=sure,
+            scalar=scalar,
+            dimensionless=dimensionless,
+            label=label,
+        )
+        self.trace.nodes.append(made)
+        return made
+
+    def leaf(self, at: ast.AST, label: str = "") -> Node:
+        """A leaf: a parameter or an input that asks for gradients."""
+        made = Node(self.tick(), "leaf", (), self.place(at), saves=False, certain=True, label=label)
+        self.trace.nodes.append(made)
+        return made
+
+    def phi(self, nodes: list[Node], *, certain: bool) -> Node | None:
+        """One of several nodes."""
+        unique = list(dict.fromkeys(nodes))
+        if not unique:
+            return None
+        if len(unique) == 1 and certain:
+            return unique[0]
+        made = Node(
+            self.tick(),
+            "phi",
+            tuple(unique),
+            self.place(self.frame.statement or ast.Pass()),
+            saves=False,
+            certain=certain and all(n.certain for n in unique),
+            scalar=all(n.scalar for n in unique),
+            dimensionless=all(n.dimensionless for n in unique),
+        )
+        self.trace.nodes.append(made)
+        return made
+
+    def part(self, at: ast.AST, value: Value, label: str) -> Node | None:
+        """The node of an element or attribute of something opaque that is attached."""
+        if value.node is None:
+            return None
+        return Node(
+            self.tick(),
+            "part",
+            (value.node,),
+            self.place(at),
+            saves=False,
+            certain=isinstance(value, Tensor) and value.node.certain,
+            label=label,
+        )
+
+    def parents_of(self, values: Iterable[Value]) -> list[Node]:
+        """What an operation on ``values`` depends on; a value that has a history on some paths only, by a phi."""
+        parents: list[Node] = []
+        for value in values:
+            nodes = self.nodes_of(value)
+            if nodes and isinstance(value, Join):
+                always = set(nodes).intersection(*(self.nodes_of(option) for option in value.options))
+                sometimes = [n for n in nodes if n not in always]
+                maybe = self.phi(sometimes, certain=False)
+                nodes = [n for n in nodes if n in always] + ([maybe] if maybe is not None else [])
+            parents += nodes
+        return parents
+
+    def tensor_op(
+        self,
+        at: ast.AST,
+        label: str,
+        inputs: Iterable[Value],
+        *,
+        saves: bool = True,
+        scalar: bool = False,
+        dimensionless: bool = False,
+    ) -> Tensor:
+        """The tensor that an operation makes of ``inputs``."""
+        given = list(inputs)
+        parents = self.parents_of(given)
+        held = self.phi([n for n in self.held_in(given) if n not in parents], certain=False) if self.holders else None
+        made = self.node(
+            at,
+            "op",
+            parents if held is None else [*parents, held],
+            saves=saves,
+            scalar=scalar,
+            dimensionless=dimensionless,
+            label=label,
+        )
+        shadow = self.shadow_of(given)
+        if made is not None:
+            made.shadow = shadow
+            if saves:
+                self.drawn(given, made)
+        bases = self.memory(given[0]) if label in facts.SHARING_MEMORY and given else ()
+        return Tensor(made, scalar, shadow=shadow, bases=bases)
+
+    @staticmethod
+    def memory(value: Value) -> tuple[Tensor, ...]:
+        """The tensors by which it is known what shares memory with a tensor, itself among them."""
+        if not isinstance(value, Tensor):
+            return ()
+        return value.bases if value is DATA or value is INDEX else (value, *value.bases)
+
+    def drawn(self, inputs: Iterable[Value], node: Node) -> None:
+        """Record the aliases among the inputs of an operation that may save them."""
+        for value in inputs:
+            if isinstance(value, Tensor) and value.aliases:
+                self.trace.drawn.append((value.aliases, node))
+
+    # what only a tensor has
+
+    def wants_tensor(self, value: Value, name: str, at: ast.AST) -> None:
+        """Record that ``name`` is asked of a value, if that is or may be a number or None, which have no such thing."""
+        options = self.options(value)
+        plain = [o for o in options if _plain(o)]
+        if not plain or name in _OF_NUMBERS or name.startswith("__"):
+            return
+        key = (self.frame.file.path, getattr(at, "lineno", 0), name)
+        sure = len(plain) == len(options)
+        if self.trace.misuses.get(key) is not True and not _asked_before(self.frame.file, at):
+            self.trace.misuses[key] = sure
+
+    def note_attribute(self, value: Tensor | Unknown, name: str, at: ast.AST) -> None:
+        """Record that an attribute is read of a tensor, if numbers have none of that name."""
+        if value.node is not None and name not in _OF_NUMBERS:
+            value.node.uses.append((f"attribute:{name}", self.place(at)))
+
+    # aliases and changes in place
+
+    @staticmethod
+    def sharing(given: Value, made: Value) -> Value:
+        """``made``, a view of ``given``: what is written to it is written to all that ``given`` is an alias of."""
+        if isinstance(given, Tensor) and isinstance(made, Tensor) and given.aliases:
+            return replace(made, aliases=given.aliases)
+        return made
+
+    def alias(self, form: str, given: Value, made: Tensor, at: ast.AST) -> Tensor:
+        """``made``, known as a tensor that shares its memory with ``given``."""
+        one = Alias(form, self.place(at), given, self.s.grad)
+        self.trace.aliases.append(one)
+        known = given.aliases if isinstance(given, Tensor) else ()
+        return replace(made, aliases=(*known, one))
+
+    def alter(self, value: Value, how: str, at: ast.AST) -> None:
+        """Record that a tensor is changed in place."""
+        for option in value.options if isinstance(value, Join) else (value,):
+            if isinstance(option, (Tensor, Unknown)):
+                self.trace.alterations.append(Alteration(how, self.place(at), option))
+
+    def taken(self, at: ast.AST, value: Value, name: str = "item") -> Unknown:
+        """What is in ``value``, or is handed out by it, in a way that is not followed: perhaps any of its graphs.
+
+        Nothing is computed, so that it is attached where recording is off, too.
+        """
+        inside = list(dict.fromkeys([*self.nodes_of(value), *self.held_in([value])]))
+        if len(inside) == 1 and value.node is not None:
+            made = self.unknown(name, self.part(at, value, name))
+        else:
+            node = self.phi(inside, certain=False)
+            made = self.unknown(name, node)
+        made.shadow = tuple(o for o in self.shadow_of([value]) if isinstance(o, Unseen))
+        if made.node is not None:
+            made.node.shadow = made.shadow
+        made.data = made.node is None and isinstance(value, Unknown) and value.data
+        return made
+
+    # values without history
+
+    def shadow_of(self, values: Iterable[Value]) -> Shadow:
+        """What values without history were detached from, and what they may carry unseen, the unseen first."""
+        found: dict[int, Node | Place] = {}
+        unseen: dict[int, Unseen] = {}
+        for value in values:
+            kind = value.__class__
+            if (kind is Tensor or kind is Unknown) and not value.shadow:  # type: ignore[attr-defined]
+                continue
+            for option in value.options if isinstance(value, Join) else (value,):
+                if isinstance(option, (Tensor, Unknown)):
+                    origins: Iterable[Node | Place | Unseen] = option.shadow
+                else:
+                    origins = self.origins_in(option)
+                for origin in origins:
+                    if isinstance(origin, Unseen):
+                        unseen[id(origin)] = origin
+                    else:
+                        found[id(origin)] = origin
+        if not unseen:
+            return tuple(found.values())
+        if len(unseen) > MAX_UNSEEN:
+            unseen = dict(islice(unseen.items(), MAX_UNSEEN - 1)) | {id(_OTHERS): _OTHERS}
+        return (*unseen.values(), *found.values())
+
+    def origins_in(self, container: Value) -> Iterator[Node | Place | Unseen]:
+        """The shadows of the elements of a container, or of what an object holds."""
+        seen: set[int] = set()
+        stack = [container]
+        while stack:
+            one = stack.pop()
+            kind = one.__class__
+            if kind in _SIMPLE:
+                continue
+            if isinstance(one, (Tensor, Unknown)):
+                yield from one.shadow
+            elif isinstance(one, Join):
+                stack += one.options
+            elif isinstance(one, Method):
+                stack.append(one.receiver)
+            elif isinstance(one, Partial):
+                stack += self.given_to(one)
+            elif getattr(one, "oid", 0) not in seen:
+                seen.add(getattr(one, "oid", -1))
+                stack += self.elements(one)
+
+    def detached(self, value: Value, *, scalar: bool = False, index: bool = False) -> Tensor:
+        """The same data without history."""
+        shadow = (*self.nodes_of(value), *(o for o in self.shadow_of([value]) if not isinstance(o, Unseen)))
+        return Tensor(None, scalar, index, shadow)
+
+
+def _plain(value: Value) -> bool:
+    if isinstance(value, Const):
+        return value.value is None or isinstance(value.value, (int, float))
+    return isinstance(value, Plain) and value.kind == "number"
+
+
+def _asked_before(file: ParsedFile, node: ast.AST) -> bool:
+    """Whether the program asks what a value is, or is ready for its not being that, before it comes to ``node``."""
+    inner, outer = node, file.parent(node)
+    while outer is not None and not isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        if isinstance(outer, ast.Try) and outer.handlers and inner in outer.body:
+            return True
+        tests: list[ast.AST] = []
+        if isinstance(outer, (ast.If, ast.IfExp, ast.While)):
+            tests = [outer.test]
+        elif isinstance(outer, ast.BoolOp):
+            tests = list(outer.values)
+        elif isinstance(outer, ast.comprehension):
+            tests = list(outer.ifs)
+        elif isinstance(outer, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            tests = [test for generator in outer.generators for test in generator.ifs]
+        if any(_asks(part) for test in tests for part in ast.walk(test)):
+            return True
+        inner, outer = outer, file.parent(outer)
+    return False
+
+
+def _asks(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in _ASKING

@@ -1,0 +1,1 @@
+"""What calls of torch do to tensors, modules and optimizers."""

@@ -1,0 +1,286 @@
+"""Backward passes, and the optimizers and gradient scalers that step by what they leave.
+
+``walk`` is the one place where graphs are freed; all forms of ``backward`` and ``autograd.grad`` come down to it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Node, Value, Walk
+from codemods.graph.model.program import ClassInfo, walks
+from codemods.graph.model.trace import Step
+from codemods.graph.model.values import (
+    DATA,
+    NONE,
+    NUMBER,
+    Const,
+    Function,
+    Join,
+    Method,
+    Optimizer,
+    Parameters,
+    Tensor,
+    Tuple,
+    Unknown,
+)
+from codemods.graph.run.uses import Uses
+
+_BROADCASTING = frozenset(("Add", "Sub", "Mult", "Div", "neg", "scale", "add", "sub", "mul", "div"))
+"""Labels of operations that combine tensors element by element: no operand has more elements than the result."""
+
+
+class Backward(Uses):
+    """The part of the engine that runs backward and steps."""
+
+    # backward passes
+
+    def walk(
+        self,
+        call: ast.Call,
+        values: Iterable[Value],
+        kind: str,
+        *,
+        retains: bool | None,
+        creates: bool | None,
+        argument: str | int | None = None,
+        with_gradient: bool = False,
+    ) -> Walk:
+        """Run backward through the graphs of ``values``: what it walks is freed unless it is retained."""
+        self.tick()
+        roots: list[Node] = []
+        for value in values:
+            for option in value.options if isinstance(value, Join) else (value,):
+                if isinstance(option, Unknown) and option.node is None:
+                    # backward proves that it is attached, whatever it is
+                    option.node = Node(
+                        self.tick(), "call", (), self.place(call), saves=True, certain=True, label=option.path
+                    )
+                    option.node.shadow = option.shadow
+                    self.trace.nodes.append(option.node)
+            roots += self.nodes_of(value)
+        place = self.place(call)
+        walk = Walk(place, call, tuple(dict.fromkeys(roots)), kind, retains, creates, argument)
+        walk.grad = self.s.grad
+        walk.with_gradient = with_gradient
+        walk.cells = self.s.cells.copy()
+        seen: set[int] = set()
+        for root in walk.roots:
+            root.certain = True
+            if not with_gradient and kind == "backward":
+                root.scalar = True
+                self._prove_terms(root)
+            self._prove_source(root)
+            for node in root.ancestors():
+                if id(node) in seen:
+                    continue
+                seen.add(id(node))
+                walk.seen.append(node)
+                if node.walks and not node.leaf:
+                    walk.again.append((node, node.walks[-1]))
+        for node in walk.seen:
+            node.walks.append(walk)
+        self.trace.walks.append(walk)
+        for at in place.chain():
+            self.walked_later(walk, at.frame.yielded)
+        walk.caught = self.catching > 0
+        self.s.set(walk.ran, True)
+        return walk
+
+    @staticmethod
+    def _prove_source(node: Node) -> None:
+        """Where a graph can only have come from one input, that one is proven with it: a loss that is scaled or
+        divided."""
+        while (
+            node.kind == "op"
+            and len(node.parents) == 1
+            and (node.label in ("scale", "neg") or node.label.endswith(":number"))
+        ):
+            parent = node.parents[0]
+            parent.certain = True
+            parent.scalar = parent.scalar or node.scalar
+            node = parent
+
+    @staticmethod
+    def _prove_terms(root: Node) -> None:
+        """What has one element is computed, element by element, of what has one element."""
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if node.kind != "op" or node.label.removesuffix(":number") not in _BROADCASTING:
+                continue
+            for parent in node.parents:
+                if not parent.scalar and not parent.leaf:
+                    parent.scalar = True
+                    stack.append(parent)
+
+    def backward_method(self, value: Value, args: Arguments, at: ast.AST) -> Value:
+        """``value.backward(gradient, retain_graph, create_graph)`` (docs: Tensor.backward)."""
+        if not isinstance(at, ast.Call):
+            return NONE
+        gradient = args.get(0, "gradient")
+        self.walk_with(
+            at,
+            [value],
+            args,
+            "backward",
+            retain_at=1,
+            create_at=2,
+            with_gradient=gradient is not None and not self.is_none(gradient),
+        )
+        return NONE
+
+    def wrapped_backward(self, args: Arguments, at: ast.AST) -> Value:
+        """``self.manual_backward(loss)`` and its like: the first argument is back-propagated."""
+        if isinstance(at, ast.Call) and args.positional:
+            rest = Arguments(args.call, args.positional[1:], args.keywords, args.more)
+            self.walk_with(at, args.positional[:1], rest, "backward", retain_at=99, create_at=99)
+        return NONE
+
+    def walk_with(
+        self,
+        at: ast.Call,
+        values: list[Value],
+        args: Arguments,
+        kind: str,
+        *,
+        retain_at: int,
+        create_at: int,
+        with_gradient: bool = False,
+    ) -> None:
+        """Run backward through ``values`` as the arguments say, whose flags are at ``retain_at`` and ``create_at``."""
+        argument: str | int | None = None
+        retains: bool | None = False
+        for name in ("retain_graph", "retain_variables"):
+            if name in args.keywords:
+                argument = name
+        if argument is None and len(args.positional) > retain_at:
+            argument = retain_at
+        if argument is not None:
+            given = args.keywords[argument] if isinstance(argument, str) else args.positional[argument]
+            retains = self.truth(given) if isinstance(given, Const) else None
+            if isinstance(given, Const) and given.value is None:
+                retains = False
+            elif not self._literal(at, argument):
+                retains = None if retains is not False else False
+        create = args.get(create_at, "create_graph")
+        creates: bool | None = False if create is None else (self.truth(create) if isinstance(create, Const) else None)
+        if args.more:
+            retains = None
+        walk = self.walk(
+            at, values, kind, retains=retains, creates=creates, argument=argument, with_gradient=with_gradient
+        )
+        if kind == "backward" and "inputs" in args.keywords:
+            walk.inputs = self._gradients_of(args.keywords["inputs"])
+
+    def autograd_grad(self, args: Arguments, at: ast.Call) -> Value:
+        """``torch.autograd.grad(outputs, inputs, ...)``."""
+        outputs = args.get(0, "outputs")
+        before = list(args.all())
+        creates = args.get(4, "create_graph")
+        explicit = "retain_graph" in args.keywords or len(args.positional) > 3
+        self.walk_with(at, self.flat(outputs), args, "grad", retain_at=3, create_at=4, with_gradient=True)
+        walk = self.trace.walks[-1]
+        walk.inputs = self._gradients_of(args.get(1, "inputs"))
+        if not explicit and walk.creates is not False:
+            walk.retains = None if walk.creates is None else True
+        result: Value
+        if creates is not None and self.truth(creates) is not False:
+            node = self.node(at, "op", [n for v in before for n in self.nodes_of(v)], label="autograd.grad")
+            result = Tensor(node)
+        else:
+            result = DATA
+        inputs = args.get(1, "inputs")
+        if isinstance(inputs, Tuple):
+            return Tuple((result,) * len(inputs.items))
+        return self.new_sequence([], rest=result)
+
+    def _gradients_of(self, inputs: Value | None) -> tuple[Node, ...] | None:
+        """What gradients are taken of; None where some of it cannot be seen."""
+        if inputs is None:
+            return None
+        nodes = tuple(self.nodes_of(inputs))
+        given = [o for v in self.flat(inputs) for o in self.options(v)]
+        return nodes if nodes and all(self.nodes_of(o) for o in given) else None
+
+    @staticmethod
+    def _literal(call: ast.Call, argument: str | int) -> bool:
+        if isinstance(argument, int):
+            return argument < len(call.args) and isinstance(call.args[argument], ast.Constant)
+        return any(k.arg == argument and isinstance(k.value, ast.Constant) for k in call.keywords)
+
+    # optimizers
+
+    def make_optimizer(self, args: Arguments, at: ast.AST, cls: ClassInfo | None = None) -> Optimizer:
+        """``torch.optim.Name(params, ...)``, or one of a class of the tree."""
+        given = args.get(0, "params")
+        params = tuple(self.flat(given)) if given is not None else ()
+        owned = self.owned(given) if given is not None else None
+        if given is not None:
+            self._optimized(given, at)
+        return Optimizer(self.new_oid(), params, owned, cls)
+
+    def _optimized(self, given: Value | None, at: ast.AST) -> None:
+        """Record what an optimizer takes: anything, where some of it cannot be seen and is no module's."""
+        owned = self.owned(given)
+        parts = [option for value in self.flat(given) for option in self.options(value)]
+        seen = not owned.more or all(isinstance(part, Parameters) or self.is_module(part) for part in parts)
+        self.mark("optimized", at, owned.leaves if seen else None)
+
+    def optimizer_method(self, optimizer: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method of an optimizer."""
+        hooks = (getattr(optimizer, "oid", 0), "step-hooks")
+        if name.startswith("register_step_") and args.all():
+            self.s.set(hooks, (*(self.s.get(hooks) or ()), args.all()[0]))
+        if name == "step":
+            for hook in self.s.get(hooks) or ():
+                self.call_value(hook, Arguments(None, [optimizer, Tuple(()), self.new_mapping()]), at)
+            own = optimizer.cls.find("step") if isinstance(optimizer, Optimizer) and optimizer.cls else None
+            if isinstance(own, Function) and own.definition not in self.active and own.file.once(walks, own.definition):
+                self.call_value(Method(optimizer, own, name), args, at)
+            closure = args.get(0, "closure")
+            if closure is not None and not self.is_none(closure):
+                result = self.call_value(closure, Arguments(args.call), at)
+                if not (isinstance(optimizer, Optimizer) and optimizer.once):
+                    # LBFGS evaluates its closure several times
+                    self.call_value(closure, Arguments(args.call), at)
+                self.stepped(at, optimizer)
+                return result
+            self.stepped(at, optimizer)
+            return NONE
+        if name == "zero_grad":
+            self.mark_owned("zero_grad", at, optimizer)
+            return NONE
+        if name == "add_param_group":
+            self._optimized(args.get(0, "param_group"), at)
+        return self.unknown(f"optimizer.{name}")
+
+    def stepped(self, at: ast.AST, optimizer: Value | None) -> None:
+        """Record an optimizer step."""
+        self.tick()
+        self.trace.steps.append(
+            Step(self.place(at), optimizer, self.owned(optimizer) if optimizer is not None else None)
+        )
+
+    # gradient scalers
+
+    def scaled(self, value: Value, at: ast.AST) -> Value:
+        """What a gradient scaler makes of a loss; of one that cannot be seen, a backward on it shows that it has a
+        graph."""
+        if isinstance(value, Unknown) and value.node is None:
+            return value
+        dimensionless = self.is_dimensionless(value)
+        return self.tensor_op(at, "scale", [value], scalar=self.is_scalar(value), dimensionless=dimensionless)
+
+    def scaler_method(self, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method of ``torch.amp.GradScaler``."""
+        if name == "scale" and args.positional:
+            return self.scaled(args.positional[0], at)
+        if name == "step":
+            self.stepped(at, args.get(0, "optimizer"))
+            return NONE
+        if name == "unscale_":
+            self.mark_owned("gradients-changed", at, args.get(0, "optimizer"))
+        return NUMBER if name != "update" else NONE

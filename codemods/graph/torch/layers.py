@@ -1,0 +1,432 @@
+"""Modules of ``torch.nn``, and modules whose class cannot be seen: made, called, asked for their parts.
+
+Of modules whose class stands in the tree the code itself is run; they come here only for what they inherit.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Place, Unseen, Value
+from codemods.graph.model.trace import Forward, Handing
+from codemods.graph.model.values import (
+    DATA,
+    NONE,
+    Const,
+    Function,
+    Hook,
+    Instance,
+    Mapping,
+    Method,
+    Module,
+    Parameters,
+    Partial,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+)
+from codemods.graph.run.contents import ITEMS, REST
+from codemods.graph.run.joins import MAX_OPTIONS
+from codemods.graph.torch.tensors import Tensors
+
+LAYER = "[layer]"
+"""Where an object keeps what it is by the class of ``torch.nn`` that its own one derives from."""
+
+_TURNS = 32
+"""So many parts of a module are gone through one by one."""
+
+AS_NAMED = "[as named]"
+"""Where a container of modules keeps its parts as they were when the last of them came in under a known name, or when
+it was made."""
+
+
+class Layers(Tensors):
+    """The part of the engine that knows modules."""
+
+    # what the layers above supply
+
+    def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
+        """Write an attribute of any value."""
+        raise NotImplementedError
+
+    def set_named(self, receiver: Value, name: Value, value: Value, at: ast.AST) -> None:
+        """Write an attribute whose name is a value."""
+        raise NotImplementedError
+
+    # made
+
+    def blob(self, at: ast.AST, name: str) -> Module:
+        """A module whose class cannot be seen."""
+        return Module(self.new_oid(), "", self.leaf(at, name))
+
+    def make_module(self, name: str, args: Arguments, at: ast.AST) -> Value:
+        """``torch.nn.Name(...)``."""
+        oid = self.new_oid()
+        if name in facts.MODULE_CONTAINERS:
+            made = Module(oid, name)
+            items: list[Value] = []
+            several: list[Value] = []
+            for value in args.positional:
+                if isinstance(value, (Sequence, Tuple, Mapping)):
+                    once, more = self.apart(value)
+                    items += once
+                    several += more
+                else:
+                    items.append(value)
+            more = [o for value in args.more for v in self.flat(value) for o in self.options(v)]
+            if len(more) > MAX_OPTIONS and all(self.is_module(o) for o in more):
+                # one after the other, each once: a join of so many would forget that they are modules
+                items += list(dict.fromkeys(more))
+                more = []
+            more += several
+            self.s.set((oid, ITEMS), tuple(items))
+            if more:
+                self.s.set((oid, REST), self.one_of(more))
+            else:
+                self.s.set((oid, AS_NAMED), self.s.get((oid, ITEMS)))
+                for key, value in self.keywords_in(args.get(0, "modules")).items():
+                    self.s.set((oid, ("key", key)), value)
+            return made
+        if name in facts.MODULES_WITH_PARAMETERS:
+            return Module(oid, name, self.leaf(at, name))
+        if name in facts.LOSS_MODULES:
+            scalar = self.is_reduced(args) or not args.keywords
+            plain = not args.more and len(args.positional) <= 1
+            return Module(oid, name, scalar_output=scalar, dimensionless_output=scalar and plain)
+        affine = args.keywords.get("affine")
+        if name.startswith("InstanceNorm") and affine is not None and self.truth(affine) is not False:
+            return Module(oid, name, self.leaf(at, name))
+        if name in facts.MODULES_WITHOUT_PARAMETERS or name in ("Module",):
+            return Module(oid, name)
+        if name[:1].isupper():
+            return Module(oid, name, self.leaf(at, name))
+        return self.unknown(f"torch.nn.{name}")
+
+    def named_part(self, modules: Value, name: object) -> Value | None:
+        """What a ``ModuleDict``, or a ``Sequential`` of a dict, holds under a name, as long as all that came in came
+        under known names since it was made."""
+        if not isinstance(modules, Module) or modules.name not in facts.MODULE_CONTAINERS:
+            return None
+        found = self.s.get((modules.oid, ("key", name)))
+        return found if self._all_named(modules) and isinstance(found, Value) else None
+
+    def _all_named(self, modules: Module | Instance) -> bool:
+        unchanged = self.s.get((modules.oid, ITEMS)) is self.s.get((modules.oid, AS_NAMED))
+        return unchanged and self.s.get((modules.oid, REST)) is None
+
+    def put_named(self, modules: Module | Instance, name: Value | None, part: Value) -> None:
+        """Put a module into a container of modules under a name."""
+        known = self._all_named(modules) and isinstance(name, Const) and isinstance(name.value, str)
+        self.put_part(modules, part)
+        if known and isinstance(name, Const):
+            self.s.set((modules.oid, ("key", name.value)), part)
+            self.s.set((modules.oid, AS_NAMED), self.s.get((modules.oid, ITEMS)))
+
+    # derived from
+
+    def layer_of(self, value: Value) -> Module | None:
+        """What an object is by the class of ``torch.nn`` that its own one derives from: the two have one identity, and
+        so the same parts and parameters."""
+        if not isinstance(value, Instance) or value.cls.layer not in facts.BASE_LAYERS:
+            return None
+        found = self.s.get((value.oid, LAYER))
+        return found if isinstance(found, Module) else Module(value.oid, value.cls.layer, value.leaf)
+
+    def begin_layer(self, derived: Instance, args: Arguments, at: ast.AST) -> None:
+        """What ``__init__`` of that class does to the object."""
+        name = derived.cls.layer
+        if name not in facts.BASE_LAYERS or derived.leaf is not None:
+            return
+        made = self.make_module(name, args, at)
+        assert isinstance(made, Module)
+        if name in facts.MODULE_CONTAINERS:
+            for cell in (ITEMS, REST):
+                held = self.s.get((made.oid, cell))
+                if held is not None:
+                    self.s.set((derived.oid, cell), held)
+        self.s.set((derived.oid, LAYER), replace(made, oid=derived.oid))
+
+    def put_part(self, container: Module | Instance, *parts: Value) -> None:
+        """Put modules behind those that a container of modules holds."""
+        self.s.set((container.oid, ITEMS), (self.s.get((container.oid, ITEMS)) or ()) + parts)
+
+    def begin_base(self, args: Arguments, at: ast.AST) -> None:
+        """``Base.__init__(self, ...)`` of a class of the library."""
+        if args.positional and isinstance(args.positional[0], Instance):
+            self.begin_layer(
+                args.positional[0], Arguments(args.call, args.positional[1:], args.keywords, args.more), at
+            )
+
+    # called
+
+    def call_module(self, module: Module, args: Arguments, at: ast.AST, owner: Value | None = None) -> Value:
+        """The forward of a module of the library, or of one that cannot be seen."""
+        first = self.clock + 1
+        grad = self.s.grad
+        args = self.run_pre_hooks(module, args, at)
+        result = self.run_hooks(module, args, self.layer_output(module, args, at), at)
+        self.forwarded(at, owner or module, first, grad, "forward", args)
+        return result
+
+    def _hooks_of(self, module: Module | Instance, *, before: bool) -> list[Value]:
+        """The hooks that run before or after a forward of a module.
+
+        Parts of a module that cannot be seen run in its forward, so their hooks do as well.
+        """
+        opaque = isinstance(module, Module) and not module.name
+        return [
+            hook.function
+            for hook in self.hooks
+            if hook.before is before
+            and (hook.oid == module.oid or (opaque and (hook.leaf is None or hook.leaf is module.leaf)))
+        ]
+
+    def run_pre_hooks(self, module: Module | Instance, args: Arguments, at: ast.AST) -> Arguments:
+        """What a forward gets when the hooks have had it that run before."""
+        for hook in self._hooks_of(module, before=True):
+            if not isinstance(hook, (Function, Method, Partial)):
+                self.escape_all(args.all(), "a hook that cannot be seen gets it")
+                continue
+            instead = self.call_value(hook, Arguments(None, [module, Tuple(tuple(args.positional))]), at)
+            if not self.is_none(instead):
+                given = instead.items if isinstance(instead, Tuple) else (instead,)
+                joined = [self.join(old, new) for old, new in zip(args.positional, given, strict=False)]
+                args = replace(args, positional=[*joined, *args.positional[len(joined) :]])
+        return args
+
+    def run_hooks(self, module: Module | Instance, args: Arguments, result: Value, at: ast.AST) -> Value:
+        """What a forward gives when the hooks have had it that are registered on the module."""
+        if not self.hooks or self.s.grad is False:
+            return result
+        for hook in self._hooks_of(module, before=False):
+            if isinstance(hook, (Function, Method, Partial)):
+                given = Arguments(None, [module, Tuple(tuple(args.positional)), result])
+                instead = self.call_value(hook, given, at)
+                result = result if self.is_none(instead) else self.join(result, instead)
+            else:
+                self.escape_all([result], "a hook that cannot be seen gets it")
+        return result
+
+    def layer_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
+        """What the forward of a module makes of its inputs, without the hooks."""
+        name = module.name
+        if name == "Sequential" and module.oid not in self.running:
+            self.running.add(module.oid)
+            children = list(self.s.get((module.oid, ITEMS)) or ())
+            rest = self.s.get((module.oid, REST))
+            value: Value = args.positional[0] if args.positional else DATA
+            try:
+                for child in [*children, *([rest] if isinstance(rest, Value) else [])]:
+                    value = self.call_value(child, Arguments(args.call, [value]), at)
+            finally:
+                self.running.discard(module.oid)
+            return value
+        inputs = self.parents_of(args.all()) + self.held_in(args.all())
+        leaves = self.parameter_leaves(module)
+        scalar = module.scalar_output
+        made = self.node(
+            at,
+            "module",
+            [*inputs, *leaves],
+            scalar=scalar,
+            dimensionless=module.dimensionless_output,
+            label=name or "module",
+        )
+        shadow = self.shadow_of(args.all())
+        if made is not None:
+            made.shadow = shadow
+            self.drawn(args.all(), made)
+            if name in facts.RECURRENT and args.positional and isinstance(args.positional[0], Tensor):
+                self.trace.unpacked.add(made)
+        if name in facts.TUPLE_OUTPUT:
+            first: Value = Tensor(made)
+            second: Value
+            given = args.get(0, "input")
+            if isinstance(given, Unknown) and given.path in facts.PACKING:
+                # what comes of a packed sequence is one
+                first = self.unknown(given.path, made, public=True)
+            if name in facts.PAIR_STATE:
+                if name == "LSTMCell":
+                    return Tuple((Tensor(made), Tensor(made)))
+                second = Tuple((Tensor(made), Tensor(made)))
+            else:
+                second = Tensor(made)
+            return Tuple((first, second))
+        if not name:
+            output = self.unknown("output", made)
+            output.shadow = shadow
+            # of data, and with nothing recorded, a model that keeps no graph makes data
+            known = module.leaf is not None and module.leaf.label.startswith(facts.KEEPING_NOTHING)
+            output.data = known and not inputs and made is None and not any(isinstance(o, Unseen) for o in shadow)
+            return output
+        return Tensor(made, scalar, shadow=shadow)
+
+    def forwarded(
+        self,
+        at: ast.AST,
+        module: Value,
+        first: int,
+        grad: bool | None,
+        method: str,
+        args: Arguments,
+        closed: Function | None = None,
+    ) -> None:
+        """Record a forward, unless it is part of another one; ``closed`` is a method that let no graph out."""
+        if not self.frame.inside_module:
+            while self.trace.forwards and self.trace.forwards[-1].first >= first:
+                self.trace.forwards.pop()
+            seen = module.module if isinstance(module, Unknown) and module.module is not None else module
+            mode = self.s.get((getattr(seen, "oid", 0), "mode")) or self._mode_of_parts(seen)
+            volatile = tuple(o for o in self.shadow_of(args.all()) if isinstance(o, Place))
+            self.trace.forwards.append(
+                Forward(self.place(at), module, first, self.clock + 1, grad, method, args, volatile, mode or "", closed)
+            )
+
+    def _mode_of_parts(self, module: Value) -> str:
+        """``loaded`` for a module whose state as a whole nothing sets, where a part of it was loaded or evaluates."""
+        modes = (self.s.peek((getattr(part, "oid", 0), "mode")) for part in self._submodules(module, deep=True)[1:])
+        return "loaded" if any(mode in ("loaded", "eval") for mode in modes) else ""
+
+    # methods
+
+    def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method that every ``nn.Module`` has, called on a module."""
+        if name == "module":
+            # net.module(x) of a DataParallel
+            return self.call_value(module, args, at)
+        if name in ("parameters", "named_parameters", "buffers", "named_buffers"):
+            return Parameters(module, named=name.startswith("named"))
+        if name == "requires_grad_":
+            on = args.get(0, "requires_grad")
+            truth = True if on is None else self.truth(on)
+            self.freeze(module, None if truth is None else not truth)
+            return module
+        if name in ("zero_grad",):
+            self.mark_owned("zero_grad", at, module)
+            return NONE
+        if name == "load_state_dict":
+            self.mark_owned("parameters-loaded", at, module)
+        if name in ("eval", "train", "load_state_dict"):
+            self._set_mode(module, name, args)
+        if name in facts.TRANSPARENT_MODULE_METHODS:
+            return module
+        if name in ("children", "modules", "named_children", "named_modules"):
+            children = self._submodules(module, deep=name.endswith("modules"))
+            if isinstance(module, Module) and not module.name and module.leaf is not None and not children[1:]:
+                # parts of a module that cannot be seen have parameters among its own
+                children = [Module(self.new_oid(), "", module.leaf) for _ in range(2)]
+            if name.startswith("named"):
+                children = [Tuple((Plain("text"), child)) for child in children]
+            if not children:
+                return self.unknown(name)
+            # where there are many, the last turn of a loop stands for all the others
+            return self.new_sequence(children[:_TURNS], self.one_of(children[_TURNS:]), kind="modules")
+        if name in (
+            "state_dict",
+            "load_state_dict",
+            "register_buffer",
+            "register_parameter",
+            "add_module",
+            "register_module",
+            "named_buffers",
+        ):
+            if name not in ("state_dict", "load_state_dict", "named_buffers") and len(args.positional) > 1:
+                self.use(args.positional[1], f"method:{name}", at)
+                if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
+                    self.put_named(module, args.positional[0], args.positional[1])
+                else:
+                    self.set_named(module, args.positional[0], args.positional[1], at)
+            if name == "load_state_dict" and _all_seen(module):
+                keys = self.unknown("keys", data=True)
+                return Tuple((keys, keys), ("missing_keys", "unexpected_keys"), closed=True)
+            return self.unknown(name)
+        layer = module if isinstance(module, Module) else self.layer_of(module)
+        if name in ("append", "extend", "insert") and layer is not None:
+            given = (
+                args.positional[-1:] if name != "extend" else self.flat(args.positional[0] if args.positional else None)
+            )
+            self.put_part(layer, *given)
+            return module
+        if name == "update" and layer is not None and layer.name == "ModuleDict" and args.positional:
+            given = self.elements(args.positional[0])
+            named = self.keywords_in(args.positional[0])
+            if len(named) == len(given):
+                for key, value in named.items():
+                    self.put_named(layer, Const(key), value)
+            else:
+                self.put_part(layer, *(v.items[-1] if isinstance(v, Tuple) and v.items else v for v in given))
+            return NONE
+        if name in ("keys", "values", "items") and layer is not None and layer.name == "ModuleDict":
+            if name == "keys":
+                return self.new_sequence([], rest=Plain("text"))
+            parts = list(self.s.get((layer.oid, ITEMS)) or ())
+            rest = self.s.get((layer.oid, REST))
+            if name == "items":
+                parts = [Tuple((Plain("text"), part)) for part in parts]
+                rest = None if rest is None else Tuple((Plain("text"), rest))
+            return self.new_sequence(parts, rest)
+        if name == "forward" and layer is not None:
+            return self.call_module(layer, args, at, owner=module)
+        if name.startswith("register_") and name.endswith("hook"):
+            self.mark("module-hook", at)
+            before = name == "register_forward_pre_hook"
+            if not before:
+                self.run_callbacks(args, at)
+            if (before or name == "register_forward_hook") and args.all():
+                self.hooks.append(
+                    Hook(getattr(module, "oid", 0), getattr(module, "leaf", None), args.all()[0], before=before)
+                )
+            return self.unknown(name)
+        if name in ("get_parameter", "get_submodule", "half", "extra_repr", "named_buffers", "_get_name"):
+            return self.unknown(name)
+        # a method of a class that cannot be seen: it may run a forward of its own
+        first = self.clock + 1
+        grad = self.s.grad
+        nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(module)
+        # ``transformer.encoder(x)`` runs what its module is made of
+        label = module.name if isinstance(module, Module) and module.name else name
+        if isinstance(module, Module) and module.leaf is not None:
+            known = module.leaf.label.startswith(facts.KEEPING_NOTHING)
+            label = f"{module.leaf.label}.{name}" if known else label
+        result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
+        for value in args.all():
+            self.use(value, f"unseen:{name}", at)
+        self.trace.handings.append(Handing(self.place(at), (*args.all(), module)))
+        self.mark("unseen-module-method", at)
+        self.forwarded(at, module, first, grad, name, args)
+        return result
+
+    def _submodules(self, module: Value, *, deep: bool) -> list[Value]:
+        """The modules in a module, each once; ``deep`` for itself and all below."""
+        found: list[Value] = [module] if deep else []
+        seen = {getattr(module, "oid", None)}
+        queue = [module]
+        while queue:
+            for child in self.children_of(queue.pop(0)):
+                for option in self.options(child):
+                    if self.is_module(option) and getattr(option, "oid", None) not in seen:
+                        seen.add(getattr(option, "oid", None))
+                        found.append(option)
+                        if deep:
+                            queue.append(option)
+        return found
+
+    def _set_mode(self, module: Value, name: str, args: Arguments) -> None:
+        on = args.get(0, "mode")
+        mode = "loaded" if name == "load_state_dict" else name
+        if name == "train" and on is not None:
+            mode = {True: "train", False: "eval", None: "train"}[self.truth(on)]
+        for part in self._submodules(module, deep=True):
+            oid = getattr(part, "oid", None)
+            if isinstance(oid, int) and not (mode == "loaded" and self.s.get((oid, "mode")) == "eval"):
+                self.s.set((oid, "mode"), mode)
+
+
+def _all_seen(module: Value) -> bool:
+    """Whether all classes are known that a module gets its methods from."""
+    return bool(module.name) if isinstance(module, Module) else isinstance(module, Instance) and module.leaf is None

@@ -1,0 +1,1 @@
+"""What rules say of themselves: ``codemod explain`` and the pages of docs/rules."""

@@ -1,0 +1,207 @@
+"""Where events stand to each other: in which suite their ways part, in the same turn or not, and what siblings did."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Frame, Node, Place, Walk
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
+from codemods.proofs.syntax import FUNCTIONS
+
+_TURNING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+Turns = tuple[tuple[ast.AST, int], ...]
+
+
+def meeting(a: Place, b: Place) -> tuple[Place, Place] | None:
+    """Two events as the innermost frame that both have in common sees them; None where nothing in sight orders them."""
+    mine: dict[int, Place] = {}
+    for place in a.chain():
+        mine[id(place.frame)] = place
+        if place.frame.root:
+            # roots are run one after the other, in an order of ours
+            break
+    for place in b.chain():
+        found = mine.get(id(place.frame))
+        if found is not None:
+            return found, place
+        if place.frame.root:
+            break
+    return None
+
+
+def common_turns(a: Place, b: Place) -> Turns | None:
+    """The loops, with their turns, that two places of one frame share; None for two turns of one loop."""
+    count = 0
+    for (mine, turn), (theirs, other) in zip(a.loops, b.loops, strict=False):
+        if mine is not theirs:
+            break
+        if turn != other:
+            return None
+        count += 1
+    return a.loops[:count]
+
+
+def within(place: Place, turns: Turns, frame: Frame) -> bool:
+    """Whether something happened in a frame while these turns of its loops ran, also in a function called from it."""
+    at: Place | None = place
+    while at is not None:
+        if at.frame is frame:
+            return at.loops[: len(turns)] == turns
+        at = at.frame.call
+    return False
+
+
+def suites_around(file: ParsedFile, statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], int]]:
+    """The suites around a statement, innermost first, each with the index of what holds the statement."""
+    inner: ast.AST = statement
+    while (outer := file.parent(inner)) is not None:
+        for name in ("body", "orelse", "finalbody"):
+            suite = getattr(outer, name, None)
+            if isinstance(suite, list):
+                for index, candidate in enumerate(suite):
+                    if candidate is inner:
+                        yield suite, index
+        if isinstance(outer, FUNCTIONS):
+            return
+        inner = outer
+
+
+def common_suite(file: ParsedFile, a: ast.stmt, b: ast.stmt) -> tuple[list[ast.stmt], int, int] | None:
+    """The innermost suite that holds two statements, with both indexes; None where one excludes the other."""
+    mine = {id(suite): index for suite, index in suites_around(file, a)}
+    for suite, index in suites_around(file, b):
+        if id(suite) in mine:
+            if mine[id(suite)] == index and a is not b:
+                return None
+            return suite, mine[id(suite)], index
+    return None
+
+
+@dataclass(eq=False)
+class Deeds:
+    """What one statement of a suite did in one turn."""
+
+    walks: list[Walk] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    forwards: list[Forward] = field(default_factory=list)
+    accumulations: list[Accumulation] = field(default_factory=list)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing happened that concerns the graph."""
+        return not (self.walks or self.steps or self.marks or self.nodes or self.forwards)
+
+    @property
+    def runs_modules(self) -> bool:
+        """Whether a module ran that may draw random numbers or keep statistics: any but a loss."""
+        return any(node.kind in ("module", "call") and not node.scalar for node in self.nodes)
+
+
+def deeds(trace: Trace, suite: list[ast.stmt], frame: Frame, turns: Turns) -> list[Deeds] | None:
+    """What each statement of a suite did while ``turns`` ran; None where that was not recorded."""
+    spans: dict[int, Ran] = {}
+    wanted = {id(s) for s in suite}
+    for ran in trace.ran:
+        if ran.frame is frame and id(ran.statement) in wanted and ran.loops == turns:
+            spans.setdefault(id(ran.statement), ran)
+    if not spans:
+        return None
+    found = []
+    for statement in suite:
+        ran_here = spans.get(id(statement))
+        mine = Deeds()
+        found.append(mine)
+        if ran_here is None:
+            continue
+        first, last = ran_here.first, ran_here.last
+        mine.walks = [w for w in trace.walks if first <= w.place.clock < last]
+        mine.steps = [s for s in trace.steps if first <= s.place.clock < last]
+        mine.marks = [m for m in trace.marks if first <= m.place.clock < last]
+        mine.nodes = [n for n in trace.nodes if first <= n.birth < last]
+        mine.forwards = [f for f in trace.forwards if first <= f.first < last]
+        mine.accumulations = [a for a in trace.accumulations if first <= a.place.clock < last]
+    return found
+
+
+def looks_only(trace: Trace, statement: ast.stmt, also: frozenset[str] = frozenset()) -> bool:
+    """Whether a statement only looks at values that are there already: prints, logs, turns them into numbers.
+
+    ``also`` names further functions of libraries, and methods, that do no harm.
+    """
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)):
+            return False
+        if isinstance(node, ast.Call):
+            path = trace.called.get(node, "")
+            name = path.rpartition(".")[2]
+            # of what cannot be seen only that is known which tensors have
+            known = facts.PLAIN_METHODS | facts.DETACHING if path.startswith("?.") else facts.LOOKING_CALLS
+            if not (name in known or name in also or facts.logs(path)):
+                return False
+    return isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass, ast.If))
+
+
+def leaves_suite(statement: ast.stmt) -> bool:
+    """Whether a statement may leave the suite: ``return``, ``break``, ``continue``, ``raise``, or a ``yield``."""
+    kinds = (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
+    return any(isinstance(node, kinds) for node in ast.walk(statement))
+
+
+def bound(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names and attributes that statements bind or change, as text."""
+    found: set[str] = set()
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+                target: ast.expr = node
+                while isinstance(target, ast.Subscript):
+                    target = target.value
+                found.add(ast.unparse(target))
+    return found
+
+
+def read(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names and attributes that statements read, as text; of ``a.b.c`` also ``a`` and ``a.b``."""
+    found: set[str] = set()
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+                found.add(ast.unparse(node))
+            elif isinstance(node, ast.AugAssign):
+                found.add(ast.unparse(node.target))
+    return found
+
+
+def leaves_of(steps: Iterable[Step]) -> set[int] | None:
+    """The identities of the leaves that steps change; None where what an optimizer owns cannot be seen."""
+    found: set[int] = set()
+    for step in steps:
+        if step.leaves is None:
+            return None
+        found |= {id(leaf) for leaf in step.leaves}
+    return found
+
+
+def stepped_between(trace: Trace, first: Walk, second: Walk) -> bool:
+    """Whether parameters were updated between two walks: they belong to two steps, not to two losses of one."""
+    begin, end = first.place.clock, second.place.clock
+    writes = ("parameter-changed", "parameters-loaded", "data-written")
+    return any(begin < s.place.clock < end for s in trace.steps) or any(
+        m.kind in writes and begin < m.place.clock < end for m in trace.marks
+    )
+
+
+def crossed(old: Place, new: Place) -> ast.AST | None:
+    """The loop that has turned between two places of one run, None if none has."""
+    for (loop, turn), (other, later) in zip(old.turns(), new.turns(), strict=False):
+        if loop is not other:
+            return None
+        if turn != later:
+            return loop if turn < later and isinstance(loop, _TURNING) else None
+    return None

@@ -1,0 +1,396 @@
+"""Values that a step leaves for the next one with the graph that ``backward`` has freed.
+
+Shared by the rules ``carried-hidden-state`` and ``stored-graph``: what crosses from one turn of a loop to a later one,
+what held it meanwhile, and what the flag ``retain_graph`` has to do with it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from codemods.graph.model.nodes import Carrier, Node, Place, Walk
+from codemods.graph.model.trace import Reading, Trace
+from codemods.graph.model.values import Tensor
+from codemods.proofs.blocks import crossed
+from codemods.proofs.early_changes import late
+from codemods.proofs.paired_flags import Late
+from codemods.proofs.reach import opaque, origins, reach, saves_parameter, weighted
+from codemods.terms.findings import Promise
+
+
+@dataclass(eq=False)
+class Carry:
+    """Something attached that a ``carrier`` held from one turn of ``loop`` to a later one.
+
+    ``store`` wrote it, ``reading`` read it again; ``old`` is what was carried and ``child`` the first node made of it;
+    ``freed_by`` is the last backward of the old turn that walked it and ``walk`` the later one that walks it again
+    (None where none does). ``graph`` is all that is walked again, ``soon`` what the first backward that comes to it
+    walks; ``saving`` tells whether anything of it has saved tensors.
+    """
+
+    carrier: Carrier
+    store: Place
+    reading: Reading
+    old: Node
+    child: Node
+    loop: ast.AST
+    freed_by: Walk
+    walk: Walk | None
+    saving: bool
+    graph: set[Node] = field(default_factory=set)
+    edges: set[tuple[Node, Node]] = field(default_factory=set)
+    soon: frozenset[Node] = frozenset()
+
+
+class Ledger:
+    """What one run shows about carried values."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._reach: dict[int, set[Node]] = {}
+
+    def reached(self, walk: Walk) -> set[Node]:
+        """What a walk surely comes through."""
+        if id(walk) not in self._reach:
+            self._reach[id(walk)] = reach(walk.roots)
+        return self._reach[id(walk)]
+
+    @cached_property
+    def stored_in(self) -> dict[Carrier, list[tuple[Place, Node]]]:
+        """What each carrier came to hold, in order."""
+        found: dict[Carrier, list[tuple[Place, Node]]] = {}
+        for node in self.trace.nodes:
+            for carrier, place in node.stores:
+                found.setdefault(carrier, []).append((place, node))
+        for entries in found.values():
+            entries.sort(key=lambda entry: entry[0].clock)
+        return found
+
+    @cached_property
+    def readings_of(self) -> dict[Node, list[Reading]]:
+        """Where each node was read."""
+        found: dict[Node, list[Reading]] = {}
+        for reading in self.trace.readings:
+            for node in reading.nodes:
+                found.setdefault(node, []).append(reading)
+        return found
+
+    @cached_property
+    def carries(self) -> list[Carry]:
+        """What is walked again in a later turn, by what carried it."""
+        found: dict[tuple[Carrier, int], Carry] = {}
+        for walk in self.trace.walks:
+            if not any(crossed(earlier.place, walk.place) for _, earlier in walk.again):
+                continue
+            for carry in self._carried_into(walk):
+                key = (carry.carrier, id(carry.store.statement))
+                known = found.setdefault(key, carry)
+                known.edges |= carry.edges
+                known.saving |= carry.saving
+                known.graph |= carry.graph
+        return list(found.values())
+
+    @cached_property
+    def perhaps(self) -> list[Carry]:
+        """What is walked again on one of two ways on which a turn may begin, as a condition says that the turns change;
+        on the other way it is made anew, or cut."""
+        known = {(carry.carrier, id(carry.store.statement)) for carry in self.carries}
+        found: dict[tuple[Carrier, int], Carry] = {}
+        for walk in self.trace.walks:
+            for carry in self._carried_into(walk, sometimes=True):
+                key = (carry.carrier, id(carry.store.statement))
+                if key not in known and _every_turn(walk.place, carry.loop):
+                    found.setdefault(key, carry)
+        return list(found.values())
+
+    def _carried_into(self, walk: Walk, *, sometimes: bool = False) -> Iterator[Carry]:
+        reached = self.reached(walk)
+        again = {node for node, _ in walk.again}
+        for child in sorted(reached, key=lambda n: n.birth):
+            if opaque(child) or (child.kind == "phi" and not child.certain) is not sometimes:
+                continue
+            if sometimes and not _of_a_changing_condition(child.place):
+                continue
+            for old in child.parents:
+                loop = None if old.leaf else crossed(old.place, child.place)
+                if loop is None:
+                    continue
+                if child.kind == "phi" and not all(crossed(p.place, child.place) for p in child.parents):
+                    continue
+                yield from self._carry(walk, again, child, old, loop)
+
+    def _carry(self, walk: Walk, again: set[Node], child: Node, old: Node, loop: ast.AST) -> Iterator[Carry]:
+        sources = origins(old)
+        if not sources or not all(crossed(o.place, child.place) for o in sources):
+            return
+        graph: set[Node] = set()
+        freed_by: Walk | None = None
+        saving = False
+        for source in sources:
+            mine = reach([source])
+            walks = {n: w for n in mine if n in again and not n.leaf for w in [self._walked_before(n, child)] if w}
+            if not walks or not all(walk.follows(w) for w in walks.values()):
+                return
+            graph |= set(walks)
+            for node, earlier in walks.items():
+                if freed_by is None or earlier.place.clock > freed_by.place.clock:
+                    freed_by = earlier
+                saving |= node.saves and earlier.retains is False and earlier.creates is False
+        assert freed_by is not None
+        held = self._held(child, old, sources)
+        if not held and child.kind == "phi":
+            held = _met(child, old, sources)
+        for reading, store, carrier in held:
+            yield Carry(
+                carrier,
+                store,
+                reading,
+                old,
+                child,
+                loop,
+                freed_by,
+                walk,
+                saving,
+                graph,
+                {(child, old)},
+                frozenset(graph),
+            )
+
+    def _walked_before(self, node: Node, child: Node) -> Walk | None:
+        for walk in reversed(node.walks):
+            if walk.place.clock < child.birth and crossed(walk.place, child.place):
+                return walk if node in self.reached(walk) else None
+        return None
+
+    def _held(self, child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:
+        found: dict[Carrier, tuple[Reading, Place, Carrier]] = {}
+        chain = {id(place.statement) for place in child.place.chain()}
+        wanted = [old, *sources]
+        readings = {id(r): r for node in wanted for r in self.readings_of.get(node, ())}
+        for reading in sorted(readings.values(), key=lambda r: r.place.clock):
+            if reading.place.clock > child.birth or not crossed(old.place, reading.place):
+                continue
+            if crossed(reading.place, child.place):
+                continue
+            best: tuple[Place, Carrier] | None = None
+            for direct in (True, False):
+                for node in wanted:
+                    for carrier, place in node.stores:
+                        fits = (
+                            carrier == reading.carrier
+                            if direct
+                            else carrier.kind == "element" and carrier.owner in reading.containers
+                        )
+                        if not fits or place.clock > reading.place.clock or not crossed(place, reading.place):
+                            continue
+                        if best is None or place.clock > best[0].clock:
+                            best = (place, carrier)
+                if best is not None:
+                    break
+            # a test whether it is None reads it too
+            closer = id(reading.place.statement) in chain
+            if best is not None and (
+                best[1] not in found or (closer and id(found[best[1]][0].place.statement) not in chain)
+            ):
+                found[best[1]] = (reading, best[0], best[1])
+        nearest = [entry for entry in found.values() if id(entry[0].place.statement) in chain]
+        return nearest or list(found.values())
+
+    def later(self, carry: Carry) -> list[tuple[Place, Node]]:
+        """What the same carrier came to hold in the turn that reads the old value."""
+        return [
+            (place, node)
+            for place, node in self.stored_in.get(carry.carrier, ())
+            if place.clock > carry.reading.place.clock and crossed(carry.old.place, place)
+        ]
+
+    def recurrent(self, carry: Carry) -> bool:
+        """Whether the new value is computed from the old one through weights."""
+        return any(self._through_weights(carry.old, node) for _, node in self.later(carry))
+
+    def grows(self, carry: Carry) -> bool:
+        """Whether the new value is computed from the old one at all."""
+        return any(carry.old in reach([node]) for _, node in self.later(carry))
+
+    @staticmethod
+    def _through_weights(old: Node, new: Node) -> bool:
+        after = set(old.descendants()) - {old}
+        stack = [new] if new in after else []
+        seen: set[Node] = set()
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if opaque(node):
+                continue
+            if weighted(node):
+                return True
+            stack.extend(p for p in node.parents if p in after)
+        return False
+
+    def changed(self, carry: Carry, *kinds: str) -> bool:
+        """Whether parameters were changed between the making of the old value and the walk that comes to it again."""
+        first = carry.freed_by.place.clock
+        last = carry.walk.place.clock if carry.walk is not None else first
+        if "step" in kinds and any(first <= s.place.clock <= last for s in self.trace.steps):
+            return True
+        return any(m.kind in kinds and first <= m.place.clock <= last for m in self.trace.marks)
+
+    def promise(self, carry: Carry) -> Promise | None:
+        """What cutting the carried value promises, None if nothing is wrong with it.
+
+        A retained graph raises in the step that walks it first only if it saved parameters that have changed since.
+        Where none of them was saved before the second step, that step learns through both before the third one raises.
+        """
+        freed_by = carry.freed_by
+        if carry.saving:
+            return Promise.REPAIR
+        if freed_by.retains is None or freed_by.creates is not False:
+            return None
+        if freed_by.retains is True:
+            if self.changed(carry, "step", "parameter-changed"):
+                return Promise.REPAIR if any(map(saves_parameter, carry.soon)) else Promise.BEHAVIOUR
+            return Promise.BEHAVIOUR if self.changed(carry, "data-written") else None
+        return Promise.BEHAVIOUR
+
+    def surplus(self, carries: Iterable[Carry]) -> list[Walk]:
+        """The walks whose ``retain_graph=True`` keeps alive nothing but what the cuts take away."""
+        carries = list(carries)
+        edges = {edge for carry in carries for edge in carry.edges}
+        cut = {node for carry in carries for _, node in self.stored_in.get(carry.carrier, ())}
+        found: dict[int, Walk] = {}
+        for carry in carries:
+            walk = carry.freed_by
+            if (
+                walk.call is None
+                or walk.retains is not True
+                or walk.retain_argument is None
+                or walk.creates is not False
+            ):
+                continue
+            if not self._needed(walk.call, edges, cut):
+                found.setdefault(id(walk.call), walk)
+        return list(found.values())
+
+    def _needed(self, call: ast.Call, edges: set[tuple[Node, Node]], cut: set[Node]) -> bool:
+        for number, walk in enumerate(self.trace.walks):
+            earlier = {id(w) for w in self.trace.walks[:number] if w.call is call}
+            if not earlier:
+                continue
+            seen: set[Node] = set()
+            stack = list(walk.roots)
+            while stack:
+                node = stack.pop()
+                if node in seen:
+                    continue
+                seen.add(node)
+                if not node.leaf and any(id(w) in earlier for w in node.walks):
+                    return True
+                stack.extend(
+                    p
+                    for p in node.parents
+                    if (node, p) not in edges
+                    and not all(o in cut and crossed(o.place, node.place) for o in origins(p, sure=False))
+                )
+        return False
+
+
+def _of_a_changing_condition(place: Place) -> bool:
+    """Whether two ways meet there of which the one is taken in some turns of the loop and the other in others: what
+    decides is written in the loop, and no loop in it runs until that holds."""
+    branch = place.statement
+    loop = place.loops[-1][0] if place.loops else None
+    if not isinstance(branch, ast.If) or loop is None:
+        return False
+    asked = {_named(n) for n in ast.walk(branch.test)} - {""}
+    written = {
+        _named(n) for n in ast.walk(loop) if isinstance(getattr(n, "ctx", None), ast.Store) and n not in (loop, branch)
+    }
+    until = {_named(n) for w in ast.walk(loop) if isinstance(w, ast.While) and w is not loop for n in ast.walk(w.test)}
+    return bool(asked & written) and not asked & until
+
+
+def _met(child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:
+    """What held a value that one of two ways binds anew: on the other it is read by nobody."""
+    branch = child.place.statement
+    if not isinstance(branch, ast.If):
+        return []
+    bound = _bound_in(branch.body) ^ _bound_in(branch.orelse)
+    latest: dict[Carrier, Place] = {}
+    for node in (old, *sources):
+        for carrier, place in node.stores:
+            name = f".{carrier.name}" if carrier.kind == "attribute" else carrier.name
+            if name in bound and crossed(place, child.place):
+                latest[carrier] = max(latest.get(carrier, place), place, key=lambda p: p.clock)
+    return [
+        (Reading(carrier, child.place, Tensor(old), (old,), frozenset()), place, carrier)
+        for carrier, place in latest.items()
+    ]
+
+
+def _bound_in(statements: list[ast.stmt]) -> set[str]:
+    nodes = (n for statement in statements for n in ast.walk(statement))
+    return {_named(n) for n in nodes if isinstance(getattr(n, "ctx", None), ast.Store)}
+
+
+def _named(node: ast.AST) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return f".{node.attr}" if isinstance(node, ast.Attribute) else ""
+
+
+def _every_turn(place: Place, loop: ast.AST) -> bool:
+    """Whether every turn of a loop that comes to its end comes through a place."""
+    for at in place.chain():
+        file = at.frame.file
+        current: ast.AST | None = at.statement
+        while current is not None:
+            parent = file.parent(current)
+            if parent is loop:
+                return True
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)) or parent is None:
+                break
+            tried = isinstance(parent, ast.Try) and current in (*parent.body, *parent.finalbody)
+            if isinstance(parent, ast.stmt) and not tried and not isinstance(parent, (ast.With, ast.AsyncWith)):
+                return False
+            current = parent
+    return False
+
+
+def by_statement(carries: Iterable[Carry]) -> list[list[Carry]]:
+    """What one statement stored, together; a local variable counts once however often its function ran."""
+    grouped: dict[int, dict[tuple[str, int, str], Carry]] = {}
+    for carry in carries:
+        carrier = carry.carrier
+        owner = 0 if carrier.kind == "local" else carrier.owner
+        grouped.setdefault(id(carry.store.statement), {}).setdefault((carrier.kind, owner, carrier.name), carry)
+    return [list(found.values()) for found in grouped.values()]
+
+
+def trail(carry: Carry) -> list[tuple[str, int, str]]:
+    """The stations of the carried graph, as plain data."""
+    made = carry.store if carry.old.kind == "phi" else carry.old.place
+    return [
+        (made.path, made.line, "graph produced here"),
+        (
+            carry.store.path,
+            carry.store.line,
+            f"carried by `{carry.carrier.name}`" if carry.carrier.name else "carried from here",
+        ),
+        (carry.freed_by.place.path, carry.freed_by.place.line, _freed(carry.freed_by)),
+        (carry.reading.place.path, carry.reading.place.line, "used again here, one step later"),
+    ]
+
+
+def _freed(walk: Walk) -> str:
+    return "retained here" if walk.retains else "freed here"
+
+
+def too_late(trace: Trace, carries: Iterable[Carry]) -> list[Late]:
+    """The backwards that raise because of what is carried, each with what frees or changes it, as plain data."""
+    pairs = (pair for c in carries if c.walk is not None for pair in late(trace, c.freed_by, c.walk))
+    return list(dict.fromkeys(pairs))

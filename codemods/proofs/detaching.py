@@ -1,0 +1,312 @@
+"""Where a step ends what is carried can be detached: after which statement, by which name, with which words."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from codemods.graph.model.nodes import Frame, Place, Value, Walk
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Trace
+from codemods.graph.model.values import (
+    Const,
+    Instance,
+    Join,
+    Mapping,
+    Module,
+    Optimizer,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+)
+from codemods.proofs.bindings import bound_at, contents, held, kinds
+from codemods.proofs.blocks import crossed
+from codemods.proofs.carried import Carry
+from codemods.terms.edits import AddHelper, Edit, InsertStatements
+from codemods.terms.spans import Span
+
+_HELPER = """def detach_state(state):
+    if isinstance(state, {torch}.Tensor):
+        return state.detach()
+    if isinstance(state, dict):
+        for key, part in state.items():
+            state[key] = detach_state(part)
+    if isinstance(state, list):
+        return [detach_state(part) for part in state]
+    if isinstance(state, tuple):
+        parts = [detach_state(part) for part in state]
+        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+    return state
+"""
+
+
+def detaching(trace: Trace, carries: list[Carry], style: str = "state") -> list[tuple[str, Edit]] | None:
+    """One statement each after the end of the step that detaches what is carried; None if it has no name there."""
+    lines: dict[tuple[str, Span], list[str]] = {}
+    edits: list[tuple[str, Edit]] = []
+    for carry in carries:
+        found = _cut(trace, carry, style)
+        if found is None:
+            return None
+        path, anchor, line, helps = found
+        known = lines.setdefault((path, anchor), [])
+        if line not in known:
+            known.append(line)
+        if helps and (path, AddHelper("detach_state", _HELPER)) not in edits:
+            edits.append((path, AddHelper("detach_state", _HELPER)))
+    inserted = [(path, InsertStatements(anchor, "after", "\n".join(code))) for (path, anchor), code in lines.items()]
+    return [*inserted, *edits]
+
+
+def _cut(trace: Trace, carry: Carry, style: str) -> tuple[str, Span, str, bool] | None:
+    places = list(_inside(carry.freed_by.place, carry.loop))
+    # through a global only in the function of the loop: a helper may serve others too
+    attempts = [(place, step, False) for step in (True, False) for place in places]
+    attempts += [(place, step, True) for step in (True, False) for place in reversed(places)]
+    for place, with_step, through_globals in attempts:
+        anchor = _anchor(trace, place, carry, with_step=with_step)
+        path = _path(carry, place.frame, through_globals=through_globals) if anchor is not None else None
+        if anchor is None or path is None:
+            continue
+        file = place.frame.file
+        if not bound_at(file, anchor, path.partition(".")[0]):
+            continue
+        moments = _moments(trace, carry, place.frame)
+        before = [held(path, frame, walk.cells) for walk, frame in moments]
+        if any(values is None for values in before):
+            # somewhere the step ends before there is anything to detach
+            continue
+        found = {
+            k
+            for (walk, _), values in zip(moments, before, strict=True)
+            for v in values or ()
+            for k in kinds(v, walk.cells)
+        }
+        sure = _siblings(file, carry.store.statement, anchor) if carry.store.statement is not None else False
+        made = _detached(path, carry, style, found, sure=sure)
+        if made is not None:
+            return (file.path, file.span(anchor), *made)
+    return None
+
+
+def _moments(trace: Trace, carry: Carry, frame: Frame) -> list[tuple[Walk, Frame]]:
+    """The backwards, of all turns and calls, with which a step of the code of ``frame`` ends, each with its frame."""
+    return [
+        (walk, place.frame)
+        for walk in trace.walks
+        if walk.call is carry.freed_by.call
+        for place in walk.place.chain()
+        if place.frame is frame or (frame.function is not None and place.frame.definition is frame.definition)
+    ]
+
+
+def _inside(place: Place, loop: ast.AST) -> Iterator[Place]:
+    for outer in place.chain():
+        yield outer
+        if any(turning is loop for turning, _ in outer.loops):
+            return
+
+
+def _anchor(trace: Trace, place: Place, carry: Carry, *, with_step: bool) -> ast.stmt | None:
+    """The statement of ``place``'s frame after which the step is over."""
+    file = place.frame.file
+    mine = _climb(file, place.statement)
+    if not mine:
+        return None
+    if not with_step:
+        return mine[-1]
+    best: ast.stmt | None = None
+    last = carry.reading.place.clock
+    # a scheduler that cannot be seen looks like an optimizer that cannot be seen
+    for step in sorted(trace.steps, key=lambda s: isinstance(s.optimizer, Optimizer)):
+        if best is not None and not isinstance(step.optimizer, Optimizer):
+            continue
+        if not carry.freed_by.place.clock <= step.place.clock <= last or crossed(carry.freed_by.place, step.place):
+            continue
+        for outer in step.place.chain():
+            if outer.frame is place.frame:
+                for statement in _climb(file, outer.statement):
+                    if any(_siblings(file, statement, other) for other in mine):
+                        best = statement
+    return best
+
+
+def _path(carry: Carry, frame: Frame, *, through_globals: bool) -> str | None:
+    """How code of ``frame`` can name what carries the value, so that it can be assigned."""
+    carrier, cells = carry.carrier, carry.freed_by.cells
+    if carrier.kind in ("local", "global"):
+        if carrier.owner == (frame.fid if frame.function is not None else frame.module_globals):
+            return carrier.name
+        if carrier.kind == "global":
+            if carrier.owner == frame.module_globals and carrier.name in frame.globals:
+                return carrier.name
+        elif carrier.name in frame.nonlocals:
+            return carrier.name
+        return _handed_on(carry, frame)
+    owner = _paths_in(frame, cells, through_globals=through_globals).get(carrier.owner)
+    if owner is None:
+        return None
+    if carrier.kind != "attribute" and frame.function is not None and (frame.fid, owner) not in cells:
+        # an outer name, which an assignment would take over
+        return owner if "." in owner or owner in frame.globals or owner in frame.nonlocals else None
+    return f"{owner}.{carrier.name}" if carrier.kind == "attribute" else owner
+
+
+def _handed_on(carry: Carry, frame: Frame) -> str | None:
+    """A local of ``frame`` that holds the value and is returned."""
+    definition = frame.definition
+    if definition is None:
+        return None
+    returned = {
+        name.id
+        for node in ast.walk(definition)
+        if isinstance(node, ast.Return) and node.value is not None
+        for name in ast.walk(node.value)
+        if isinstance(name, ast.Name)
+    }
+    held = {c.name for c, _ in carry.old.stores if c.kind == "local" and c.owner == frame.fid}
+    both = sorted(held & returned, key=lambda name: (name != carry.carrier.name, name))
+    return both[0] if both else None
+
+
+def _climb(file: ParsedFile, statement: ast.stmt | None) -> list[ast.stmt]:
+    """A statement and the ``with`` blocks around it that it shares with nothing but their own lines."""
+    found: list[ast.stmt] = []
+    node: ast.AST | None = statement
+    while isinstance(node, ast.stmt):
+        found.append(node)
+        outer = file.parent(node)
+        if not isinstance(outer, (ast.With, ast.AsyncWith)):
+            break
+        node = outer
+    return found
+
+
+def _siblings(file: ParsedFile, one: ast.stmt, other: ast.stmt) -> bool:
+    outer = file.parent(one)
+    if outer is None or outer is not file.parent(other):
+        return False
+    return any(
+        isinstance(suite, list) and one in suite and other in suite
+        for suite in (getattr(outer, name, None) for name in ("body", "orelse", "finalbody"))
+    )
+
+
+def _paths_in(frame: Frame, cells: dict[Any, Any], *, through_globals: bool) -> dict[int, str]:
+    """The shortest names by which code of ``frame`` reaches objects, by identity."""
+    members: dict[int, list[tuple[str, Value]]] = {}
+    for (owner, name), value in cells.items():
+        if isinstance(name, str) and isinstance(value, Value) and name.isidentifier():
+            members.setdefault(owner, []).append((name, value))
+    found: dict[int, str] = {}
+    level: list[tuple[str, Value]] = []
+    if frame.function is not None:
+        level += sorted(members.get(frame.fid, ()), key=lambda entry: entry[1] is not frame.receiver)
+    if frame.function is None or through_globals:
+        level += members.get(frame.module_globals, ())
+    while level:
+        following: list[tuple[str, Value]] = []
+        for path, value in level:
+            if isinstance(value, Unknown) and value.module is not None:
+                value = value.module
+            if isinstance(value, Join):
+                following += [(f"{path}.{name}", member) for name, member in _common(value, members)]
+                continue
+            if not isinstance(value, (Instance, Module, Sequence, Mapping, Unknown)) or value.oid in found:
+                continue
+            if isinstance(value, Instance) and _fixed(value):
+                continue
+            found[value.oid] = path
+            if not isinstance(value, (Sequence, Mapping)):
+                following += [(f"{path}.{name}", member) for name, member in members.get(value.oid, ())]
+        level = following
+    return found
+
+
+def _fixed(value: Instance) -> bool:
+    """Whether no attribute of an object can be set: a named tuple, a frozen dataclass."""
+    return value.cls.container == "record" or any(
+        keyword.arg == "frozen" and isinstance(keyword.value, ast.Constant) and keyword.value.value
+        for cls in value.cls.mro()
+        for decorator in cls.node.decorator_list
+        if isinstance(decorator, ast.Call)
+        for keyword in decorator.keywords
+    )
+
+
+def _common(value: Join, members: dict[int, list[tuple[str, Value]]]) -> list[tuple[str, Value]]:
+    """What all the objects that a name may hold have in common, under one attribute."""
+    owners = [option for option in value.options if isinstance(option, Instance)]
+    if len(owners) < len(value.options):
+        return []
+    first, *others = (dict(members.get(owner.oid, ())) for owner in owners)
+    return [(name, member) for name, member in first.items() if all(other.get(name) is member for other in others)]
+
+
+def _detached(path: str, carry: Carry, style: str, found: set[str], *, sure: bool) -> tuple[str, bool] | None:
+    """The statement that detaches ``path``, and whether it needs the helper; None if nothing fits all it may hold.
+
+    ``found`` says what it held wherever a step ended; ``sure`` tells that every step stores something there.
+    """
+    cells = carry.freed_by.cells
+    value: Value = carry.reading.value
+    if carry.carrier.kind == "element":
+        container = _find(value, carry.carrier.owner, cells)
+        if style == "last":
+            line = f"{path}[-1] = {path}[-1].detach()"
+            return line if sure else f"if {path}:\n    {line}", False
+        if container is not None:
+            value = container
+    if isinstance(value, Join):
+        kept = [o for o in value.options if not isinstance(o, (Const, Plain))]
+        if len(kept) == 1:
+            value = kept[0]
+    found = found | kinds(value, cells)
+    guard = ""
+    if found & {"number", "unknown", "mixed"} or {"tensor", "tensors"} <= found:
+        guard = f"isinstance({path}, {{torch}}.Tensor)"
+    elif "none" in found:
+        guard = f"{path} is not None"
+    line, helps = f"{path} = detach_state({path})", True
+    if isinstance(value, Tensor):
+        line, helps = f"{path} = {path}.detach()", False
+    elif found <= {"tensors", "none"} and isinstance(value, Tuple) and all(_tensor(v) for v in value.items):
+        line, helps = f"{path} = tuple(h.detach() for h in {path})", False
+    elif found <= {"tensors", "none"} and isinstance(value, Sequence) and value.kind == "list":
+        items = contents(value, cells) or ()
+        if items and all(_tensor(v) for v in items):
+            line, helps = f"{path} = [h.detach() for h in {path}]", False
+    if helps:
+        # the helper asks for itself what it gets
+        known = "unknown" not in kinds(value, cells) and not _others(value, cells)
+        return (line, True) if known else None
+    return (f"if {guard}:\n    {line}" if guard else line), False
+
+
+def _others(value: Value, cells: dict[Any, Any], depth: int = 0) -> bool:
+    """Whether there are containers in it that the helper does not know."""
+    if isinstance(value, Sequence) and value.kind != "list":
+        return True
+    inner = value.options if isinstance(value, Join) else contents(value, cells) or ()
+    # what lies deeper than people nest it may hold itself: it is not gone through
+    return bool(inner) if depth >= 4 else any(_others(part, cells, depth + 1) for part in inner)
+
+
+def _tensor(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.node is not None
+
+
+def _find(value: Value, oid: int, cells: dict[Any, Any]) -> Value | None:
+    """The container ``oid`` in a value."""
+    stack, seen = [value], {id(value)}
+    while stack:
+        one = stack.pop()
+        if isinstance(one, (Sequence, Mapping)) and one.oid == oid:
+            return one
+        inner = one.options if isinstance(one, Join) else contents(one, cells) or ()
+        stack += [part for part in inner if id(part) not in seen]
+        seen.update(map(id, inner))
+    return None

@@ -1,0 +1,263 @@
+"""What becomes of the gradients that a backward leaves behind: stepped on, read, or cleared before anybody looks.
+
+Shared by the rules about gradients that nobody uses.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from codemods.graph.model.nodes import Frame, Node, Place, Value, Walk
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.state import FROZEN
+from codemods.graph.model.trace import Trace
+from codemods.proofs.syntax import FUNCTIONS
+
+_READING = frozenset({"grad-read", "gradients-changed"})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Event:
+    """Something that happens to gradients: a ``step``, a ``read`` or a ``clear`` of those of ``leaves``.
+
+    ``leaves`` None stands for any; a ``clear`` has those that it surely clears. ``by`` is the optimizer or module.
+    """
+
+    kind: str
+    place: Place
+    clock: int
+    leaves: frozenset[Node] | None
+    by: Value | None = None
+
+    def touches(self, leaf: Node) -> bool:
+        """Whether it is about the gradient of ``leaf``."""
+        return self.leaves is None or leaf in self.leaves
+
+    def clears(self, leaf: Node, event: Event) -> bool:
+        """Whether it clears the gradient of ``leaf``, as far as an ``event`` that follows is concerned."""
+        if self.kind != "clear" or self.clock >= event.clock:
+            return False
+        # an optimizer clears whatever it steps with, also where the run does not know what exactly that is
+        return (self.by is not None and self.by is event.by) or leaf in (self.leaves or ())
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What happens to the gradients that one backward gives its leaves.
+
+    ``used``: an optimizer steps with them or something reads them; ``wasted``: they are cleared before that, always;
+    the others are never looked at again.
+    """
+
+    used: frozenset[Node]
+    wasted: frozenset[Node]
+    clears: tuple[Event, ...]
+
+
+class Lives:
+    """The gradients of one run, from each backward to what ends them."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._fates: dict[int, Fate] = {}
+        self._orders: dict[tuple[int, int], bool] = {}
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """All that steps, reads and clears, in order."""
+        found: list[Event] = []
+        for step in self.trace.steps:
+            owned = step.owned
+            leaves = None if owned is None or owned.more else frozenset(owned.leaves)
+            found.append(Event("step", step.place, step.place.clock, leaves, step.optimizer))
+        for mark in self.trace.marks:
+            of = None if mark.of is None else frozenset(mark.of)
+            if mark.kind in _READING:
+                found.append(Event("read", mark.place, mark.place.clock, of))
+            elif mark.kind == "zero_grad" and _to_none(mark.place.node):
+                surely = of if of is not None and mark.exact else frozenset()
+                found.append(Event("clear", mark.place, mark.place.clock, surely, mark.by))
+        return sorted(found, key=lambda event: event.clock)
+
+    def fate(self, walk: Walk) -> Fate:
+        """What becomes of the gradients that ``walk`` leaves behind."""
+        known = self._fates.get(id(walk))
+        if known is not None:
+            return known
+        later = [event for event in self.events if event.clock > walk.place.clock]
+        used: set[Node] = set()
+        wasted: set[Node] = set()
+        clears: list[Event] = []
+        for leaf in (node for node in walk.seen if node.leaf):
+            cleared: Event | None = None
+            for event in later:
+                if event.kind == "clear" or not event.touches(leaf):
+                    continue
+                clear = next((c for c in later if c.clears(leaf, event) and self._before(c, event)), None)
+                if clear is None:
+                    used.add(leaf)
+                    break
+                if event.kind == "step":
+                    cleared = cleared or clear
+            else:
+                if cleared is not None:
+                    wasted.add(leaf)
+                    clears.append(cleared)
+        fate = Fate(frozenset(used), frozenset(wasted), tuple(dict.fromkeys(clears)))
+        self._fates[id(walk)] = fate
+        return fate
+
+    def _before(self, first: Event, then: Event) -> bool:
+        key = (id(first), id(then))
+        if key not in self._orders:
+            self._orders[key] = always_before(first.place, then.place)
+        return self._orders[key]
+
+    @staticmethod
+    def doubtful(walk: Walk) -> frozenset[Node]:
+        """The leaves of a walk that may be frozen: whether they get gradients cannot be seen."""
+        return frozenset(n for n in walk.seen if n.leaf and walk.cells.get((-n.birth, FROZEN)) not in (None, False))
+
+
+def _to_none(node: ast.AST) -> bool:
+    """Whether a ``zero_grad`` leaves no gradients rather than zeros, which an optimizer would step with."""
+    if not isinstance(node, ast.Call):
+        return True
+    given = [k.value for k in node.keywords if k.arg == "set_to_none"] + node.args
+    return all(isinstance(value, ast.Constant) and value.value is True for value in given)
+
+
+def always_before(first: Place, then: Place) -> bool:
+    """Whether the program comes through ``first`` on every path to ``then``, in the same turn of their loops.
+
+    ``first`` has to come earlier in the run; what is asked is whether it could have been passed by.
+    """
+    mine, other = first.chain()[::-1], then.chain()[::-1]
+    depth = 0
+    while depth + 1 < min(len(mine), len(other)) and mine[depth + 1].frame is other[depth + 1].frame:
+        depth += 1
+    if mine[depth].frame is not other[depth].frame:
+        return False
+    if any(not _unconditional(place) for place in mine[depth + 1 :]):
+        return False
+    return _earlier(mine[depth], other[depth])
+
+
+def _earlier(first: Place, then: Place) -> bool:
+    """The same for two places of one frame."""
+    file = first.frame.file
+    statement, target = first.statement, then.statement
+    if statement is None or target is None:
+        return False
+    outer = set(_ancestors(file, target))
+    current: ast.stmt = statement
+    while True:
+        suite = suite_of(file, current)
+        following = [s for s in suite if s is target or s in outer]
+        if following:
+            loops = [loop for loop, _ in first.loops if loop in outer and loop is not current]
+            mine = [pair for pair in first.loops if pair[0] in loops]
+            theirs = [pair for pair in then.loops if pair[0] in loops]
+            return mine == theirs and suite.index(current) < suite.index(following[0])
+        parent = file.parent(current)
+        if not _transparent(parent, current) or not isinstance(parent, ast.stmt):
+            return False
+        current = parent
+
+
+def _unconditional(place: Place) -> bool:
+    """Whether every call of the function around ``place`` comes through it."""
+    file = place.frame.file
+    current: ast.AST | None = place.statement
+    if current is None:
+        return isinstance(place.frame.definition, ast.Lambda)
+    while current is not None:
+        parent = file.parent(current)
+        if parent is None or isinstance(parent, FUNCTIONS):
+            break
+        if not _transparent(parent, current):
+            return False
+        current = parent
+    definition = place.frame.definition
+    if definition is None:
+        return True
+    line = place.statement.lineno if place.statement is not None else 0
+    return not any(isinstance(n, ast.Return) and n.lineno < line for n in _own(definition))
+
+
+def _transparent(parent: ast.AST | None, child: ast.AST) -> bool:
+    """Whether whoever enters ``parent`` comes through ``child``: a ``with``, or a loop that only clears."""
+    if isinstance(parent, (ast.With, ast.AsyncWith)):
+        return True
+    if isinstance(parent, ast.For) and child in parent.body:
+        # the run has seen what it goes through; that it may be empty is not what such loops are written for
+        return not any(isinstance(n, (ast.If, ast.Continue, ast.Break, ast.Try)) for n in ast.walk(parent))
+    return False
+
+
+def suite_of(file: ParsedFile, statement: ast.stmt) -> list[ast.stmt]:
+    """The list of statements that ``statement`` stands in."""
+    parent = file.parent(statement)
+    for name in ("body", "orelse", "finalbody"):
+        suite = getattr(parent, name, None)
+        if isinstance(suite, list) and any(s is statement for s in suite):
+            return suite
+    return [statement]
+
+
+def _ancestors(file: ParsedFile, node: ast.AST) -> Iterator[ast.AST]:
+    parent = file.parent(node)
+    while parent is not None:
+        yield parent
+        if isinstance(parent, FUNCTIONS):
+            return
+        parent = file.parent(parent)
+
+
+def _own(definition: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, but for those of functions in it."""
+    stack = list(ast.iter_child_nodes(definition))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def holds(expression: ast.expr, frame: Frame, node: Node) -> bool:
+    """Whether an expression, evaluated in ``frame``, has given what ``node`` stands for."""
+    if isinstance(expression, ast.Name):
+        owners = {"local": frame.fid, "global": frame.module_globals}
+        return any(
+            c.name == expression.id
+            and (owners.get(c.kind) == c.owner or (c.kind == "local" and frame.function is not None
+                                                   and c.owner == frame.function.closure))
+            for c, _ in node.stores
+        )  # fmt: skip
+    if isinstance(expression, ast.Attribute) and any(
+        c.kind == "attribute" and c.name == expression.attr for c, _ in node.stores
+    ):
+        return True
+    return any(place.node is expression and place.frame is frame for place in node.place.chain())
+
+
+def inside(node: Node, call: Place) -> bool:
+    """Whether a node was made while the call at ``call`` ran (or by the operation there)."""
+    return any(
+        place.node is call.node and place.frame is call.frame and place.loops == call.loops
+        for place in node.place.chain()
+    )
+
+
+def leaf_masks(seen: Iterable[Node], bits: dict[Node, int]) -> dict[int, int]:
+    """Of each node, which of the marked leaves it was computed from."""
+    masks: dict[int, int] = {}
+    for node in sorted(seen, key=lambda n: n.birth):
+        mask = bits.get(node, 0)
+        for parent in node.parents:
+            mask |= masks.get(id(parent), 0)
+        masks[id(node)] = mask
+    return masks

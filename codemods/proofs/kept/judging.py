@@ -1,0 +1,214 @@
+"""Whether the graph of what is kept is needed, and what has to be kept of it: the tensor, or a number."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Value
+from codemods.proofs.kept.model import HISTORY, Kept, Part, Result
+from codemods.proofs.kept.names import had_before
+from codemods.proofs.kept.run import Run
+from codemods.proofs.kept.uses import arithmetic, benign, changes_in_place
+from codemods.proofs.kept.values import nodes_of, odd, scalar, sometimes_number, statement_span, through_phi
+from codemods.proofs.syntax import DEFINITIONS
+from codemods.terms.spans import Span
+
+_HISTORY = "history-read"
+
+
+class Judge:
+    """Says of kept values whether their graph is needed, and whether they have to stay tensors."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def kept(
+        self,
+        rule: str,
+        place: Place,
+        name: str,
+        verb: str,
+        parts: Iterable[tuple[ast.expr, Value]],
+        attached: list[Node],
+        sums: list[Node],
+    ) -> Kept:
+        """What is known of a value of which ``attached`` are the graphs and ``sums`` those of what holds it."""
+        file = place.frame.file
+        found = [
+            Part(file, e, tuple(nodes_of(v)), sometimes_number(v), scalar(v), rule == HISTORY and odd(v))
+            for e, v in parts
+            if self.run.proven(nodes_of(v))
+        ]
+        kept = Kept(rule, place, name, verb, found, attached, sums, place.clock)
+        kept.number = (id(place.node), id(place.node)) in self.run.numbers
+        kept.odd = (id(place.node), id(place.node)) in self.run.others
+        return kept
+
+    def results(self, first: Kept, outlives: Callable[[], bool]) -> Iterator[Result]:
+        """What there is to say of a kept value, which ``outlives`` its step or not."""
+        if any(n.walks for n in first.sums):
+            # most sums are walked: residual connections, losses of several tasks
+            yield first.place.path, statement_span(first.place), "needed", {"why": "walked"}
+            return
+        if not any(a.walks for n in first.nodes for a in n.ancestors() if not a.leaf):
+            return
+        freed = any(
+            w.retains is False for n in first.nodes for a in n.ancestors() if a.saves and not a.leaf for w in a.walks
+        )
+        lasting: bool | None = None
+        for kept in self._handed_over(first):
+            path, span = kept.place.path, statement_span(kept.place)
+            needed, tensor = self._uses(kept, freed)
+            if needed:
+                yield path, span, "needed", {"why": needed}
+                continue
+            lasting = outlives() if lasting is None else lasting
+            if lasting:
+                yield path, span, "fault", self._facts(kept, tensor)
+            return
+
+    def _handed_over(self, kept: Kept) -> Iterator[Kept]:
+        """Where an argument is kept as it came, the call that hands it over is the cause: others hand numbers.
+
+        The outermost such call comes first, the place that keeps it last.
+        """
+        inner = kept
+        outer = [kept]
+        while len(inner.parts) == 1 and len(inner.parts[0].nodes) == 1:
+            part = inner.parts[0]
+            expression, node = part.expression, part.nodes[0]
+            frame = inner.place.frame
+            if not isinstance(expression, ast.Name) or frame.call is None:
+                break
+            if not isinstance(frame.definition, DEFINITIONS):
+                break
+            bound = self.run.stores.get(Carrier("local", frame.fid, expression.id), [])
+            if not bound or any(n is not node or p.frame is frame for _, n, p in bound):
+                break
+            given = _argument(frame, expression.id)
+            if given is None or any(frame.birth <= w.place.clock <= frame.end for w in node.walks):
+                break
+            inner = replace(
+                inner,
+                rule=HISTORY,
+                parts=[replace(part, file=frame.call.frame.file, expression=given)],
+                nodes=[node],
+                place=frame.call,
+                name=f"{_callee(frame.call)}()",
+                verb="keeps",
+                number=(id(kept.place.node), id(frame.call.node)) in self.run.numbers,
+                odd=(id(kept.place.node), id(frame.call.node)) in self.run.others,
+                since=frame.birth,
+                inside=inner.inside | {frame.fid},
+            )
+            outer.append(inner)
+        yield from reversed(outer)
+
+    def _facts(self, kept: Kept, tensor: bool) -> dict[str, Any]:
+        made = next((n for n in through_phi(kept.nodes[0]) if n.kind != "phi"), kept.nodes[0])
+        trail = [(made.place.path, made.place.line, "graph produced here")]
+        walk = next((w for n in kept.nodes for a in n.ancestors() if not a.leaf for w in a.walks), None)
+        if walk is not None:
+            trail.append((walk.place.path, walk.place.line, "freed here, all but its nodes"))
+        trail.append((kept.place.path, kept.place.line, f"carried by {kept.name} from here on"))
+        causes: set[tuple[str, Span]] = set()
+        own = (kept.place.path, statement_span(kept.place))
+        for node in kept.nodes:
+            for ancestor in node.ancestors():
+                found = self.run.sums.get(id(ancestor))
+                if found is not None and found != own:
+                    causes.add(found)
+        parts = tuple(
+            (p.file.path, p.file.span(p.expression), p.number or kept.number, p.scalar, p.odd or kept.odd)
+            for p in kept.parts
+        )
+        return {
+            "belongs": kept.rule,
+            "name": kept.name,
+            "verb": kept.verb,
+            "value": ast.unparse(kept.parts[0].expression) if kept.parts else "losses",
+            "parts": parts,
+            "tensor": tensor or kept.tensor,
+            "causes": tuple(sorted(causes)),
+            "trail": tuple(trail),
+        }
+
+    def _uses(self, kept: Kept, freed: bool) -> tuple[str, bool]:
+        """Why the graph is needed (empty if it is not), and whether what is kept has to stay a tensor."""
+        tensor = False
+        pending = list(kept.sums)
+        direct = bool(not kept.sums or kept.inside)
+        if direct:
+            for node in kept.nodes:
+                if any(
+                    w.place.clock > kept.since
+                    and node in w.roots
+                    and not had_before(self.run.stores, node, w.place, kept)
+                    for w in node.walks
+                ):
+                    return "walked", False
+                for kind, place in node.uses:
+                    if (
+                        place.clock >= kept.since
+                        and not benign(kind, place)
+                        and not had_before(self.run.stores, node, place, kept)
+                    ):
+                        if kind == _HISTORY:
+                            return "code asks whether it has a graph", False
+                        tensor = True
+                for child in node.children:
+                    if child.birth <= kept.since:
+                        continue
+                    if child.kind != "phi" and had_before(self.run.stores, node, child.place, kept, child.birth - 1):
+                        # what is changed in place afterwards changes here as well
+                        tensor = tensor or changes_in_place(child, node)
+                        continue
+                    pending.append(child)
+                    tensor = tensor or not arithmetic(child, node, kept)
+                if node.escapes and kept.rule == HISTORY:
+                    tensor = True
+        seen: set[int] = set()
+        first = {id(n) for n in kept.sums}
+        while pending:
+            node = pending.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.walks:
+                return "walked", False
+            if (node.escapes or node.kind == "call") and not freed:
+                return "may be walked by code that cannot be seen", False
+            if any(kind == _HISTORY for kind, _ in node.uses):
+                return "code asks whether it has a graph", False
+            if node.escapes or not all(benign(kind, place) for kind, place in node.uses):
+                tensor = True
+            for child in node.children:
+                if id(child) not in seen:
+                    pending.append(child)
+                    if id(child) not in first:
+                        tensor = tensor or not arithmetic(child, node, kept)
+        return "", tensor
+
+
+def _callee(place: Place) -> str:
+    return ast.unparse(place.node.func) if isinstance(place.node, ast.Call) else "a call"
+
+
+def _argument(frame: Frame, name: str) -> ast.expr | None:
+    """The expression that the call of ``frame`` gives to the parameter ``name``."""
+    call = frame.call.node if frame.call is not None else None
+    definition = frame.definition
+    if not isinstance(call, ast.Call) or not isinstance(definition, DEFINITIONS) or frame.function is None:
+        return None
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    names = [a.arg for a in (*definition.args.posonlyargs, *definition.args.args)]
+    if name not in names or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    bound = frame.receiver is not None and frame.function.kind != "staticmethod"
+    at = names.index(name) - (1 if bound else 0)
+    return call.args[at] if 0 <= at < len(call.args) else None

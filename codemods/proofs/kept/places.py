@@ -1,0 +1,298 @@
+"""The places that keep attached values beyond their step: in a sum, in a container, as the best so far."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+
+from codemods.graph.model.nodes import Carrier, Node, Place, Value
+from codemods.graph.model.trace import Accumulation, Storing, Trace
+from codemods.graph.model.values import Const, Join, Plain, Tensor, Unknown
+from codemods.proofs.kept.judging import Judge
+from codemods.proofs.kept.model import HISTORY, TOTAL, Result
+from codemods.proofs.kept.names import assigned
+from codemods.proofs.kept.run import Run
+from codemods.proofs.kept.values import (
+    may_be_loss,
+    nodes_of,
+    scalar_part,
+    sometimes_number,
+    statement_span,
+    through_phi,
+)
+from codemods.proofs.sums import averages
+from codemods.proofs.syntax import DEFINITIONS
+
+Parts = tuple[tuple[ast.expr, Value], ...]
+"""Expressions that are kept, with their values."""
+
+
+class Places:
+    """The places of one run that keep attached values: sums, containers, and the best so far."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.run = Run(trace)
+        self.judge = Judge(self.run)
+
+    def read(self) -> Iterator[Result]:
+        """What the run shows, place by place."""
+        sums = [a for a in self.run.trace.accumulations if isinstance(a.added, (Tensor, Unknown, Join, Plain, Const))]
+        if not self.run.trace.complete:
+            # nothing is known of what would have come
+            places = [e.place for e in sums if e.parts] + [e.place for e in self.run.trace.storings if e.parts]
+            for place in places:
+                yield place.path, statement_span(place), "needed", {"why": "budget"}
+            return
+        if not self.run.trace.walks:
+            return
+        self.run.index()
+        given = [(e.place, e.added) for e in sums] + [(e.place, e.value) for e in self.run.trace.storings]
+        for at, value in given:
+            if isinstance(value, (Plain, Const, Join)) and sometimes_number(value):
+                self.run.numbers |= {(id(at.node), id(p.node)) for p in at.chain()}
+        for event in self.run.trace.storings:
+            if not event.nodes and not may_be_loss(event.value):
+                self.run.others |= {(id(event.place.node), id(p.node)) for p in event.place.chain()}
+        yield from self._totals(sums)
+        yield from self._histories()
+        yield from self._bests()
+
+    # sums
+
+    def _totals(self, sums: list[Accumulation]) -> Iterator[Result]:
+        by_place: dict[int, list[Accumulation]] = defaultdict(list)
+        for event in sums:
+            by_place[id(event.place.node)].append(event)
+            for node in nodes_of(event.new):
+                self.run.sums.setdefault(id(node), (event.place.path, statement_span(event.place)))
+        for events in by_place.values():
+            if any(averages(self.run.trace, event) for event in events):
+                continue
+            for i, event in enumerate(events):
+                attached = self.run.proven(nodes_of(event.added))
+                if not attached or not event.parts or not nodes_of(event.new) or event.grad is not True:
+                    continue
+                begun = self._begun(event)
+                parts = (*event.parts, *(begun or ()))
+                kept = self.judge.kept(
+                    TOTAL, event.place, _name(event.target), "adds up", parts, attached, nodes_of(event.new)
+                )
+                around = events[:i], events[i + 1 :]
+                # what reads its beginning only, reads it as a tensor
+                kept.tensor = begun is not None or self._begins_attached(event)
+                outlives = partial(self._sum_outlives, event, attached, *around)
+                yield from self.judge.results(kept, partial(bool, True) if begun is not None else outlives)
+
+    def _begins_attached(self, event: Accumulation) -> bool:
+        """Whether what a sum held before may be something attached that is no sum of its own."""
+        older = (_held_by(node, event.carrier) for node in nodes_of(event.old))
+        made = (n for node in older for n in through_phi(node) if n.kind != "phi" and not n.leaf)
+        return any(id(n) not in self.run.sums for n in made)
+
+    def _begun(self, event: Accumulation) -> Parts | None:
+        """What a mean began with that holds the graph of an earlier step, as ``mean = loss if mean is None else ...``;
+        None where it is no such mean, or begins in a way that cannot be mended with it."""
+        found: list[tuple[ast.expr, Value]] = []
+        file, target = event.place.frame.file, ast.unparse(event.target)
+        older = [_held_by(node, event.carrier) for node in nodes_of(event.old)]
+        for node in older:
+            if node.leaf or not node.walks or not self.run.next_step(node.birth, event.place.clock, [node]):
+                return None
+            stored = [place for carrier, place in node.stores if carrier == event.carrier]
+            for place in stored:
+                begin = place.statement
+                if any(walk.place.clock > place.clock for walk in node.walks):
+                    # a later loss reads it: it learns
+                    return None
+                if begin is event.place.statement:
+                    continue
+                if place.frame.file is not file or not isinstance(begin, ast.Assign):
+                    return None
+                if [ast.unparse(name) for name in begin.targets] != [target]:
+                    return None
+                found.append((begin.value, Tensor(node, node.scalar)))
+            if not stored:
+                return None
+        return tuple(found) if older else None
+
+    def _sum_outlives(
+        self, event: Accumulation, attached: list[Node], before: list[Accumulation], after: list[Accumulation]
+    ) -> bool:
+        """Whether the sum is still there when the next step has begun."""
+        return (
+            any(self._carried(event, later, attached) for later in after)
+            or any(self._carried(former, event, self.run.proven(nodes_of(former.added))) for former in before)
+            or self._never_reset(event, attached)
+        )
+
+    def _carried(self, first: Accumulation, later: Accumulation, attached: list[Node]) -> bool:
+        """Whether the sum of ``first`` is still there when the next step has begun and ``later`` adds to it."""
+        sums = {id(n) for n in nodes_of(first.new)}
+        if not sums or not any(id(a) in sums for n in nodes_of(later.old) for a in n.ancestors()):
+            return False
+        return self.run.next_step(first.place.clock, later.place.clock, attached)
+
+    def _never_reset(self, event: Accumulation, attached: list[Node]) -> bool:
+        """Whether nothing assigns the target anew in the loop whose turns are the steps."""
+        around = self.run.loop_around(event.place, attached)
+        frame = event.place.frame
+        if around is None or not any(around[2] is loop for loop, _ in event.place.loops):
+            return False
+        if not isinstance(event.target, ast.Name) or not isinstance(event.old, (Const, Plain, Join)):
+            return False
+        name = event.target.id
+        stores = [
+            n for n in ast.walk(around[2]) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+        ]
+        return all(frame.file.parent(n) is event.place.statement for n in stores)
+
+    # containers
+
+    def _histories(self) -> Iterator[Result]:
+        by_place: dict[int, list[Storing]] = defaultdict(list)
+        summed = {id(a.place.statement) for a in self.run.trace.accumulations if nodes_of(a.new)}
+        for event in self.run.trace.storings:
+            if id(event.place.statement) not in summed:
+                by_place[id(event.place.node)].append(event)
+        for events in by_place.values():
+            for i, event in enumerate(events):
+                attached = [n for n in self.run.proven(event.nodes) if n.scalar or scalar_part(n, event)]
+                if not attached:
+                    continue
+                # an element of a tensor: what its readers get is a tensor whatever was written
+                written = list(event.held) if event.method == "element" else []
+                kept = self.judge.kept(HISTORY, event.place, _container(event), "keeps", event.parts, attached, written)
+                # a set holds every tensor, and equal numbers once
+                kept.tensor = bool(written) or event.method == "add"
+                around = events[:i], events[i + 1 :]
+                yield from self.judge.results(kept, partial(self._element_outlives, event, attached, *around))
+
+    def _element_outlives(
+        self, event: Storing, attached: list[Node], before: list[Storing], after: list[Storing]
+    ) -> bool:
+        """Whether the element is still there when the next step has begun."""
+        return (
+            any(self._still_held(event, later) for later in after)
+            or any(self._still_held(former, event) for former in before)
+            or self._outlives_turns(event, attached, after)
+        )
+
+    def _still_held(self, first: Storing, later: Storing) -> bool:
+        if first.method == "element":
+            before = {id(n) for n in first.held}
+            return any(id(a) in before for n in later.held for a in n.ancestors()) and self.run.next_step(
+                first.place.clock, later.place.clock, self.run.proven(first.nodes)
+            )
+        if getattr(first.container, "oid", 0) != getattr(later.container, "oid", -1):
+            return False
+        held = {id(n) for node in later.held for n in through_phi(node)}
+        attached = self.run.proven(first.nodes)
+        return any(id(n) in held for n in attached) and self.run.next_step(
+            first.place.clock, later.place.clock, attached
+        )
+
+    def _outlives_turns(self, event: Storing, attached: list[Node], after: list[Storing]) -> bool:
+        """Whether the container is older than the loop whose turns are the steps, and neither is anything taken from it
+        there nor another, made there, in its place in the next turn.
+
+        The simulation runs two turns; what a later turn does first, after a warm-up, is seen once.
+        """
+        around = self.run.loop_around(event.place, attached)
+        if around is None or event.method == "element" or (event.method == "[]" and _constant_key(event)):
+            return False
+        first, last, _ = around
+        oid = getattr(event.container, "oid", 0)
+        there = [e for e in after if first <= e.place.clock < last]
+        if there and all(getattr(e.container, "oid", oid) != oid and e.born >= first for e in there):
+            return False
+        return event.born < first and not any(o == oid and first <= at < last for o, at in self.run.trace.emptied)
+
+    # the best so far
+
+    def _bests(self) -> Iterator[Result]:
+        for node in self.run.trace.nodes:
+            if not node.certain or node.leaf or not node.scalar or not node.walks or not node.stale_reads:
+                continue
+            for carrier, place in node.stores:
+                statement = place.statement
+                if not isinstance(statement, ast.Assign) or carrier.kind not in ("local", "global", "attribute"):
+                    continue
+                part = assigned(statement, place.node)
+                candidate = _candidate(part, carrier.name) if part is not None else None
+                if candidate is not None:
+                    part = candidate
+                elif part is None or not _chosen(place, part):
+                    continue
+                reads = [r for c, r in node.stale_reads if c == carrier and _later_turn(place, r)]
+                if not reads:
+                    continue
+                kept = self.judge.kept(
+                    TOTAL, place, carrier.name, "holds on to", ((part, Tensor(node, True)),), [node], []
+                )
+                kept.tensor = True
+                kept.keeper = carrier
+                yield from self.judge.results(kept, lambda: True)
+
+
+def _held_by(node: Node, carrier: Carrier | None) -> Node:
+    """What a carrier held of which ``node`` is a multiple; the node itself where that is not seen."""
+    held = node
+    while not any(c == carrier for c, _ in held.stores):
+        if held.leaf or len(held.parents) != 1:
+            return node
+        held = held.parents[0]
+    return held
+
+
+def _name(target: ast.expr) -> str:
+    return ast.unparse(target)
+
+
+def _container(event: Storing) -> str:
+    node = event.place.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return ast.unparse(node.func.value)
+    if isinstance(node, ast.Subscript):
+        return ast.unparse(node.value)
+    if isinstance(node, ast.AugAssign):
+        return ast.unparse(node.target)
+    return "a container"
+
+
+def _constant_key(event: Storing) -> bool:
+    node = event.place.node
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+
+
+def _chosen(place: Place, part: ast.expr) -> bool:
+    """Whether a store is one of a maximum or minimum: under an ``if`` that compares what is stored, within a loop."""
+    file = place.frame.file
+    text = ast.unparse(part)
+    outer = file.parent(place.statement) if place.statement is not None else None
+    while outer is not None and not isinstance(outer, (*DEFINITIONS, ast.For, ast.While, ast.AsyncFor)):
+        if isinstance(outer, ast.If):
+            for test in ast.walk(outer.test):
+                if isinstance(test, ast.Compare) and any(
+                    ast.unparse(e) == text for e in (test.left, *test.comparators)
+                ):
+                    return not isinstance(test.ops[0], (ast.Is, ast.IsNot))
+        outer = file.parent(outer)
+    return False
+
+
+def _candidate(value: ast.expr, name: str) -> ast.expr | None:
+    """What is new in ``min(best, new)`` or ``new if new < best else best``."""
+    arms: list[ast.expr] = []
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("min", "max"):
+        arms = value.args
+    elif isinstance(value, ast.IfExp) and isinstance(value.test, ast.Compare):
+        arms = [value.body, value.orelse]
+    others = [a for a in arms if getattr(a, "id", getattr(a, "attr", "")) != name]
+    return others[0] if len(arms) == 2 and len(others) == 1 else None
+
+
+def _later_turn(first: Place, later: Place) -> bool:
+    turns = {id(loop): turn for loop, turn in first.turns()}
+    return any(id(loop) in turns and turn > turns[id(loop)] for loop, turn in later.turns())

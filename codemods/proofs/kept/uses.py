@@ -1,0 +1,155 @@
+"""What a use asks for: the tensor, or no more than a number."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Node, Place
+from codemods.graph.model.program import ParsedFile
+from codemods.proofs.kept.model import Kept
+from codemods.proofs.syntax import DEFINITIONS
+
+_NEEDS_NUMBERS = ("float", "int", "complex")
+_OF_NUMBERS = ("float", "int", "round", "abs", "str", "format", "max", "min")
+_COMPARING = frozenset(("bisect", "heapq", "operator", "random", "statistics"))
+"""Libraries of Python that hand on, order or add up what they get, numbers and tensors alike (docs)."""
+_PLAIN_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "neg")
+_COUNTS_FEW = ("sum", "item", "count_nonzero", "nonzero", "count", "any", "all", "eq", "tolist")
+
+
+def benign(kind: str, place: Place) -> bool:
+    """Whether a use does with a number what it does with a tensor, but for digits that people read.
+
+    A Python float adds in double precision. What is computed of it may decide how training goes on: a seed, a best
+    value, a length. So a number has to go straight to people.
+    """
+    if kind == "format":
+        return True
+    how, _, called = kind.partition(":")
+    if how != "call":
+        return False
+    if facts.logs(called):
+        return True
+    top = called.partition(".")[0]
+    known = called in _NEEDS_NUMBERS or called in facts.NUMBERS_OF or top in _COMPARING
+    return (known or (top in facts.NUMERIC_LIBRARIES and top != "pickle")) and _told(place)
+
+
+def _told(place: Place) -> bool:
+    """Whether what is computed there is only printed, formatted or thrown away."""
+    file = place.frame.file
+    node: ast.AST | None = place.node
+    while node is not None:
+        inner, node = node, file.parent(node)
+        if isinstance(node, (ast.FormattedValue, ast.Expr)):
+            return True
+        if isinstance(node, ast.Call) and inner is not node.func:
+            if isinstance(node.func, ast.Name) and node.func.id == "print":
+                return True
+            if not isinstance(node.func, ast.Name) or node.func.id not in _OF_NUMBERS:
+                return isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Constant)
+        elif not isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Tuple, ast.keyword, ast.Starred)):
+            return False
+    return False
+
+
+def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
+    """Whether an operation gives with a number what it gives with a tensor, as far as printing goes."""
+    if child.kind == "phi":
+        return True
+    at = child.place.node
+    label = child.label.partition(":")[0]
+    if child.kind == "call":
+        return facts.logs(child.label)
+    if child.kind != "op":
+        return False
+    if isinstance(at, ast.Call):
+        return isinstance(at.func, ast.Name) and at.func.id in ("sum", "abs", "round") and label == at.func.id
+    if label not in _PLAIN_ARITHMETIC:
+        return False
+    if label == "Div":
+        if child.parents[0] is not parent and parent not in child.parents[:1]:
+            return False
+        divisor = at.right if isinstance(at, ast.BinOp) else at.value if isinstance(at, ast.AugAssign) else None
+        if divisor is None or _may_be_zero(divisor, child.place, kept):
+            return False
+        if isinstance(at, ast.BinOp) and child.label == "Div" and _is_number(at.left):
+            return False
+    return True
+
+
+def _is_number(expression: ast.expr) -> bool:
+    return isinstance(expression, ast.Constant)
+
+
+def _may_be_zero(divisor: ast.expr, place: Place, kept: Kept) -> bool:
+    """Whether a divisor is a count that something suggests may be 0 where the sum holds a tensor."""
+    if isinstance(divisor, ast.Constant):
+        return not divisor.value
+    if isinstance(divisor, ast.BinOp):
+        if isinstance(divisor.op, ast.FloorDiv):
+            return True
+        if isinstance(divisor.op, ast.Add):
+            sides = (divisor.left, divisor.right)
+            return not any(isinstance(s, ast.Constant) and s.value for s in sides)
+        if isinstance(divisor.op, ast.Mult):
+            return _may_be_zero(divisor.left, place, kept) or _may_be_zero(divisor.right, place, kept)
+        if isinstance(divisor.op, ast.Div):
+            return _may_be_zero(divisor.left, place, kept)
+        return isinstance(divisor.op, ast.Sub)
+    if isinstance(divisor, ast.Call):
+        if isinstance(divisor.func, ast.Name):
+            if divisor.func.id == "max":
+                return False
+            if divisor.func.id in ("float", "int", "round", "abs") and divisor.args:
+                return _may_be_zero(divisor.args[0], place, kept)
+        return isinstance(divisor.func, ast.Attribute) and divisor.func.attr in _COUNTS_FEW
+    if isinstance(divisor, (ast.Name, ast.Attribute)):
+        return _counts_few(divisor, place, kept)
+    return False
+
+
+def _counts_few(counter: ast.Name | ast.Attribute, place: Place, kept: Kept) -> bool:
+    """Whether a counter grows by what may be nothing, or only on some of the paths on which the sum grows."""
+    file = place.frame.file
+    scope: ast.AST | None = place.frame.definition
+    if scope is None or isinstance(counter, ast.Attribute):
+        scope = file.tree
+    text = ast.unparse(counter)
+    grown = kept.place.statement if kept.place.frame.file is file else None
+    around = set(_conditions(file, grown))
+    for node in ast.walk(scope):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == text:
+            if _may_be_nothing(node.value):
+                return True
+            if grown is not None and not kept.inside and any(c not in around for c in _conditions(file, node)):
+                return True
+        assigned = isinstance(node, ast.Assign) and any(ast.unparse(t) == text for t in node.targets)
+        if isinstance(node, ast.Assign) and assigned and _may_be_nothing(node.value):
+            return True
+    return False
+
+
+def _may_be_nothing(value: ast.expr) -> bool:
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _COUNTS_FEW
+        for n in ast.walk(value)
+    ) or any(isinstance(n, ast.Compare) for n in ast.walk(value))
+
+
+def _conditions(file: ParsedFile, node: ast.AST | None) -> Iterator[ast.AST]:
+    while node is not None:
+        node = file.parent(node)
+        if isinstance(node, DEFINITIONS):
+            return
+        if isinstance(node, (ast.If, ast.Try)):
+            yield node
+
+
+def changes_in_place(child: Node, node: Node) -> bool:
+    at = child.place.node
+    if not child.parents or child.parents[0] is not node:
+        return False
+    return isinstance(at, ast.AugAssign) or (isinstance(at, ast.Call) and child.label.endswith("_"))

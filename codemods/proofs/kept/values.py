@@ -1,0 +1,67 @@
+"""What a simulated value may be: which nodes, one element or more, a tensor or a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.graph.model.nodes import Node, Place, Value
+from codemods.graph.model.trace import Storing
+from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown
+from codemods.terms.spans import Span
+
+
+def nodes_of(value: Value) -> list[Node]:
+    if isinstance(value, Join):
+        return [n for option in value.options for n in nodes_of(option)]
+    return [value.node] if isinstance(value, (Tensor, Unknown)) and value.node is not None else []
+
+
+def through_phi(node: Node) -> Iterator[Node]:
+    yield node
+    if node.kind == "phi":
+        for parent in node.parents:
+            yield from through_phi(parent)
+
+
+def scalar(value: Value) -> bool:
+    if isinstance(value, Join):
+        return all(scalar(o) for o in value.options)
+    if isinstance(value, Tensor):
+        return value.scalar or bool(value.node is not None and value.node.scalar)
+    if isinstance(value, Unknown):
+        return value.node is not None and value.node.scalar
+    return isinstance(value, (Plain, Const))
+
+
+def scalar_part(node: Node, event: Storing) -> bool:
+    return any(scalar(v) and node in nodes_of(v) for _, v in event.parts)
+
+
+def sometimes_number(value: Value) -> bool:
+    if isinstance(value, Join):
+        # of something that cannot be seen nobody knows that it is a tensor
+        return any(
+            sometimes_number(o) or isinstance(o, Library) or (isinstance(o, Unknown) and o.node is None)
+            for o in value.options
+        )
+    if isinstance(value, Const):
+        return isinstance(value.value, (int, float))
+    return isinstance(value, Plain) and value.kind == "number"
+
+
+def may_be_loss(value: Value) -> bool:
+    """Whether it is a tensor or a number, or may be one."""
+    if isinstance(value, Join):
+        return all(may_be_loss(o) for o in value.options)
+    return isinstance(value, (Tensor, Unknown)) or sometimes_number(value)
+
+
+def odd(value: Value) -> bool:
+    """Whether it is sometimes neither a tensor nor a number, such as None."""
+    return isinstance(value, Join) and any(
+        not isinstance(o, (Tensor, Unknown)) and not sometimes_number(o) for o in value.options
+    )
+
+
+def statement_span(place: Place) -> Span:
+    return place.frame.file.span(place.statement if place.statement is not None else place.node)

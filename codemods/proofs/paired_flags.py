@@ -1,0 +1,97 @@
+"""Findings that go together with those for the ``retain_graph`` flags that they make needless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from codemods.graph.model.nodes import Walk
+from codemods.proofs.observations import Site
+from codemods.terms.edits import DropArgument, Edit
+from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.spans import Span
+
+SURPLUS = "surplus-retain-graph"
+
+Flag = tuple[str, Span, Span, str | int]
+"""A ``retain_graph`` argument as plain data: its path, the spans of the statement and of the call, its name or
+position."""
+
+Late = tuple[tuple[str, int], tuple[str, int]]
+Lost = tuple[tuple[str, int] | None, tuple[str, int]]
+"""What findings say of backwards that come too late, and of parameters that one no longer comes to."""
+
+
+def flags(walks: list[Walk]) -> list[Flag]:
+    """The ``retain_graph`` arguments of walks."""
+    found: list[Flag] = []
+    for walk in walks:
+        file = walk.place.frame.file
+        if walk.call is not None and walk.retain_argument is not None:
+            statement = walk.place.statement or walk.call
+            found.append((file.path, file.span(statement), file.span(walk.call), walk.retain_argument))
+    return found
+
+
+def mended(promise: Promise, site: Site) -> tuple[Late, ...]:
+    """What a ``repair`` mends, out of the fact ``late`` of the observations."""
+    found = (pair for o in site.observations for pair in o.facts.get("late", ()))
+    return tuple(dict.fromkeys(found)) if promise is Promise.REPAIR else ()
+
+
+def paired(
+    rule: str,
+    site: tuple[str, Span],
+    promise: Promise,
+    message: str,
+    remedy: str,
+    steps: tuple[TrailStep, ...],
+    edits: list[tuple[str, Edit]],
+    dropped: list[Flag],
+    *,
+    alone: bool,
+    kept: str = "what is carried over from earlier steps",
+    together: str = "the cut",
+    uncovers: tuple[str, ...] = (),
+    mends: tuple[Late, ...] = (),
+    cuts: tuple[Lost, ...] = (),
+) -> Iterator[Finding]:
+    """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not asked for.
+
+    ``kept`` says what the flags keep alive, ``together`` with what they go.
+    """
+    path, span = site
+    drops: list[tuple[str, Edit]] = [(p, DropArgument(call, argument)) for p, _, call, argument in dropped]
+    partners = () if alone else tuple((SURPLUS, p, statement.line) for p, statement, _, _ in dropped)
+    yield Finding(
+        rule, path, span, promise, message, remedy, steps, (*edits, *drops), partners,
+        uncovers=uncovers, mends=mends, cuts=cuts,
+    )  # fmt: skip
+    if alone:
+        return
+    for (p, statement, _, _), drop in zip(dropped, drops, strict=True):
+        yield Finding(
+            SURPLUS,
+            p,
+            statement,
+            promise,
+            f"retain_graph=True only keeps alive {kept}",
+            f"drop the argument, together with {together}",
+            steps,
+            (drop,),
+            ((rule, path, span.line),),
+        )
+
+
+def once(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings; those of one flag that goes with several others are one."""
+    found: dict[tuple[str, str, Span, tuple[tuple[str, Edit], ...]], Finding] = {}
+    for finding in findings:
+        key = (finding.rule, finding.path, finding.span, finding.edits)
+        known = found.get(key)
+        if known is not None:
+            partners = tuple(dict.fromkeys((*known.partners, *finding.partners)))
+            promise = max(known.promise, finding.promise, key=lambda p: p.rank)
+            finding = replace(known, partners=partners, promise=promise)
+        found[key] = finding
+    return list(found.values())

@@ -1,0 +1,205 @@
+"""What is proven of a graph: which nodes a backward reaches on every path, what an operation needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Node, Walk
+from codemods.graph.model.state import FROZEN
+
+_SEEN_MODULES = (
+    facts.MODULES_WITH_PARAMETERS | facts.MODULES_WITHOUT_PARAMETERS | facts.LOSS_MODULES | facts.MODULE_CONTAINERS
+)
+_OPERATORS = frozenset(c.__name__ for c in ast.operator.__subclasses__())
+
+RUN_BY_BACKWARD = frozenset({"hook", "module-hook", "custom-function", "recomputed"})
+"""Marks of code that a backward runs. It may do with a sum of gradients something else than with each of them, and what
+it draws or counts comes at the time of the backward."""
+
+_MASK = 64
+"""Nodes that are looked at in one walk; the newest ones are enough to prove what two walks share."""
+
+
+def reached_surely(walk: Walk, nodes: Iterable[Node]) -> set[int]:
+    """Which of ``nodes`` (their ``id``) a walk reaches whatever path was taken."""
+    bits = {id(n): 1 << i for i, n in enumerate(sorted(nodes, key=lambda n: -n.birth)[:_MASK])}
+    reached = _reached(walk, bits)
+    return {key for key, bit in bits.items() if reached & bit}
+
+
+def reaches_one_of(walk: Walk, groups: list[list[Node]]) -> list[bool]:
+    """Of each group, whether a walk reaches one of its nodes whatever path was taken."""
+    bits: dict[int, int] = {}
+    for i, group in enumerate(groups):
+        for node in group:
+            bits[id(node)] = bits.get(id(node), 0) | 1 << i
+    reached = _reached(walk, bits)
+    return [bool(reached & 1 << i) for i in range(len(groups))]
+
+
+def _reached(walk: Walk, bits: dict[int, int]) -> int:
+    """The bits of the nodes that a walk reaches whatever path was taken.
+
+    What is back-propagated is attached; so of a join that all its history goes through, one of the parents is there,
+    and what they all reach is reached. Where other history comes beside such a join, the join may be missing.
+    """
+    if not bits:
+        return 0
+    masks: dict[int, int] = {}
+    optional: dict[int, bool] = {}
+    for node in sorted(walk.seen, key=lambda n: n.birth):
+        parents = [p for p in node.parents if id(p) in masks]
+        mine = bits.get(id(node), 0)
+        if node.kind == "phi":
+            optional[id(node)] = not node.certain or any(optional[id(p)] for p in parents)
+            masks[id(node)] = mine | _common(masks[id(p)] for p in parents)
+            continue
+        present = [masks[id(p)] for p in parents if not optional[id(p)]]
+        optional[id(node)] = bool(parents) and not present
+        if present or not parents:
+            for other in present:
+                mine |= other
+        else:
+            mine |= _common(masks[id(p)] for p in parents)
+        masks[id(node)] = mine
+    return _common(masks.get(id(root), 0) for root in walk.roots)
+
+
+def _common(masks: Iterable[int]) -> int:
+    result = -1
+    for mask in masks:
+        result &= mask
+    return max(result, 0)
+
+
+def reads_value(node: Node, leaf: Node) -> bool:
+    """Whether the backward of an operation surely reads the value that a parameter had."""
+    if not node.certain or not leaf.certain:
+        return False
+    attached = any(p.certain and p is not leaf and (not p.leaf or p.label == "input") for p in node.parents)
+    if node.kind == "module":
+        if node.label in facts.WEIGHT_WITHIN:
+            return True
+        if node.label in facts.WEIGHT_FOR_INPUT:
+            return attached
+        if node.label in facts.MODULES_WITH_PARAMETERS or leaf.label in ("Embedding", "EmbeddingBag"):
+            return False
+        # a class that cannot be seen, or a forward that was remembered: what comes in goes through its weights
+        return attached or leaf.label.startswith(tuple(facts.MODEL_LIBRARIES))
+    if node.kind == "op":
+        other = attached or any(p.leaf and p is not leaf for p in node.parents)
+        return (node.label in facts.SAVES_OTHER and other) or node.label in facts.SAVES_SELF
+    return False
+
+
+def maybe_frozen(walk: Walk) -> bool:
+    """Whether parameters that a walk comes to ask for gradients on some paths only."""
+    return any(walk.cells.get((-node.birth, FROZEN)) == "maybe" for node in walk.seen if node.leaf)
+
+
+def library_model(node: Node) -> bool:
+    """Whether an unseen module comes from a library whose models keep no graphs."""
+    return any(p.leaf and p.label.startswith(facts.KEEPING_NOTHING) for p in node.parents)
+
+
+def opaque(node: Node) -> bool:
+    """Whether it cannot be seen how (and if) the node depends on its parents."""
+    if node.kind in ("call", "argument"):
+        return True
+    if node.kind != "module":
+        return False
+    label = node.label.partition(":")[0]
+    return label in ("module", "forward") or (
+        label[:1].isupper() and label not in _SEEN_MODULES and label not in _OPERATORS
+    )
+
+
+def reach(roots: Iterable[Node]) -> set[Node]:
+    """What a backward from ``roots`` surely comes through, or does on one of the paths that the code may take."""
+    found: set[Node] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node in found:
+            continue
+        found.add(node)
+        if not opaque(node):
+            stack.extend(node.parents)
+    return found
+
+
+def origins(node: Node, *, sure: bool = True) -> list[Node]:
+    """What a value may be that was joined from several paths; where it shall be ``sure``, empty if on one of them it is
+    not there or detached."""
+    found: list[Node] = []
+    stack = [node]
+    seen: set[Node] = set()
+    while stack:
+        one = stack.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if one.kind != "phi":
+            found.append(one)
+        elif one.certain or not sure:
+            stack.extend(one.parents)
+        else:
+            return []
+    return found
+
+
+def weighted(node: Node) -> bool:
+    """Whether parameters act on what the node is computed from, as in a layer, rather than being added to it."""
+    if node.kind == "module":
+        return any(p.leaf for p in node.parents)
+    return node.saves and any(_parameter(p) for p in node.parents)
+
+
+def _parameter(node: Node) -> bool:
+    while not node.leaf and node.kind == "op" and len(node.parents) == 1 and not node.saves:
+        node = node.parents[0]
+    return node.leaf
+
+
+def saves_parameter(node: Node) -> bool:
+    """Whether it keeps a parameter for its backward: only then does a changed parameter raise."""
+    if not node.saves or not any(p.leaf for p in node.parents):
+        return False
+    if any(not p.leaf for p in node.parents):
+        return True
+    # from the second time step on the state needs the weights; over one step only the fused LSTM keeps them
+    # (ran on torch 2.13)
+    return node.label == "LSTM" or (node.label in ("GRU", "RNN") and not _one_step(node.place.node))
+
+
+def _one_step(forward: ast.AST) -> bool:
+    """Whether a layer may be given a sequence of one time step: its input was given a dimension of length one."""
+    if not isinstance(forward, ast.Call) or not forward.args:
+        return False
+    given = forward.args[0]
+    if isinstance(given, ast.Subscript):
+        return any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(given.slice))
+    if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
+        return False
+    shaping = given.func.attr in ("view", "reshape", "expand")
+    return given.func.attr == "unsqueeze" or (
+        shaping and any(isinstance(n, ast.Constant) and n.value == 1 for n in given.args)
+    )
+
+
+def savers(original: Node) -> Iterator[Node]:
+    """The nodes that keep the very memory of a tensor for their backward."""
+    if original.kind != "leaf" and _label(original) in facts.SAVES_OUTPUT:
+        yield original
+    for child in original.children:
+        label = _label(child)
+        if (label in facts.SAVES_INPUT and child.parents[0] is original) or (
+            label in facts.SAVES_BOTH and child.kind == "op" and len(child.parents) == 2
+        ):
+            yield child
+
+
+def _label(node: Node) -> str:
+    return node.label if node.kind in ("op", "module") else ""

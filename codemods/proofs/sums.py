@@ -1,0 +1,174 @@
+"""Sums that grow turn by turn: what comes to them, with a forward of its own or not, and which are running means."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from codemods.graph.model.nodes import Node, Place, Value, Walk
+from codemods.graph.model.trace import Accumulation, Storing, Trace
+from codemods.graph.model.values import Const, Join, Plain, Tensor, Unknown
+from codemods.proofs.blocks import within
+from codemods.proofs.reach import library_model
+from codemods.proofs.syntax import LOOPS
+
+
+@dataclass(eq=False)
+class Sum:
+    """A sum that grows by one statement in a loop: what came to it in two turns."""
+
+    statement: ast.stmt
+    target: str
+    added: ast.expr
+    place: Place
+    term: Node
+    other: Node
+    second: Node
+    """A node of the sum after its second turn."""
+
+    @property
+    def frame(self) -> Any:
+        return self.place.frame
+
+    @property
+    def loop(self) -> ast.AST:
+        return self.place.loops[-1][0]
+
+    def in_the_loop(self, place: Place) -> bool:
+        """Whether something happened in one of the turns of the loop."""
+        turns = self.place.loops[:-1]
+        at = next((p for p in place.chain() if p.frame is self.frame), None)
+        if at is None or at.loops[: len(turns)] != turns or len(at.loops) <= len(turns):
+            return False
+        return at.loops[len(turns)][0] is self.loop
+
+
+def sums_of(trace: Trace) -> list[Sum]:
+    """The sums that a run saw grow in the first two turns of a loop."""
+    found: list[Sum] = []
+    groups: dict[tuple[int, int, Any], list[Accumulation | Storing]] = defaultdict(list)
+    events_: list[Accumulation | Storing] = [*trace.accumulations, *trace.storings]
+    for event in events_:
+        place = event.place
+        if place.loops and place.statement is not None and isinstance(place.loops[-1][0], LOOPS):
+            groups[id(place.statement), place.frame.fid, place.loops[:-1]].append(event)
+    for events in groups.values():
+        turns = [e.place.loops[-1][1] for e in events]
+        if turns[:2] == [0, 1]:
+            made = _sum_of(events[0], events[1])
+            if made is not None:
+                found.append(made)
+    return found
+
+
+def _sum_of(first: Any, second: Any) -> Sum | None:
+    statement = first.place.statement
+    if isinstance(first, Storing) and isinstance(second, Storing):
+        call = getattr(statement, "value", None)
+        if first.method != "append" or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return None
+        term, other = _node(first.value), _node(second.value)
+        if term is None or other is None or call.args != [first.value_expr] or call.keywords:
+            return None
+        if len(first.held) > 1 or other is term:
+            # it held something before
+            return None
+        target = ast.unparse(call.func.value)
+        return Sum(statement, target, first.value_expr, first.place, term, other, other)
+    if not isinstance(first, Accumulation) or not isinstance(second, Accumulation):
+        return None
+    target = ast.unparse(first.target)
+    if isinstance(statement, ast.AugAssign):
+        added = statement.value
+    elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):
+        sides = [s for s in (statement.value.left, statement.value.right) if ast.unparse(s) != target]
+        if len(sides) != 1 or len(statement.targets) != 1:
+            return None
+        added = sides[0]
+    else:
+        return None
+    term, other, total, new = _node(first.added), _node(second.added), _node(first.new), _node(second.new)
+    if term is None or other is None or total is None or new is None or not _plain(first.old):
+        return None
+    if not any(n is total or (n.kind == "phi" and total in n.parents) for n in _nodes(second.old)):
+        return None
+    return Sum(statement, target, added, first.place, term, other, new)
+
+
+def _node(value: Value, *, certain: bool = True) -> Node | None:
+    if isinstance(value, (Tensor, Unknown)) and value.node is not None and (value.node.certain or not certain):
+        return value.node
+    return None
+
+
+def _nodes(value: Value) -> list[Node]:
+    options = value.options if isinstance(value, Join) else (value,)
+    return [n for n in (_node(option, certain=False) for option in options) if n is not None]
+
+
+def _plain(value: Value) -> bool:
+    return isinstance(value, (Const, Plain)) or (isinstance(value, Tensor) and value.node is None)
+
+
+def sums_through_calls(trace: Trace, walk: Walk) -> bool:
+    """Whether what is walked was summed in functions that a loop before calls, with a forward of its own each turn."""
+    at = walk.place
+    depth = len(at.loops)
+    for sum_ in trace.accumulations:
+        place = next((p for p in sum_.place.chain() if p.frame is at.frame), None)
+        if place is None or sum_.place.frame is at.frame or place.clock > at.clock or len(place.loops) <= depth:
+            continue
+        loop, turn = place.loops[depth]
+        if place.loops[:depth] != at.loops or turn != 1 or not isinstance(loop, LOOPS):
+            continue
+        seen = {id(n) for n in walk.seen}
+        old, new = _node(sum_.old, certain=False), _node(sum_.new, certain=False)
+        if old is None or new is None or id(new) not in seen:
+            continue
+        first, second = (*at.loops, (loop, 0)), (*at.loops, (loop, 1))
+        before = [n for n in old.ancestors() if within(n.place, first, at.frame)]
+        added = _node(sum_.added, certain=False)
+        if added is None or not own_forward(before):
+            continue
+        mine = list(added.ancestors())
+        if own_forward([n for n in mine if within(n.place, second, at.frame)]) and not share(mine, before):
+            return True
+    return False
+
+
+def own_forward(nodes: Iterable[Node]) -> bool:
+    """Whether a layer with parameters ran."""
+    return any(n.kind == "module" and any(p.leaf for p in n.parents) for n in nodes)
+
+
+def may_remember(node: Node) -> bool:
+    """Whether what made a node cannot be seen: a spiking layer keeps its state, graph and all, in itself."""
+    return node.kind == "call" or (node.kind == "module" and node.label == "module" and not library_model(node))
+
+
+def share(mine: Iterable[Node], others: Iterable[Node]) -> bool:
+    known = {id(n) for n in others if not n.leaf}
+    return any(id(n) in known for n in mine)
+
+
+def averages(trace: Trace, event: Accumulation) -> bool:
+    """Whether a sum is a running mean whose value, detached, takes part in what is back-propagated.
+
+    Such a mean belongs to the computation and to ``stored-graph``; one that is only looked at is a total.
+    """
+    expression = event.place.node
+    if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.Add):
+        return False
+    text = ast.unparse(event.target)
+    if any(ast.unparse(side) == text for side in (expression.left, expression.right)):
+        return False
+    sums = {n for v in _options(event.new) if isinstance(v, (Tensor, Unknown)) for n in [v.node] if n is not None}
+    entered = {o for walk in trace.walks for n in walk.seen for o in n.shadow if isinstance(o, Node)}
+    return bool(entered) and any(d in entered for n in sums for d in n.descendants())
+
+
+def _options(value: Value) -> tuple[Value, ...]:
+    return value.options if isinstance(value, Join) else (value,)

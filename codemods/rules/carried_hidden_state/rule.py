@@ -1,0 +1,222 @@
+"""The rule ``carried-hidden-state``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from codemods.graph.model.nodes import Walk
+from codemods.graph.model.trace import Trace
+from codemods.proofs.carried import Carry, Ledger, by_statement, too_late, trail
+from codemods.proofs.detaching import detaching
+from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.paired_flags import SURPLUS, Flag, flags, once, paired
+from codemods.proofs.repackaging import broken_helpers
+from codemods.rules.base import Rule
+from codemods.rules.carried_hidden_state.fresh_state import fresh_state
+from codemods.rules.carried_hidden_state.one_sequence import continues_sequence
+from codemods.terms.edits import Edit
+from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.spans import Span
+
+_Place = tuple[str, Span]
+
+
+class CarriedHiddenState(Rule):
+    """Recurrent state that enters a step with the graph of the step before.
+
+    Why it hurts: The state that a recurrent network leaves behind is attached to the graph that made it. Read by the
+    next forward, it makes the next ``backward`` walk into the step before, whose graph is freed: "Trying to backward
+    through the graph a second time". ``retain_graph=True`` only exchanges that error for another, because the optimizer
+    has changed the weights that the old graph saved, or for memory and time that grow with every step.
+
+    The rewrite: Where batches have nothing to do with each other and the class can make a fresh state, it is made at
+    the top of ``forward``; where they continue one sequence, or there is no such constructor, the state is detached
+    once, where the step ends. A ``retain_graph=True`` that only kept the old state alive goes with it. A repackaging
+    helper that asks for ``type(h) == Variable``, which no tensor is since PyTorch 0.4, is mended.
+
+    Left alone: state that is made fresh, reset or cut anywhere in the tree before it is read again; time steps inside
+    one sequence, windows, several trials before one backward; one optimizer step per sequence with a backward for every
+    time step; state under ``no_grad``; whatever is carried without a graph (masks, indices); layers whose code cannot
+    be seen.
+
+    Advice: state that the turns of a loop begin in two ways, as a condition says that changes with them, and that only
+    one of the two makes anew or cuts.
+
+    Promise: repair, the original raises in its second step; ``behaviour`` where weights are updated through ``.data``
+    and the retained graphs are really walked again. Where the state was carried attached, what is learned from the
+    first carried step on is truncated back-propagation.
+
+    Options: ``--hidden-state auto|reinit|detach``. With ``auto`` the state is made anew only where nothing says that
+    batches continue one sequence, and ``detach`` wins where both fit.
+
+    Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
+    """
+
+    name = "carried-hidden-state"
+    promise = Promise.REPAIR
+    summary = "recurrent state is carried into the next step with its graph"
+    gate = (
+        b".backward(",
+        b"manual_backward(",
+        b"== Variable",
+        b"==Variable",
+        b"is Variable",
+        b"autograd.Variable:",
+        b"Variable == type(",
+        b"Variable==type(",
+    )
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        yield from broken_helpers(trace)
+        if not trace.complete:
+            return
+        ledger = Ledger(trace)
+        states = list(by_statement(c for c in ledger.carries if ledger.recurrent(c)))
+        together = ledger.surplus(c for carries in states for c in carries) if len(states) > 1 else []
+        places = tuple(_place(carries[0]) for carries in states)
+        for carries in states:
+            yield from self._observe(ledger, carries, together, places)
+        for carries in by_statement(c for c in ledger.perhaps if ledger.recurrent(c)):
+            yield from self._sometimes(ledger, carries)
+
+    def _sometimes(self, ledger: Ledger, carries: list[Carry]) -> Iterator[Observation]:
+        carries = [carry for carry in carries if ledger.promise(carry) is not None]
+        statement = carries[0].store.statement if carries else None
+        if statement is None:
+            return
+        first = carries[0]
+        yield self.seen(
+            first.store.frame.file, statement, "sometimes", "advice", name=_spoken(carries),
+            goes="go" if len({c.carrier.name for c in carries}) > 1 else "goes",
+            way=first.child.place.line, retained=first.freed_by.retains is True, trail=trail(first),
+        )  # fmt: skip
+
+    def _observe(
+        self, ledger: Ledger, carries: list[Carry], together: list[Walk], places: tuple[_Place | None, ...]
+    ) -> Iterator[Observation]:
+        promises = [ledger.promise(carry) for carry in carries]
+        first = carries[0]
+        if None in promises:
+            return
+        promise = max((p for p in promises if p is not None), key=lambda p: p.rank)
+        store = first.store
+        cut = detaching(ledger.trace, carries)
+        walks = ledger.surplus(carries)
+        joint = [w for w in together if w not in walks and any(w.call is c.freed_by.call for c in carries)]
+        if store.statement is None:
+            return
+        yield self.seen(
+            store.frame.file,
+            store.statement,
+            "state",
+            "fault",
+            promise=promise,
+            name=_spoken(carries),
+            goes="go" if len({c.carrier.name for c in carries}) > 1 else "goes",
+            cut=cut,
+            fresh=fresh_state(ledger, carries),
+            continues=continues_sequence(ledger, first),
+            flags=flags(walks),
+            joint=flags(joint),
+            states=places if joint else (),
+            retained=first.freed_by.retains is True,
+            changed=ledger.changed(first, "step", "parameter-changed"),
+            trail=trail(first),
+            late=too_late(ledger.trace, carries),
+        )
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        for site in sites(observations, "helper"):
+            yield self._mended(site)
+        states = sites(observations, "state")
+        found = {(site.path, site.span): list(self._cut(site, decision)) for site in states}
+        cut = {place for place, mended in found.items() if mended[0].promise is not Promise.ADVICE}
+        for site in states:
+            if all(place in cut for o in site.observations for place in o.facts["states"]):
+                # a flag that keeps several states alive goes with all of them
+                joint = [flag for o in site.observations for flag in o.facts["joint"]]
+                found[(site.path, site.span)] = list(self._cut(site, decision, joint))
+        for site in sites(observations, "sometimes"):
+            if (site.path, site.span) not in found:
+                found[(site.path, site.span)] = [self._sometimes_cut(site)]
+        yield from once(finding for mended in found.values() for finding in mended)
+
+    def _sometimes_cut(self, site: Site) -> Finding:
+        name, goes, way = (site.facts[fact] for fact in ("name", "goes", "way"))
+        freed = "" if site.facts["retained"] else ", which backward() has freed,"
+        return Finding(
+            self.name, site.path, site.span, Promise.ADVICE,
+            f"{name} {goes} into the next step with the graph of this one{freed} wherever the condition in line {way} "
+            "neither makes a fresh state nor cuts it",
+            "detach it on that path, too", tuple(TrailStep(*step) for step in site.facts["trail"]),
+        )  # fmt: skip
+
+    def _mended(self, site: Site) -> Finding:
+        name = site.facts["name"]
+        return Finding(
+            self.name,
+            site.path,
+            site.span,
+            Promise.REPAIR,
+            f"type({name}) is never Variable since PyTorch 0.4, so this helper unpacks the state to "
+            "numbers and raises instead of detaching it",
+            f"ask isinstance({name}, torch.Tensor) and detach",
+            (TrailStep(site.path, site.span.line, "the state should be cut here"),),
+            tuple((site.path, edit) for edit in site.facts["edits"]),
+        )
+
+    def _cut(self, site: Site, decision: Decision, joint: Iterable[Flag] = ()) -> Iterator[Finding]:
+        found = [o.facts for o in site.observations]
+        style = decision.options.hidden_state
+        again = any(f["continues"] for f in found)
+        fresh = [f["fresh"] for f in found]
+        reinit = all(fresh) and (style == "reinit" or (style == "auto" and not again))
+        edits: list[tuple[str, Edit]] = []
+        for facts in found:
+            for edit in facts["fresh"] if reinit else facts["cut"] or ():
+                if edit not in edits:
+                    edits.append(edit)
+        promise = max((f["promise"] for f in found), key=lambda p: p.rank)
+        facts = found[0]
+        dropped = list(dict.fromkeys([*(flag for f in found for flag in f["flags"]), *joint]))
+        name, goes = facts["name"], facts["goes"]
+        if facts["retained"]:
+            message = (
+                f"{name} {goes} into the next step with the graph of this one: retain_graph=True keeps it alive, but "
+                "the weights that it saved change"
+            )
+            if promise is Promise.BEHAVIOUR and not facts["changed"]:
+                message = (
+                    f"{name} {goes} into the next step with the retained graphs of all the steps before: "
+                    "each step is slower"
+                )
+        else:
+            message = f"{name} {goes} into the next step with the graph of this one, which backward() has freed"
+        remedy = "make a fresh state at the top of forward" if reinit else "detach it where the step ends"
+        steps = tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"]))
+        if not edits or any(not reinit and f["cut"] is None for f in found):
+            yield Finding(
+                self.name, site.path, site.span, Promise.ADVICE,
+                f"{message}; where the step ends it has no name that could be detached", "", steps,
+            )  # fmt: skip
+            return
+        alone = SURPLUS in decision.options.ignore
+        yield from paired(
+            self.name, (site.path, site.span), promise, message, remedy, steps, edits, dropped, alone=alone,
+            mends=tuple(dict.fromkeys(pair for f in found for pair in f["late"])),
+        )  # fmt: skip
+
+
+def _place(carry: Carry) -> _Place | None:
+    statement = carry.store.statement
+    return None if statement is None else (carry.store.path, carry.store.frame.file.span(statement))
+
+
+def _spoken(carries: list[Carry]) -> str:
+    names = list(dict.fromkeys(f"`{carry.carrier.name}`" for carry in carries if carry.carrier.name))
+    if not names:
+        return "the stored state"
+    return f"the state {names[0]}" if len(names) == 1 else f"the states {', '.join(names[:-1])} and {names[-1]}"
+
+
+RULE = CarriedHiddenState

@@ -1,0 +1,407 @@
+"""Where ``no_grad`` goes: on a function or around a block, what that promises, and how it is put."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from codemods.graph.model import facts
+from codemods.graph.model.program import ParsedFile, walks
+from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.syntax import DEFINITIONS, LOOPS, called, suspends
+from codemods.rules.base import Rule
+from codemods.terms.edits import AddDecorator, DropArgument, Edit, WrapBlock
+from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.spans import Span
+
+_TRAINS_TOO = (
+    "this call only evaluates, but the function that it calls also trains: "
+    "`with torch.no_grad():` around the call would save the graphs"
+)
+_LEFT_BEHIND = (
+    "nothing in sight ever walks the graphs that are recorded here, but they outlive the function: "
+    "if no caller back-propagates them, it belongs under `torch.no_grad()`"
+)
+
+_Chain = tuple[tuple[str, Span | None, Span], ...]
+
+
+class Placement:
+    """Where ``no_grad`` goes: the function that only evaluates for all its callers, else the smallest block."""
+
+    def __init__(self, rule: Rule, observations: list[Observation], decision: Decision) -> None:
+        self.rule = rule
+        self.decision = decision
+        self.functions = {(s.path, s.span): s for s in sites(observations, "function")}
+        self.statements = {(s.path, s.span): s for s in sites(observations, "statement")}
+        self.partial: set[tuple[str, Span | None]] = {
+            *((s.path, s.span) for s in sites(observations, "partial")),
+            *((s.path, None) for s in sites(observations, "partial-script")),
+        }
+        """Functions, and scripts (None), that were followed in part: a block in them would cover a part of what they
+        evaluate."""
+        self.open = {(s.path, s.span) for s in sites(observations, "open")}
+        """Functions that hand out graphs: who may call them, and back-propagate these, is not known."""
+        self.covered = {(s.path, s.span) for s in sites(observations, "covered")}
+        """Functions that somebody calls with gradients switched off."""
+        self.leaving = {(s.path, s.span) for s in sites(observations, "leaving")}
+        """Statements that make graphs which outlive the call of the function that they stand in."""
+        self.forwards = [o for o in observations if o.kind == "forward"]
+        self.style = decision.options.no_grad_style
+
+    def findings(self) -> Iterator[Finding]:
+        """All findings."""
+        decorated: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
+        blocks: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
+        advice: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
+        left: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
+        for forward in self.forwards:
+            if _is_test(forward.facts["chain"][0][0]):
+                continue
+            if not any(self._is_forward(path, function) for path, function, _ in forward.facts["chain"]):
+                self._own(forward, decorated, blocks, advice, left)
+        for key in [key for key, forwards in decorated.items() if self._covered(key, forwards, decorated)]:
+            # what calls the method evaluates as a whole: one decorator is enough
+            del decorated[key]
+        for (path, span), forwards in sorted(decorated.items()):
+            finding = self._decorate(path, span, forwards)
+            if finding is not None:
+                yield finding
+        yield from self._wrap_all(blocks)
+        for (path, span), forwards in sorted(advice.items()):
+            yield self._advise(path, span, forwards, _TRAINS_TOO)
+        for (path, span), forwards in sorted(left.items()):
+            yield self._advise(path, span, forwards, _LEFT_BEHIND)
+
+    def _is_forward(self, path: str, function: Span | None) -> bool:
+        """Whether it is the ``forward`` of a class: whoever trains the module runs it."""
+        file = self.decision.files(path) if function is not None else None
+        node = file.find(function, *DEFINITIONS) if file is not None and function is not None else None
+        return (
+            file is not None
+            and isinstance(node, DEFINITIONS)
+            and node.name == "forward"
+            and isinstance(file.parent(node), ast.ClassDef)
+        )
+
+    def _own(
+        self,
+        forward: Observation,
+        decorated: dict[tuple[str, Span], list[Observation]],
+        blocks: dict[tuple[str, Span], list[Observation]],
+        advice: dict[tuple[str, Span], list[Observation]],
+        left: dict[tuple[str, Span], list[Observation]],
+    ) -> None:
+        chain: _Chain = forward.facts["chain"]
+        known = any((path, function) in self.covered for path, function, _ in chain)
+        if forward.facts["root"] in self.covered or (known and forward.facts["once"]):
+            # the callers switch gradients off: that is where the author does it, and where it matters
+            return
+        if forward.facts["fed"]:
+            # it belongs to a training step, whichever functions lead to it
+            found = [(path, statement) for path, _, statement in chain if self._is_faulty(path, statement)]
+            if found:
+                blocks[found[-1]].append(forward)
+            return
+        closed = self.functions.get(forward.facts["closed"])
+        if closed is not None and closed.faulty and self._may_decorate(closed.path, closed):
+            # whoever calls this method gets nothing that could be walked
+            decorated[(closed.path, closed.span)].append(forward)
+            return
+        outermost: tuple[str, Span] | None = None
+        for path, function, statement in chain:
+            site = self.functions.get((path, function)) if function is not None else None
+            if site is not None and site.faulty and self._may_decorate(path, site):
+                decorated[(path, site.span)].append(forward)
+                return
+            here = self.statements.get((path, statement))
+            if here is not None and not here.faulty:
+                # the statement serves training as well: what calls this function may know better
+                if site is not None and (site.any("walks") or site.any("marked")) and function is not None:
+                    self._advise_call(chain, function, forward, advice)
+                    return
+                if site is None or function is None:
+                    return
+                continue
+            if site is not None and function is not None and site.faulty and self._trains(path, function):
+                # for the callers in sight it does not
+                self._advise_call(chain, function, forward, advice)
+                return
+            if (path, statement) in self.leaving:
+                # whoever calls the function gets its graphs: what becomes of them shows where it is called
+                outermost = (path, statement)
+                continue
+            if here is not None and (path, function) not in self.partial:
+                blocks[(path, statement)].append(forward)
+            return
+        if outermost is not None:
+            left[outermost].append(forward)
+
+    def _trains(self, path: str, function: Span) -> bool:
+        """Whether the code of a function calls a backward, reached or not."""
+        file = self.decision.files(path)
+        node = file.find(function, *DEFINITIONS) if file is not None else None
+        return file is not None and node is not None and file.once(walks, node)
+
+    @staticmethod
+    def _covered(
+        key: tuple[str, Span], forwards: list[Observation], decorated: Mapping[tuple[str, Span], list[Observation]]
+    ) -> bool:
+        """Whether all forwards of a method that gives no graph out run in other functions that are decorated."""
+        return all(
+            forward.facts["closed"] == key
+            and any(
+                function is not None and (path, function) != key and (path, function) in decorated
+                for path, function, _ in forward.facts["chain"]
+            )
+            for forward in forwards
+        )
+
+    def _advise_call(
+        self,
+        chain: _Chain,
+        function: Span,
+        forward: Observation,
+        advice: dict[tuple[str, Span], list[Observation]],
+    ) -> None:
+        """A function that both trains and evaluates: the call that only evaluates is worth a look."""
+        position = next(i for i, link in enumerate(chain) if link[1] == function)
+        if position + 1 < len(chain):
+            path, _, statement = chain[position + 1]
+            here = self.statements.get((path, statement))
+            if here is not None and here.faulty:
+                advice[(path, statement)].append(forward)
+
+    def _is_faulty(self, path: str, statement: Span) -> bool:
+        site = self.statements.get((path, statement))
+        return site is not None and site.faulty
+
+    def _may_decorate(self, path: str, site: Site) -> bool:
+        file = self.decision.files(path)
+        node = file.find(site.span, *DEFINITIONS) if file is not None else None
+        if file is None or not isinstance(node, DEFINITIONS):
+            return False
+        if (path, site.span) in self.open or self._trains(path, site.span):
+            return False
+        if node.name.startswith("__") and node.name.endswith("__"):
+            return False
+        if isinstance(node, ast.AsyncFunctionDef):
+            # the decorator is left before the coroutine runs
+            return False
+        return not (node.name == "forward" and isinstance(file.parent(node), ast.ClassDef))
+
+    # decorators
+
+    def _decorate(self, path: str, span: Span, forwards: list[Observation]) -> Finding | None:
+        file = self.decision.files(path)
+        node = file.find(span, *DEFINITIONS) if file is not None else None
+        if file is None or not isinstance(node, DEFINITIONS):
+            return None
+        site = self.functions[(path, span)]
+        promise = self._promise(forwards, node, kernels=site.any("kernels"))
+        message = f"{node.name}() only evaluates but records a graph that is never used"
+        edits: list[tuple[str, Edit]]
+        if self.style == "with" and not suspends(node):
+            first = node.body[1] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body[0]
+            edits = [(path, WrapBlock(file.span(first), file.span(node.body[-1]), "with {torch}.no_grad():"))]
+            remedy = "wrap its body in `with torch.no_grad():`"
+        else:
+            edits = [(path, AddDecorator(span, "{torch}.no_grad()"))]
+            remedy = "add `@torch.no_grad()`"
+        edits += _drop_volatile(forwards)
+        promise, message = _doubts(forwards, promise, message, site.any("doubted"))
+        return self._finding(path, span, promise, message, remedy, edits, forwards)
+
+    # blocks
+
+    def _wrap_all(self, blocks: dict[tuple[str, Span], list[Observation]]) -> Iterator[Finding]:
+        by_file: dict[str, dict[Span, list[Observation]]] = defaultdict(dict)
+        for (path, span), forwards in blocks.items():
+            by_file[path][span] = forwards
+        for path, spans in sorted(by_file.items()):
+            file = self.decision.files(path)
+            if file is None:
+                continue
+            wraps: dict[tuple[Span, Span], list[Observation]] = defaultdict(list)
+            for span, forwards in sorted(spans.items()):
+                block = self._block(file, span, set(spans))
+                if block is not None:
+                    wraps[block] += forwards
+            done: list[tuple[Span, Span]] = []
+            for (first, last), forwards in sorted(wraps.items()):
+                if any(_inside((first, last), other) for other in done):
+                    continue
+                done.append((first, last))
+                yield self._wrap(file, first, last, forwards)
+
+    def _block(self, file: ParsedFile, span: Span, evaluating: set[Span]) -> tuple[Span, Span] | None:
+        """The first and last statement of the smallest block around an evaluating statement."""
+        node = file.find(span, ast.stmt)
+        if node is None:
+            return None
+        loop = self._evaluating_loop(file, node)
+        while loop is not None:
+            outer = self._evaluating_loop(file, loop)
+            if outer is None or not self._adds(file, outer, loop, evaluating):
+                break
+            loop = outer
+        if loop is not None:
+            return file.span(loop), file.span(loop)
+        function = file.enclosing(node, *DEFINITIONS)
+        around = self.functions.get((file.path, file.span(function))) if function is not None else None
+        if around is not None and around.any("marked") and not around.any("steps"):
+            # an attack, a saliency map: its own forwards belong to it
+            return None
+        siblings = _suite(file, node)
+        at = siblings.index(node)
+        first = last = at
+        while last + 1 < len(siblings) and self._wasted(file, siblings[last + 1]):
+            last += 1
+        while first > 0 and self._wasted(file, siblings[first - 1]) and file.span(siblings[first - 1]) in evaluating:
+            first -= 1
+        return file.span(siblings[first]), file.span(siblings[last])
+
+    def _evaluating_loop(self, file: ParsedFile, node: ast.AST) -> ast.AST | None:
+        outer = file.parent(node)
+        while outer is not None and not isinstance(outer, (*DEFINITIONS, ast.Lambda, ast.ClassDef, ast.Module)):
+            if isinstance(outer, LOOPS):
+                return outer if self._wasted(file, outer) and not _switches_off(file, outer) else None
+            outer = file.parent(outer)
+        return None
+
+    def _adds(self, file: ParsedFile, outer: ast.AST, inner: ast.AST, evaluating: set[Span]) -> bool:
+        inside = file.span(inner)
+        around = file.span(outer)
+        return any(_inside((s, s), (around, around)) and not _inside((s, s), (inside, inside)) for s in evaluating)
+
+    def _wasted(self, file: ParsedFile, node: ast.AST) -> bool:
+        site = self.statements.get((file.path, file.span(node)))
+        return (
+            site is not None and site.faulty and not suspends(node) and (file.path, file.span(node)) not in self.leaving
+        )
+
+    def _wrap(self, file: ParsedFile, first: Span, last: Span, forwards: list[Observation]) -> Finding:
+        promise = self._promise(forwards, None)
+        message = "evaluation code records a graph that is never used"
+        edits: list[tuple[str, Edit]] = [(file.path, WrapBlock(first, last, "with {torch}.no_grad():"))]
+        edits += _drop_volatile(forwards)
+        node = file.find(first, ast.stmt)
+        teaches = any(f.facts["teaches"] and not f.facts["volatile"] for f in forwards)
+        if teaches and not isinstance(node, LOOPS):
+            promise = Promise.ADVICE
+            message = "the result of this forward enters a loss detached: it could run under no_grad"
+        elif any(f.facts["fed"] and not f.facts["volatile"] for f in forwards):
+            promise = Promise.ADVICE
+            message = (
+                "this forward takes a training output, but no backward comes back through it: run it under no_grad, "
+                "or add the missing loss"
+            )
+        elif not isinstance(node, LOOPS) and not any(
+            f.facts["volatile"] or f.facts["reads"] in ("evaluated", "data") for f in forwards
+        ):
+            # nothing reads it, or only its loss is printed, of a model that trains: more likely a step that was
+            # forgotten
+            promise = Promise.ADVICE
+            message = "no backward reaches this forward: run it under no_grad, or add the missing step"
+        promise, message = _doubts(forwards, promise, message)
+        return self._finding(file.path, first, promise, message, "wrap it in `with torch.no_grad():`", edits, forwards)
+
+    # findings
+
+    def _promise(self, forwards: list[Observation], node: ast.AST | None, *, kernels: bool = False) -> Promise:
+        if any(f.facts["padding"] for f in forwards):
+            return Promise.ADVICE
+        if (kernels or any(f.facts["kernels"] for f in forwards)) and (node is None or _returns_value(node)):
+            return Promise.EQUIVALENT
+        return Promise.EXACT
+
+    def _advise(self, path: str, span: Span, forwards: list[Observation], message: str) -> Finding:
+        return self._finding(path, span, Promise.ADVICE, message, "", [], forwards)
+
+    def _finding(
+        self,
+        path: str,
+        span: Span,
+        promise: Promise,
+        message: str,
+        remedy: str,
+        edits: list[tuple[str, Edit]],
+        forwards: list[Observation],
+    ) -> Finding:
+        trail = tuple(
+            dict.fromkeys(TrailStep(f.path, f.span.line, "graph produced here, and dropped unused") for f in forwards)
+        )
+        if promise is Promise.ADVICE:
+            edits = []
+        return Finding(self.rule.name, path, span, promise, message, remedy, trail[:4], tuple(edits))
+
+
+def _drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
+    calls = dict.fromkeys(v for f in forwards for v in f.facts["dropped"])
+    return [(path, DropArgument(span, "volatile")) for path, span in calls]
+
+
+def _is_test(path: str) -> bool:
+    """Whether a file holds unit tests, which evaluate a little of everything and never run for long."""
+    *folders, name = path.split("/")
+    return (name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py") and any(
+        folder in ("test", "tests", "testing", "unittests") for folder in folders
+    )
+
+
+def _doubts(forwards: list[Observation], promise: Promise, message: str, doubted: bool = False) -> tuple[Promise, str]:
+    """A promise and a message with what code that cannot be seen leaves open."""
+    if all(f.facts["unseen"] for f in forwards):
+        promise = Promise.ADVICE
+        message += "; the class of the model is not in the tree and might take gradients inside"
+    if doubted or any(f.facts["doubted"] for f in forwards):
+        promise = Promise.ADVICE
+        message += "; what gets its results cannot be seen, and might back-propagate them"
+    return promise, message
+
+
+def _inside(inner: tuple[Span, Span], outer: tuple[Span, Span]) -> bool:
+    start, end = (inner[0].line, inner[0].column), (inner[1].end_line, inner[1].end_column)
+    return (outer[0].line, outer[0].column) <= start and end <= (outer[1].end_line, outer[1].end_column)
+
+
+def _suite(file: ParsedFile, node: ast.AST) -> list[ast.AST]:
+    outer = file.parent(node)
+    for name in ("body", "orelse", "finalbody"):
+        suite = getattr(outer, name, None)
+        if isinstance(suite, list) and node in suite:
+            return suite
+    return [node]
+
+
+def _enters(file: ParsedFile, item: ast.withitem, contexts: frozenset[str]) -> bool:
+    """Whether a ``with`` enters one of the contexts of these public names."""
+    context = item.context_expr
+    return file.named(context.func if isinstance(context, ast.Call) else context) in contexts
+
+
+def _switches_off(file: ParsedFile, loop: ast.AST) -> bool:
+    """Whether blocks of a loop are under ``no_grad`` already: its author switches gradients off by the statement."""
+    return any(
+        isinstance(n, ast.With) and any(_enters(file, i, facts.GRAD_OFF) for i in n.items) and _computes(file, n)
+        for n in ast.walk(loop)
+    )
+
+
+def _computes(file: ParsedFile, block: ast.With) -> bool:
+    """Whether there is more in a block than the inputs of a forward, which is made elsewhere."""
+    calls = [n for statement in block.body for n in ast.walk(statement) if isinstance(n, ast.Call)]
+    return not all(_makes_data(file, call) for call in calls)
+
+
+def _makes_data(file: ParsedFile, call: ast.Call) -> bool:
+    path = file.named(call.func)
+    if path == "torch.autograd.Variable":
+        return True
+    of_libraries = path.startswith(("torch.", "builtins."))
+    return (of_libraries or (not path and isinstance(call.func, ast.Attribute))) and called(call) in facts.DATA_CALLS
+
+
+def _returns_value(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node))

@@ -1,0 +1,299 @@
+"""What a run records graphs for, stretch by stretch: for a backward, for what looks at gradients, or for nothing."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from bisect import bisect_left
+from collections import defaultdict
+from typing import Any
+
+from codemods.graph.model import facts
+from codemods.graph.model.facts import WITH_INDICES
+from codemods.graph.model.nodes import Frame, Node, Place, Value, all_ancestors, all_descendants
+from codemods.graph.model.trace import Forward, Trace
+from codemods.graph.model.values import Instance, Join, Module, Optimizer, Parameters, Unknown
+from codemods.proofs.syntax import DEFINITIONS
+
+_NEED_GRADIENTS = {
+    "requires_grad": "an input asks for gradients",
+    "grad-read": ".grad is read",
+    "hook": "a gradient hook is registered",
+    "module-hook": "a hook is registered",
+    "enable_grad": "gradients are switched on inside",
+    "set_grad_enabled": "gradients are switched on inside",
+    "functional-gradient": "a functional gradient is taken",
+    "graph-read": "the graph itself is read",
+    "requires_grad-read": "the code branches on requires_grad",
+    "gradients-changed": "gradients are changed",
+    "grad-mode-read": "the code asks whether gradients are on",
+    "error-caught": "an error that only gradients make is caught",
+}
+
+_LOOK_AT_NOTHING = frozenset(
+    [
+        "detach",
+        "data",
+        "method:size",
+        "method:dim",
+        "method:numel",
+        "method:nelement",
+        "method:type",
+        "method:get_device",
+        "method:new",
+        "method:new_zeros",
+        "method:new_ones",
+        "method:new_tensor",
+        "method:new_full",
+        "method:new_empty",
+        "method:register_hook",
+        "method:retain_grad",
+        "method:register_post_accumulate_grad_hook",
+    ]
+)
+"""Uses of a tensor that do not look at its values."""
+
+_LEARNS = frozenset(("learn", "train", "fit", "optimize", "optimise", "minimize", "minimise", "backprop"))
+"""Methods of what cannot be seen that may well walk what they are given, whatever is made of their result. That it is
+called so can only keep a rewrite from being made."""
+
+_MOST = 2000
+"""So much of what is computed of a forward is looked at. What lies beyond could only make a finding more of it, or make
+advice fixable."""
+
+
+class Recordings:
+    """What was recorded, needed and tampered with, as sorted clocks, so that any stretch of a run is judged at once."""
+
+    def __init__(self, trace: Trace) -> None:
+        blind = max(trace.blind, default=-1)
+        given = _Given(trace)
+        fates = {n: "needed" if _was_there(n, blind) else given.fate(n) for n in trace.nodes}
+        needed = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "needed"])}
+        doubted = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "doubted"])}
+        real = [n for n in trace.nodes if n.kind not in ("leaf", "phi", "argument")]
+        self._made = [n for n in real if n.certain]
+        self._made.sort(key=lambda n: n.birth)
+        self._births = [n.birth for n in self._made]
+        self._kernels = sorted(n.birth for n in real if n.label in facts.OTHER_KERNELS)
+        self._needed = sorted(n.birth for n in real if id(n) in needed)
+        self._doubted = sorted(n.birth for n in real if id(n) in doubted)
+        self._outliving: dict[Frame, list[int]] = {}
+        self._trace = trace
+        self._read: dict[str, bool] = {}
+        self._walks = sorted(w.place.clock for w in trace.walks)
+        self._steps = sorted(s.place.clock for s in trace.steps)
+        self._marks = sorted((m.place.clock, m.kind) for m in trace.marks if m.kind in _NEED_GRADIENTS)
+        origins = [
+            origin
+            for walk in trace.walks
+            if walk.kind == "backward"
+            for node in walk.seen
+            for origin in node.shadow
+            if isinstance(origin, Node)
+        ]
+        self._taught = {id(node) for node in all_ancestors(origins)}
+
+    def made_in(self, first: int, last: int) -> list[Any]:
+        """The certain nodes made in a stretch."""
+        return self._made[bisect_left(self._births, first) : bisect_left(self._births, last)]
+
+    def applies_layers(self, first: int, last: int) -> bool:
+        """Whether a module was applied in a stretch."""
+        return any(n.kind == "module" for n in self.made_in(first, last))
+
+    def outliving(self, frame: Frame) -> list[int]:
+        """The moments at which graphs were made in a call that outlive it, or that these are computed of."""
+        if frame not in self._outliving:
+            births: dict[Node, int] = {}
+            stack = list(frame.left)
+            stack += [node for name, nodes in frame.held.items() if not self._all_read(name) for node in nodes]
+            while stack:
+                node = stack.pop()
+                if node.birth >= frame.birth and node not in births:
+                    births[node] = node.birth
+                    stack.extend(node.parents)
+            # a choice among graphs that were there before is none of its own
+            found = (b for n, b in births.items() if n.kind not in ("leaf", "phi", "part", "argument"))
+            self._outliving[frame] = sorted(found)
+        return self._outliving[frame]
+
+    def _all_read(self, name: str) -> bool:
+        """Whether all code that reads an attribute of that name has run: what it does with what lies there is seen."""
+        if self._trace.blind:
+            return False
+        if name not in self._read:
+            files = {frame.file for frame in self._trace.frames}
+            ran = {frame.definition for frame in self._trace.frames}
+            readers = (reader for file in files for reader in file.once(_readers, file.tree).get(name, ()))
+            self._read[name] = all(reader in ran for reader in readers)
+        return self._read[name]
+
+    def leaves(self, frame: Frame, first: int, last: int) -> bool:
+        """Whether graphs made in a stretch of a call outlive it."""
+        return _count(self.outliving(frame), first, last) > 0
+
+    def taught(self, nodes: list[Any]) -> bool:
+        """Whether something detached from one of the nodes (or computed of it) takes part in a loss."""
+        return any(id(n) in self._taught for n in nodes)
+
+    def judge(self, first: int, last: int) -> tuple[str, dict[str, Any]]:
+        """``fault`` (graphs recorded for nothing), ``needed``, or ``quiet`` where nothing was recorded.
+
+        A fault is ``doubted`` where code that cannot be seen gets what was recorded, and does something with it.
+        """
+        low = bisect_left(self._marks, (first, ""))
+        marked = low < len(self._marks) and self._marks[low][0] < last
+        if _count(self._walks, first, last):
+            return "needed", {"walks": True, "marked": marked, "steps": _count(self._steps, first, last) > 0}
+        if marked:
+            return "needed", {"why": _NEED_GRADIENTS[self._marks[low][1]], "marked": True}
+        if _count(self._needed, first, last):
+            return "needed", {"flows": True}
+        if any(start < first and last < end and _count(self._needed, last, end) for start, end in self._trace.caching):
+            return "needed", {"why": "its forwards share what is made of their weights with others", "marked": True}
+        if not self.made_in(first, last):
+            return "quiet", {}
+        doubted = _count(self._doubted, first, last) > 0
+        return "fault", {"kernels": _count(self._kernels, first, last) > 0, "doubted": doubted}
+
+
+def source(made: list[Node], forward: Forward, stretches: list[tuple[int, int]]) -> str:
+    """Where the graphs come from that go into a forward: ``trained`` if a backward walks one of them, ``evaluated`` if
+    it has no parameters itself, and all of them come from other forwards (``stretches`` of the run) that no backward
+    walks; else empty."""
+    before = {p for n in made for p in n.parents if p.birth < forward.first}
+    if any(walk.kind == "backward" for n in all_ancestors(before) if not n.leaf for walk in n.walks):
+        return "trained"
+    stack, seen, given = list(before), set(before), False
+    while stack:
+        node = stack.pop()
+        if any(first <= node.birth < last for first, last in stretches):
+            given = True
+        elif node.leaf or not node.parents:
+            return ""
+        else:
+            more = [p for p in node.parents if p not in seen]
+            seen.update(more)
+            stack.extend(more)
+    return "evaluated" if given else ""
+
+
+def _readers(tree: ast.AST) -> dict[str, list[ast.AST]]:
+    """The functions that read attributes, by the name of the attribute."""
+    found: dict[str, list[ast.AST]] = defaultdict(list)
+    stack: list[tuple[ast.AST, ast.AST | None]] = [(tree, None)]
+    while stack:
+        node, function = stack.pop()
+        if isinstance(node, DEFINITIONS):
+            function = node
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and function is not None:
+            found[node.attr].append(function)
+        stack.extend((child, function) for child in ast.iter_child_nodes(node))
+    return found
+
+
+def _was_there(node: Node, moment: int) -> bool:
+    """Whether it was stored by then where code that was not entered may find it."""
+    return any(place.clock <= moment and carrier.kind != "local" for carrier, place in node.stores)
+
+
+def is_dropped(place: Place) -> bool:
+    """Whether nothing is made of what a call returns."""
+    return isinstance(place.frame.file.parent(place.node), ast.Expr)
+
+
+class _Given:
+    """What code that cannot be seen may do with the graphs that it is given."""
+
+    def __init__(self, trace: Trace) -> None:
+        stepping = [step.optimizer for step in trace.steps]
+        stepping += [mark.by for mark in trace.marks if mark.kind == "zero_grad" and not is_module(mark.by)]
+        steppers = {getattr(value, "oid", 0) for value in stepping} - {0}
+        self._armed: set[ast.AST] = set()
+        self._moduled: set[ast.AST] = set()
+        for handing in trace.handings:
+            options = [o for value in handing.given for o in (value.options if isinstance(value, Join) else (value,))]
+            if any(isinstance(o, (Optimizer, Parameters)) or getattr(o, "oid", 0) in steppers for o in options):
+                self._armed.add(handing.place.node)
+            if any(is_module(o) for o in options):
+                self._moduled.add(handing.place.node)
+
+    def fate(self, node: Node) -> str:
+        """``needed`` where a graph is walked or may be kept to be walked; ``doubted`` where that depends on code that
+        cannot be seen, and that got nothing to step with."""
+        if node.walks or node.escapes:
+            return "needed"
+        found = ""
+        for kind, place in node.uses:
+            if kind.startswith("stored-unseen") or kind == "history-read":
+                return "needed"
+            how, _, name = kind.partition(":")
+            if how == "unseen" or (how == "call" and not _looks(name)):
+                fate = self._called(name, place)
+                if fate == "needed":
+                    return fate
+                found = fate or found
+        return found
+
+    def _called(self, name: str, place: Place) -> str:
+        """What a call may do: anything where it gets an optimizer or parameters as well; where nothing is made of what
+        it returns, it must have done something."""
+        if place.node in self._armed or name.rpartition(".")[2] in _LEARNS:
+            return "needed"
+        if not isinstance(place.node, ast.Call) or not is_dropped(place):
+            return ""
+        return "needed" if place.node in self._moduled else "doubted"
+
+
+def is_module(value: Value | None) -> bool:
+    if isinstance(value, Unknown):
+        return value.module is not None
+    return isinstance(value, Module) or (isinstance(value, Instance) and value.cls.is_module)
+
+
+def _looks(path: str) -> bool:
+    """Whether a function of a library, or of Python itself, only looks at what it is given."""
+    top = path.partition(".")[0]
+    known = (*facts.NUMERIC_LIBRARIES, *facts.CARRYING_LIBRARIES, *facts.LOOKING_LIBRARIES)
+    return top == path or top in known or facts.logs(path)
+
+
+def _looks_at_nothing(kind: str) -> bool:
+    """Whether a use of a tensor does not look at its values."""
+    return kind in _LOOK_AT_NOTHING or kind.startswith("attribute:")
+
+
+def picks(made: list[Any], after: int) -> bool:
+    """Whether indices are taken of a forward's results, from a moment on: a class, a token, an action."""
+    return any(
+        node.label in WITH_INDICES and not node.scalar and node.birth >= after
+        for node in itertools.islice(all_descendants(made), _MOST)
+    )
+
+
+def what_reads(made: list[Any], after: int, since: int = 0) -> str:
+    """What reads the results of a forward from the moment ``since`` on: ``data`` where tensors are taken out,
+    ``number`` for losses only, or empty."""
+    found = ""
+    for node in itertools.islice(all_descendants(made), _MOST):
+        uses = ((kind, place) for kind, place in node.uses if place.clock >= since and not _goes_on(node, place))
+        kinds = (kind.removeprefix("detached:") for kind, _ in uses)
+        if node.escapes or any(not _looks_at_nothing(kind) for kind in kinds):
+            if not node.scalar:
+                return "data"
+            found = "number"
+    return "data" if picks(made, after) else found
+
+
+def _goes_on(node: Node, place: Place) -> bool:
+    """Whether a use is a call that cannot be seen and whose result, with the graph, is used: what reads that counts."""
+    return not is_dropped(place) and any(c.kind == "call" and c.place.node is place.node for c in node.children)
+
+
+def _count(clocks: list[int], first: int, last: int) -> int:
+    return bisect_left(clocks, last) - bisect_left(clocks, first)
+
+
+def severity(verdict: str) -> int:
+    return ("quiet", "fault", "needed").index(verdict)

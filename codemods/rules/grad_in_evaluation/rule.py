@@ -1,0 +1,270 @@
+"""The rule ``grad-in-evaluation``."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from codemods.graph.model.nodes import Frame
+from codemods.graph.model.program import receiver_name
+from codemods.graph.model.trace import Forward, Ran, Trace
+from codemods.graph.model.values import Instance
+from codemods.proofs.observations import Decision, Observation
+from codemods.proofs.syntax import DEFINITIONS
+from codemods.rules.base import Rule
+from codemods.rules.grad_in_evaluation.placement import Placement
+from codemods.rules.grad_in_evaluation.recordings import Recordings, is_dropped, picks, severity, source, what_reads
+from codemods.source.gates import form
+from codemods.terms.findings import Finding, Promise
+
+
+class GradInEvaluation(Rule):
+    """Evaluation code that builds autograd graphs which nobody walks.
+
+    Why it hurts: A forward pass records a graph as long as gradients are on, whether or not a ``backward`` ever
+    follows. Validation, testing, inference, action selection and sampling pay for it with the memory of all activations
+    and with time; ``model.eval()`` changes dropout and batch norm, it does not switch recording off.
+
+    The rewrite: A function that only evaluates gets ``@torch.no_grad()``; inside a function that also trains, and in
+    module-level code, the smallest loop or block that only evaluates goes under ``with torch.no_grad():``. A literal
+    ``volatile=True``, which means nothing since PyTorch 0.4, goes with it.
+
+    Left alone: whatever reaches ``backward``, ``autograd.grad`` or ``.grad``, also inside a callee (adversarial
+    attacks, forces from energies, gradient penalties); functions that training and evaluation share; callers that
+    switch gradients off already; models whose parameters are all frozen; results that code which cannot be seen
+    keeps, or gets together with an optimizer or parameters.
+
+    Advice: a forward inside training code whose result is detached at once (a teacher, a target network); one that
+    takes what a training forward gave, and that no backward comes back through (a loss that was left out); evaluation
+    in a function that training shares; a model whose class is nowhere in the tree and is called in a way that may take
+    gradients; results that code gets which cannot be seen, and that gives nothing back.
+
+    Promise: exact where the results are only reported. ``LSTM``, ``MultiheadAttention`` and the Transformer layers
+    choose other kernels while gradients are off, whose results differ in the last digits (by 1e-8 to 5e-7): where these
+    reach a scheduler, a comparison, an action or a stored target, it is equivalent.
+
+    Options: ``--no-grad-style auto|decorator|with``: a decorator on the function or a ``with`` block in it, wherever
+    both are sound.
+
+    Source: https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation
+    """
+
+    name = "grad-in-evaluation"
+    promise = Promise.EXACT
+    since = "0.4"
+    summary = "evaluation runs with gradient recording on"
+    gate = (
+        b".backward(",
+        b".eval()",
+        b".train(False)",
+        b"volatile=",
+        b"volatile =",
+        form(r"(?<!def )\bload_state_dict", word="load_state_dict"),
+    )
+
+    # reading a run
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.complete:
+            yield from self._poison(trace)
+            return
+        ledger = Recordings(trace)
+        yield from self._functions(trace, ledger)
+        yield from self._statements(trace, ledger)
+        yield from self._forwards(trace, ledger, training=bool(trace.walks))
+
+    def _poison(self, trace: Trace) -> Iterator[Observation]:
+        for frame in trace.frames:
+            if isinstance(frame.definition, DEFINITIONS):
+                yield self.seen(frame.file, frame.definition, "function", "needed", why="budget")
+        for ran in trace.ran:
+            yield self.seen(ran.frame.file, ran.statement, "statement", "needed", why="budget")
+
+    def _functions(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
+        seen: dict[int, tuple[Frame, str, dict[str, Any]]] = {}
+        opened: dict[int, Frame] = {}
+        covered: dict[int, Frame] = {}
+        for frame in trace.frames:
+            if not isinstance(frame.definition, DEFINITIONS) or frame.end < 0:
+                continue
+            verdict, facts = ledger.judge(frame.birth, frame.end + 1)
+            if frame.left_unseen or ledger.outliving(frame):
+                opened[id(frame.definition)] = frame
+            if verdict == "quiet" and frame.grad is False and not frame.root:
+                covered[id(frame.definition)] = frame
+            key = id(frame.definition)
+            known = seen.get(key)
+            if known is None or severity(verdict) > severity(known[1]):
+                seen[key] = (frame, verdict, facts)
+        for frame, verdict, facts in seen.values():
+            if verdict != "quiet":
+                assert frame.definition is not None
+                yield self.seen(frame.file, frame.definition, "function", verdict, **facts)
+        for frame in opened.values():
+            assert frame.definition is not None
+            yield self.seen(frame.file, frame.definition, "open", "needed")
+        for frame in covered.values():
+            assert frame.definition is not None
+            yield self.seen(frame.file, frame.definition, "covered", "needed")
+
+    def _statements(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
+        seen: dict[int, tuple[Ran, str, dict[str, Any]]] = {}
+        leaving: dict[int, Ran] = {}
+        for ran in trace.ran:
+            if ledger.leaves(ran.frame, ran.first, ran.last):
+                leaving[id(ran.statement)] = ran
+            verdict, facts = ledger.judge(ran.first, ran.last)
+            known = seen.get(id(ran.statement))
+            if known is None or severity(verdict) > severity(known[1]):
+                seen[id(ran.statement)] = (ran, verdict, facts)
+        for ran, verdict, facts in seen.values():
+            if verdict != "quiet":
+                yield self.seen(ran.frame.file, ran.statement, "statement", verdict, **facts)
+        for ran in leaving.values():
+            yield self.seen(ran.frame.file, ran.statement, "leaving", "needed")
+
+    def _forwards(self, trace: Trace, ledger: Recordings, *, training: bool) -> Iterator[Observation]:
+        chains: dict[tuple[int | None, ...], Observation] = {}
+        stretches = [(f.first, f.last) for f in trace.forwards if f.grad is not False]
+        for forward in trace.forwards:
+            if forward.grad is False:
+                continue
+            if not (training or forward.volatile or forward.mode in ("eval", "loaded")):
+                # a self-test at the end of a model's file: nothing says that this is evaluation
+                continue
+            verdict, facts = ledger.judge(forward.first, forward.last)
+            if verdict != "fault":
+                continue
+            if forward.method != "forward" and not ledger.applies_layers(forward.first, forward.last):
+                # a method that looks at its parameters, not a forward
+                continue
+            places = forward.place.chain()
+            # two calls of one statement may be mended in different places
+            method = None if forward.closed is None else id(forward.closed.definition)
+            key = (method, *(id(p.statement) for p in places))
+            made = ledger.made_in(forward.first, forward.last)
+            # of a method that returns no graph, what it reads itself is all that is ever read
+            reads = what_reads(made, forward.last if forward.closed is None else forward.first)
+            if not (training or reads or forward.volatile or forward.place.turns() or picks(made, 0)):
+                # one forward of which nothing but a shape is looked at: a self-test of a model
+                continue
+            once = not (forward.volatile or forward.place.loops) and is_dropped(forward.place)
+            if once and not what_reads(made, forward.last, since=forward.last):
+                # run once for what it does on the way: to calibrate, to warm up, to let a compiler watch
+                continue
+            comes_from = source(made, forward, stretches)
+            if comes_from == "evaluated":
+                # a loss of what an evaluating forward gave: without that one's graph it has none
+                continue
+            observation = self._chain(forward, facts, ledger.taught(made), reads, fed=comes_from == "trained")
+            if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
+                chains[key] = observation
+        yield from chains.values()
+        for frame in trace.cut_short:
+            if isinstance(frame.definition, DEFINITIONS):
+                yield self.seen(frame.file, frame.definition, "partial", "needed")
+            elif frame.definition is None:
+                yield self.seen(frame.file, frame.file.tree.body[0], "partial-script", "needed")
+        yield from self._own_methods(trace, ledger)
+
+    def _own_methods(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
+        """Methods of a module that switch it to evaluation and compute with its parameters themselves."""
+        for frame in trace.frames:
+            definition = frame.definition
+            if not (isinstance(definition, DEFINITIONS) and isinstance(frame.receiver, Instance)):
+                continue
+            if frame.call is not None and frame.call.frame.inside_module:
+                continue
+            if not frame.receiver.cls.is_module or frame.end < 0 or not _calls_own_eval(definition):
+                continue
+            verdict, facts = ledger.judge(frame.birth, frame.end + 1)
+            if verdict == "fault":
+                first = definition.body[0]
+                chain = ((frame.file.path, frame.file.span(definition), frame.file.span(first)),)
+                yield self.seen(
+                    frame.file,
+                    definition,
+                    "forward",
+                    "fault",
+                    chain=chain,
+                    volatile=(),
+                    dropped=(),
+                    teaches=False,
+                    fed=False,
+                    reads="evaluated",
+                    kernels=facts["kernels"],
+                    doubted=facts["doubted"],
+                    padding=False,
+                    unseen=False,
+                    closed=None,
+                    once=True,
+                    root=(frame.file.path, frame.file.span(definition)) if frame.root else None,
+                )
+
+    def _chain(self, forward: Forward, facts: dict[str, Any], teaches: bool, reads: str, *, fed: bool) -> Observation:
+        chain = []
+        for place in forward.place.chain():
+            frame = place.frame
+            definition = frame.definition
+            if place.statement is None:
+                continue
+            chain.append(
+                (
+                    frame.file.path,
+                    frame.file.span(definition) if isinstance(definition, DEFINITIONS) else None,
+                    frame.file.span(place.statement),
+                )
+            )
+        volatile = tuple((p.frame.file.path, p.frame.file.span(p.node)) for p in forward.volatile)
+        keywords = set(forward.args.keywords)
+        closed = forward.closed
+        root = next((p.frame for p in forward.place.chain() if p.frame.root), None)
+        return self.seen(
+            forward.place.frame.file,
+            forward.place.node,
+            "forward",
+            "fault",
+            chain=tuple(chain),
+            volatile=volatile,
+            dropped=tuple(v for v, p in zip(volatile, forward.volatile, strict=True) if _is_literally_volatile(p.node)),
+            teaches=teaches,
+            fed=fed,
+            reads="evaluated" if forward.mode == "eval" and reads else reads,
+            kernels=facts.get("kernels", False),
+            doubted=facts.get("doubted", False),
+            padding="src_key_padding_mask" in keywords,
+            unseen=forward.method != "forward" and not isinstance(forward.module, Instance),
+            closed=None if closed is None else (closed.file.path, closed.file.span(closed.definition)),
+            once=all(isinstance(loop, DEFINITIONS) for loop, _ in forward.place.turns()),
+            root=None if root is None or root.definition is None else (root.file.path, root.file.span(root.definition)),
+        )
+
+    # deciding
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        yield from Placement(self, observations, decision).findings()
+
+
+def _is_literally_volatile(call: ast.AST) -> bool:
+    """Whether a call says ``volatile=True`` itself, and does not hand on a flag of its callers."""
+    return isinstance(call, ast.Call) and any(
+        k.arg == "volatile" and isinstance(k.value, ast.Constant) for k in call.keywords
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _calls_own_eval(definition: ast.AST) -> bool:
+    own = receiver_name(definition)
+    return any(
+        isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr == "eval"
+        and isinstance(n.func.value, ast.Name)
+        and n.func.value.id == own
+        for n in ast.walk(definition)
+    )
+
+
+RULE = GradInEvaluation

@@ -1,0 +1,162 @@
+"""What a run shows of tensors that share their memory, and of the forms that PyTorch had before 0.4."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+
+from codemods.graph.model import facts
+from codemods.graph.model.nodes import Alias, Node, Unseen, Value
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Trace
+from codemods.graph.model.values import Const, Join, Parameters, Plain, Tensor, Unknown
+from codemods.graph.python.old_forms import first_element
+from codemods.proofs.repackaging import is_variable
+
+_OF_ONE_ELEMENT = frozenset({"sum", "mean", "prod", "norm", "std", "var"})
+"""Methods that, called without arguments, leave one element (docs: torch.Tensor)."""
+
+
+class Changes:
+    """What a run changes in place, and what enters a graph."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._of_alias: dict[int, list[str]] = defaultdict(list)
+        self._of_object: dict[int, list[str]] = defaultdict(list)
+        self._of_value: dict[int, list[tuple[str, int]]] = defaultdict(list)
+        self._of_node: dict[int, list[int]] = defaultdict(list)
+        for change in trace.alterations:
+            if isinstance(change.value, Tensor):
+                for alias in change.value.aliases:
+                    self._of_alias[id(alias.origin)].append(change.how)
+                for alias in change.value.aliases[-1:]:
+                    # ``x.data`` and ``x.detach()`` are objects of their own
+                    self._of_object[id(alias.origin)].append(change.how)
+            self._of_value[id(change.value)].append((change.how, change.place.clock))
+            if change.value.node is not None:
+                self._of_node[id(change.value.node)].append(change.place.clock)
+        self._unpacked = trace.unpacked
+        self._drawn = {id(alias.origin) for aliases, _ in trace.drawn for alias in aliases}
+
+    def objects(self, alias: Alias) -> bool:
+        """Whether one of the two tensors is changed in a way that the other would not be."""
+        born = alias.place.clock
+        hows = {*self._of_object[id(alias)], *(how for how, at in self._of_value[id(alias.given)] if at >= born)}
+        return not hows.isdisjoint(("shape", "requires_grad", "attached"))
+
+    def _packed(self, node: Node | None) -> bool:
+        """Whether a value may be a packed sequence, whose ``data`` is one of its fields."""
+        if node is None:
+            return False
+        recurrent = node.kind == "module" and node.label in facts.RECURRENT
+        return node.label.startswith("pack") or (recurrent and node not in self._unpacked)
+
+    def tied(self, alias: Alias) -> bool:
+        """Whether ``x.data`` is more than a reading of ``x``, or ``x`` may not be a tensor."""
+        given = alias.given
+        if not isinstance(given, Tensor) or self._packed(given.node) or self._of_alias[id(alias)]:
+            return True
+        if id(alias) not in self._drawn:
+            return False
+        if given.node is not None and given.node.leaf and given.node.label != "input":
+            return True
+        born = alias.place.clock
+        clocks = [at for _, at in self._of_value[id(given)]]
+        clocks += self._of_node[id(given.node)] if given.node is not None else []
+        return any(at >= born for at in clocks)
+
+
+_SHAPED = frozenset(("view", "reshape", "flatten", "ravel", "unsqueeze", "expand", "repeat", "stack", "cat"))
+"""What makes tensors of one dimension at least, written as people write it."""
+
+
+def history_of(value: Value) -> str:
+    """Whether a value is attached: ``plain``, ``attached``, ``maybe``, or ``unsure`` where it may be no tensor."""
+    if isinstance(value, Join):
+        found = {
+            history_of(option) for option in value.options if not (isinstance(option, Const) and option.value is None)
+        }
+        return next((word for word in ("unsure", "maybe", "attached") if word in found), "plain" if found else "unsure")
+    if isinstance(value, Parameters):
+        return "attached" if value.element else "unsure"
+    if not isinstance(value, (Tensor, Unknown)):
+        return "unsure"
+    if value.node is not None:
+        return "attached"
+    if any(isinstance(origin, Unseen) for origin in value.shadow):
+        return "maybe"
+    return "plain" if isinstance(value, Tensor) or value.data else "maybe"
+
+
+def one_element(value: Value) -> bool:
+    """Whether a value is proven to be a tensor of one element."""
+    if isinstance(value, Tensor):
+        return value.scalar or (value.node is not None and value.node.scalar)
+    if isinstance(value, Unknown):
+        return value.node is not None and value.node.scalar
+    if isinstance(value, Join):
+        tensors = [option for option in value.options if not isinstance(option, (Const, Plain))]
+        return bool(tensors) and all(one_element(option) for option in tensors)
+    return False
+
+
+def has_dimension(value: Value, subject: ast.expr) -> bool:
+    """Whether a tensor surely has a dimension, by its operation or as it is written: ``x.view(-1)``. Its ``[0]`` runs
+    today."""
+    if isinstance(subject, ast.Call) and isinstance(subject.func, ast.Attribute) and subject.func.attr in _SHAPED:
+        return True
+    return isinstance(value, (Tensor, Unknown)) and value.node is not None and _is_shaped(value.node)
+
+
+def _is_shaped(node: Node) -> bool:
+    while node.kind == "op" and node.label in facts.KEEPS_SHAPE and len(node.parents) == 1:
+        node = node.parents[0]
+    return node.kind == "op" and node.label in _SHAPED
+
+
+def reduced(expression: ast.expr) -> bool:
+    """Whether it is written as a reduction to one element: ``(a == b).sum()``."""
+    return (
+        isinstance(expression, ast.Call)
+        and isinstance(expression.func, ast.Attribute)
+        and expression.func.attr in _OF_ONE_ELEMENT
+        and not expression.args
+        and not expression.keywords
+    )
+
+
+def old_forms(file: ParsedFile, code: ast.AST) -> list[ast.expr]:
+    """The calls of ``Variable`` and the ``[0]`` behind a ``.data`` in a function, or at the top level."""
+    return [e for e in file.once(_forms, code) if not isinstance(e, ast.Call) or is_variable(file, e.func)]
+
+
+def _forms(code: ast.AST) -> list[ast.expr]:
+    """The same by their look."""
+    found: list[ast.expr] = []
+    stack: list[ast.AST] = list(ast.iter_child_nodes(code))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) or (
+                isinstance(node.func, ast.Attribute) and node.func.attr == "Variable"
+            ):
+                found.append(node)
+        elif isinstance(node, ast.Subscript) and first_element(node) is not None:
+            found.append(node)
+        stack.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def walked(subject: ast.expr, code: ast.AST) -> bool:
+    """Whether a function calls ``backward()`` on a name, which it can only on one element."""
+    return isinstance(subject, ast.Name) and any(
+        isinstance(node, ast.Call)
+        and not node.args
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "backward"
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == subject.id
+        for node in ast.walk(code)
+    )

@@ -1,0 +1,331 @@
+"""The rule ``stored-graph``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Walk
+from codemods.graph.model.trace import Reading, Storing, Trace
+from codemods.graph.model.values import Sequence, Tensor
+from codemods.proofs.blocks import crossed
+from codemods.proofs.carried import Carry, Ledger, by_statement, too_late, trail
+from codemods.proofs.detaching import detaching
+from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.paired_flags import SURPLUS, flags, paired
+from codemods.proofs.reach import opaque, reach
+from codemods.proofs.sums import averages
+from codemods.rules.base import Rule
+from codemods.rules.stored_graph.uses import (
+    appended_once,
+    harmless,
+    is_loss,
+    training_walk,
+    unwalked,
+    used_through,
+)
+from codemods.rules.stored_graph.values import new_part, reads_in, simple_sum, stored_expression
+from codemods.terms.edits import Edit, WrapExpression
+from codemods.terms.findings import Finding, Promise, TrailStep
+
+_ADDING = frozenset({"append", "appendleft", "add", "insert"})
+
+
+class StoredGraph(Rule):
+    """An intermediate result that is kept, with its graph, beyond the step that made it.
+
+    Why it hurts: A list, queue, dict, attribute, global or default argument holds a tensor of an earlier step, and a
+    later step computes with it: its ``backward`` walks into a graph that is freed and raises "Trying to backward
+    through the graph a second time". Where nobody walks the kept graph again, it only stays in memory, and memory grows
+    with every step.
+
+    The rewrite: What is kept is detached where it is stored. If the new value is used in its own step too, the old one
+    is detached where it is read (running means), or where the step ends (a queue that holds the current batch). A
+    ``retain_graph=True`` that only kept the old graphs alive goes with it.
+
+    Left alone: what is stored and used within one step before its backward (saved log probabilities, skip connections,
+    outputs of time steps); stores that are emptied every step; what is stored under ``no_grad`` or already detached;
+    what goes to code that cannot be seen; state that is computed from itself through weights
+    (``carried-hidden-state``); losses (``attached-loss-history``, ``attached-loss-total``); sums with parameters that
+    save nothing (dual variables of ADMM).
+
+    Promise: repair where the later backward raises; exact where the kept graph is never walked again; ``behaviour``
+    where it is walked again without an error, because its operations save no tensors.
+
+    Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
+    """
+
+    name = "stored-graph"
+    promise = Promise.REPAIR
+    summary = "an attached tensor is kept beyond its step"
+    gate = (b".backward(", b"manual_backward(")
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.complete:
+            return
+        ledger = Ledger(trace)
+        taken: set[int] = set()
+        others = [c for c in ledger.carries if not ledger.recurrent(c)]
+        for carries in by_statement(others):
+            for observation, statement in self._walked_again(ledger, carries):
+                taken.add(id(statement))
+                yield observation
+        taken |= {id(c.store.statement) for c in ledger.carries}
+        for observation, statement in (*self._running(ledger), *self._kept(ledger)):
+            if id(statement) not in taken:
+                taken.add(id(statement))
+                yield observation
+
+    # graphs that a later backward walks again
+
+    def _walked_again(self, ledger: Ledger, carries: list[Carry]) -> Iterator[tuple[Observation, ast.stmt]]:
+        carry = carries[0]
+        if is_loss(ledger, carry.old):
+            return
+        if ledger.grows(carry):
+            yield from self._mean_walked_again(ledger, carry)
+            return
+        store = carry.store
+        promise = ledger.promise(carry)
+        if promise is None or store.statement is None:
+            return
+        edits: list[tuple[str, Edit]] | None = []
+        where = "where it is stored"
+        if any(used_through(ledger, c) for c in carries):
+            style = "last" if appended_once(ledger, carry) else "state"
+            edits = detaching(ledger.trace, carries, style)
+            where = "where the step ends, because this step uses it too"
+        else:
+            expressions = [stored_expression(ledger, c) for c in carries]
+            if None in expressions:
+                edits = detaching(ledger.trace, carries)
+                where = "where the step ends"
+            else:
+                file = store.frame.file
+                edits = [
+                    (file.path, WrapExpression(file.span(e), "", ".detach()")) for e in expressions if e is not None
+                ]
+        yield self._noted(ledger, carries, store, promise, edits, where, "walked"), store.statement
+
+    def _mean_walked_again(self, ledger: Ledger, carry: Carry) -> Iterator[tuple[Observation, ast.stmt]]:
+        """``self.mean = m * self.mean + (1 - m) * x`` where the new mean is used in this step."""
+        promise = ledger.promise(carry)
+        statement = carry.child.place.statement
+        if promise is None or promise is Promise.BEHAVIOUR or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            return
+        if not simple_sum(statement):
+            return
+        file = carry.child.place.frame.file
+        reads = reads_in(ledger, carry.old, statement)
+        edits: list[tuple[str, Edit]] | None
+        if reads and not any(node in ledger.trace.plain for node in reads):
+            edits = [(file.path, WrapExpression(file.span(node), "", ".detach()")) for node in reads]
+            where = "where the old value is read"
+        else:
+            edits, where = None, ""
+        yield self._noted(ledger, [carry], carry.child.place, promise, edits, where, "walked"), statement
+
+    def _noted(
+        self,
+        ledger: Ledger,
+        carries: list[Carry],
+        place: Place,
+        promise: Promise,
+        edits: list[tuple[str, Edit]] | None,
+        where: str,
+        kind: str,
+    ) -> Observation:
+        assert place.statement is not None
+        carry = carries[0]
+        return self.seen(
+            place.frame.file,
+            place.statement,
+            "stored",
+            "fault",
+            promise=promise,
+            edits=edits,
+            where=where,
+            name=_spoken(carry.carrier, place.statement),
+            how=kind,
+            retained=carry.freed_by.retains is True,
+            flags=flags(ledger.surplus(carries)),
+            trail=trail(carry),
+            late=too_late(ledger.trace, carries),
+        )
+
+    # graphs that only pile up
+
+    def _running(self, ledger: Ledger) -> Iterator[tuple[Observation, ast.stmt]]:
+        """A running mean that nothing ever back-propagates: each step hangs its graph on that of the one before."""
+        trace = ledger.trace
+        summed = {a.place.statement for a in trace.accumulations if not averages(trace, a)}
+        done: set[int] = set()
+        for reading in trace.readings:
+            statement = reading.place.statement
+            if statement is None or id(statement) in done or statement in summed:
+                continue
+            if not isinstance(statement, ast.Assign) or not simple_sum(statement):
+                continue
+            for old in reading.nodes:
+                loop = None if old.leaf or not old.certain else crossed(old.place, reading.place)
+                if loop is None or old.place.statement is not statement or opaque(old):
+                    continue
+                new = [
+                    n
+                    for n in trace.nodes
+                    if n.birth > reading.place.clock
+                    and n.place.statement is statement
+                    and n.place.frame is reading.place.frame
+                    and old in reach([n])
+                    and n.stores
+                ]
+                if not new or not unwalked(ledger, old) or not unwalked(ledger, new[0]):
+                    continue
+                walk = training_walk(ledger, old, loop)
+                if walk is None:
+                    continue
+                done.add(id(statement))
+                file = reading.place.frame.file
+                target = new_part(ledger, statement.value, reading.place.node)
+                edits: list[tuple[str, Edit]] = [(file.path, WrapExpression(file.span(target), "", ".detach()"))]
+                yield (
+                    self.seen(
+                        file, statement, "stored", "fault",
+                        promise=Promise.EXACT, edits=edits, where="what is added to it",
+                        name=_spoken(reading.carrier, statement), how="running", retained=False, flags=[],
+                        trail=_short_trail(old, old.place, reading, walk),
+                    ),
+                    statement,
+                )  # fmt: skip
+                break
+
+    def _kept(self, ledger: Ledger) -> Iterator[tuple[Observation, ast.stmt]]:
+        """Outputs of training steps that pile up in a list although only their values are read."""
+        by_site: dict[int, list[Storing]] = {}
+        for storing in ledger.trace.storings:
+            if storing.method in _ADDING and storing.grad is True and isinstance(storing.container, Sequence):
+                by_site.setdefault(id(storing.place.node), []).append(storing)
+        for storings in by_site.values():
+            statement = storings[0].place.statement
+            if len(storings) < 2 or statement is None:
+                continue
+            found = [self._piled(ledger, storing, storings) for storing in storings]
+            shown = next((f for f in found if f is not None), None)
+            if shown is None or any(not harmless(ledger, s) for s in storings):
+                continue
+            old, reading, walk = shown
+            file = storings[0].place.frame.file
+            expression = storings[0].value_expr
+            edits: list[tuple[str, Edit]] = [(file.path, WrapExpression(file.span(expression), "", ".detach()"))]
+            yield (
+                self.seen(
+                    file, statement, "stored", "fault",
+                    promise=Promise.EXACT, edits=edits, where="where it is stored",
+                    name=f"`{ast.unparse(expression)}`", how="kept", retained=False, flags=[],
+                    trail=_short_trail(old, storings[0].place, reading, walk),
+                ),
+                statement,
+            )  # fmt: skip
+
+    @staticmethod
+    def _piled(ledger: Ledger, storing: Storing, all_here: list[Storing]) -> tuple[Node, Reading, Walk] | None:
+        """Proof that a stored value outlives its step beside those of other steps."""
+        value = storing.value
+        if not isinstance(value, Tensor) or value.node is None or not value.node.certain or opaque(value.node):
+            return None
+        old = value.node
+        if old.leaf or old.scalar or is_loss(ledger, old):
+            return None
+        walks: dict[ast.AST, Walk | None] = {}
+        turned: dict[tuple[Frame, tuple[tuple[ast.AST, int], ...]], ast.AST | None] = {}
+        for other in all_here:
+            node = other.value.node
+            if node is None or node is old or other.place.clock < storing.place.clock:
+                continue
+            turn = (other.place.frame, other.place.loops)
+            if turn not in turned:
+                turned[turn] = crossed(storing.place, other.place)
+            loop = turned[turn]
+            if loop is None:
+                continue
+            if loop not in walks:
+                walks[loop] = training_walk(ledger, old, loop)
+            walk = walks[loop]
+            if walk is None:
+                continue
+            container = getattr(storing.container, "oid", 0)
+            for reading in ledger.readings_of.get(old, ()):
+                if (
+                    container in reading.containers
+                    and node in reading.nodes
+                    and reading.place.clock >= other.place.clock
+                ):
+                    return old, reading, walk
+        return None
+
+    # findings
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        for site in sites(observations, "stored"):
+            yield from self._finding(site, decision)
+
+    def _finding(self, site: Site, decision: Decision) -> Iterator[Finding]:
+        found = [o.facts for o in site.observations]
+        facts = max(found, key=lambda f: f["promise"].rank if f["how"] == "walked" else -1)
+        promise: Promise = facts["promise"]
+        name = facts["name"]
+        if facts["how"] == "kept":
+            message = f"{name} is kept with the graph of its step, although only its value is read later: memory grows"
+        elif facts["how"] == "running":
+            message = (
+                f"{name} hangs each step's graph on that of the step before, and nothing ever walks it: memory grows"
+            )
+        elif facts["retained"]:
+            message = f"{name} takes the graph of its step into the next one, where its retained graph is walked again"
+        elif promise is Promise.BEHAVIOUR:
+            message = (
+                f"{name} takes the graph of its step into the next one, which back-propagates through it once more"
+            )
+        else:
+            message = f"{name} takes the graph of its step into the next one, after backward() has freed it"
+        steps = tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"]))
+        edits: list[tuple[str, Edit]] = []
+        for other in found:
+            for edit in other["edits"] or ():
+                if edit not in edits and other["how"] == facts["how"]:
+                    edits.append(edit)
+        if not edits or facts["edits"] is None:
+            yield Finding(
+                self.name, site.path, site.span, Promise.ADVICE,
+                f"{message}; detach the old value, where it may also be a plain number", "", steps,
+            )  # fmt: skip
+            return
+        dropped = list(dict.fromkeys(flag for f in found for flag in f["flags"]))
+        alone = SURPLUS in decision.options.ignore
+        remedy = f"detach {facts['where']}" if facts["how"] == "running" else f"detach it {facts['where']}"
+        yield from paired(
+            self.name, (site.path, site.span), promise, message, remedy, steps, edits, dropped, alone=alone,
+            mends=tuple(dict.fromkeys(pair for f in found for pair in f.get("late", ()))),
+        )  # fmt: skip
+
+
+def _spoken(carrier: Carrier, statement: ast.stmt) -> str:
+    if carrier.name and carrier.kind != "element":
+        return f"`{carrier.name}`"
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and statement.value.args:
+        return f"`{ast.unparse(statement.value.args[-1])}`"
+    if isinstance(statement, ast.Assign):
+        return f"`{ast.unparse(statement.targets[0])}`"
+    return "what is stored here"
+
+
+def _short_trail(old: Node, stored: Place, reading: Reading, walk: Walk) -> list[tuple[str, int, str]]:
+    return [
+        (old.place.path, old.place.line, "graph produced here"),
+        (stored.path, stored.line, "carried from here"),
+        (walk.place.path, walk.place.line, "its step ends here"),
+        (reading.place.path, reading.place.line, "only its value is read here"),
+    ]
+
+
+RULE = StoredGraph

@@ -1,0 +1,134 @@
+"""What becomes of an attached value that is stored: in its own step, in later ones, and in code that cannot be seen."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.trace import Storing
+from codemods.graph.model.values import Sequence
+from codemods.proofs.blocks import crossed
+from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.reach import reach
+
+_LEAVES = ("stored-unseen", "called-unseen")
+
+
+def is_loss(ledger: Ledger, node: Node) -> bool:
+    """Whether a walk starts at it, or at a sum of it: losses and totals have rules of their own."""
+    stack = [node]
+    seen: set[Node] = set()
+    roots = {root for walk in ledger.trace.walks for root in walk.roots if walk.kind == "backward"}
+    while stack:
+        one = stack.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if one in roots:
+            return True
+        stack.extend(c for c in one.children if c.scalar and not c.saves)
+    return False
+
+
+def training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
+    """A backward in the turn that made the node, over the graph that it holds."""
+    mine = {n for n in reach([node]) if not n.leaf}
+    for walk in ledger.trace.walks:
+        if walk.kind != "backward" or crossed(node.place, walk.place) or not _same_turn(node.place, walk.place, loop):
+            continue
+        if not mine.isdisjoint(walk.seen):
+            return walk
+    return None
+
+
+def _same_turn(one: Place, other: Place, loop: ast.AST) -> bool:
+    return any(a is loop for a, _ in one.turns()) and any(a is loop for a, _ in other.turns())
+
+
+def unwalked(ledger: Ledger, node: Node) -> bool:
+    """Whether neither it nor what is computed from it is ever walked or leaves for code that cannot be seen."""
+    for one in node.descendants():
+        if one.walks or one.escapes or one.kind == "call":
+            return False
+        if any(kind.startswith(_LEAVES) for kind, _ in one.uses):
+            return False
+    return True
+
+
+def harmless(ledger: Ledger, storing: Storing) -> bool:
+    """Whether nothing back-propagates through the stored value after its step, here or in code that cannot be seen."""
+    node = storing.value.node
+    if node is None:
+        return True
+    for one in node.descendants():
+        if one.escapes or one.kind == "call" or any(kind.startswith(_LEAVES) for kind, _ in one.uses):
+            return False
+    # a later walk may come to it only through what its own step made of it
+    after = [r for r in ledger.readings_of.get(node, ()) if r.place.clock > storing.place.clock]
+    container = getattr(storing.container, "oid", 0)
+    first = min((r.place.clock for r in after if container in r.containers), default=None)
+    if first is None:
+        return True
+    return not any(walk.place.clock > first and node in walk.seen for walk in ledger.trace.walks)
+
+
+def used_through(ledger: Ledger, carry: Carry) -> bool:
+    """Whether its own step reads the stored value back and back-propagates it."""
+    store = carry.store
+    walks = [
+        w
+        for w in ledger.trace.walks
+        if w.place.clock > store.clock and w.place.clock < carry.reading.place.clock and not crossed(store, w.place)
+    ]
+    if not walks:
+        return False
+    wanted = {carry.old} | set(reach([carry.old])) if carry.old.kind == "phi" else {carry.old}
+    for node in wanted:
+        for reading in ledger.readings_of.get(node, ()):
+            if not store.clock < reading.place.clock < walks[-1].place.clock:
+                continue
+            if crossed(store, reading.place) is carry.loop:
+                continue
+            same = reading.carrier == carry.carrier or carry.carrier.owner in reading.containers
+            if same and any(node in w.seen for w in walks) and not _other_key(store, reading.place):
+                return True
+    return False
+
+
+def _other_key(store: Place, read: Place) -> bool:
+    """``seen[i]`` of a later turn of the loop over ``i`` is not the ``seen[i]`` that this turn has stored."""
+    turned = crossed(store, read)
+    target = getattr(turned, "target", None)
+    if target is None or store.statement is None or not isinstance(store.statement, ast.Assign):
+        return False
+    written = store.statement.targets[0]
+    if not isinstance(written, ast.Subscript):
+        return False
+    turning = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+    keys = {n.id for n in ast.walk(written.slice) if isinstance(n, ast.Name)}
+    if not keys & turning:
+        return False
+    file = read.frame.file
+    outer: ast.AST | None = read.node
+    while outer is not None and not isinstance(outer, ast.Subscript):
+        if isinstance(outer, (ast.Compare, ast.stmt)):
+            # a test whether the key is there
+            return True
+        outer = file.parent(outer)
+    return isinstance(outer, ast.Subscript) and ast.unparse(outer) == ast.unparse(written)
+
+
+def appended_once(ledger: Ledger, carry: Carry) -> bool:
+    """Whether a step puts one thing at the end of a list or deque."""
+    mine = [s for s in ledger.trace.storings if s.place.node is carry.store.node]
+    if not mine or mine[0].method != "append" or not isinstance(mine[0].container, Sequence):
+        return False
+    owner = carry.carrier.owner
+    appended = [
+        s
+        for s in ledger.trace.storings
+        if getattr(s.container, "oid", 0) == owner
+        and not crossed(s.place, carry.store)
+        and not crossed(carry.store, s.place)
+    ]
+    return len(appended) == 1

@@ -1,0 +1,83 @@
+"""The expressions that hold a stored value: what was stored, where the old value is read, what is new in a mean."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.nodes import Node
+from codemods.graph.model.values import Tensor
+from codemods.proofs.carried import Carry, Ledger
+
+
+def stored_expression(ledger: Ledger, carry: Carry) -> ast.expr | None:
+    """The expression whose value was stored, None where it has no place of its own."""
+    for storing in ledger.trace.storings:
+        if storing.place.node is carry.store.node and storing.place.clock >= carry.store.clock:
+            return storing.value_expr if isinstance(storing.value, Tensor) else None
+    statement = carry.store.statement
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        value: ast.expr = statement.value
+        for target in targets:
+            if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+                for part, expression in zip(target.elts, value.elts, strict=False):
+                    if part is carry.store.node:
+                        return expression
+            elif target is carry.store.node and len(targets) == 1 and isinstance(carry.reading.value, Tensor):
+                return value
+    return None
+
+
+def simple_sum(statement: ast.stmt) -> bool:
+    """Whether a value is combined from old and new by one arithmetic expression and given to one name."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) != 1:
+        return False
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    value = getattr(statement, "value", None)
+    return isinstance(target, (ast.Name, ast.Attribute)) and isinstance(value, (ast.BinOp, ast.Call))
+
+
+def reads_in(ledger: Ledger, old: Node, statement: ast.stmt) -> list[ast.expr]:
+    """The expressions of a statement that read the old value."""
+    found: dict[int, ast.expr] = {}
+    for reading in ledger.readings_of.get(old, ()):
+        node = reading.place.node
+        if reading.place.statement is not statement or not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            continue
+        outer = reading.place.frame.file.parent(node)
+        if isinstance(outer, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in outer.ops):
+            continue
+        if isinstance(reading.value, Tensor):
+            found.setdefault(id(node), node)
+    return list(found.values())
+
+
+def new_part(ledger: Ledger, value: ast.expr, old: ast.AST) -> ast.expr:
+    """What is new in ``a * old + b * new``: the one attached factor of the summand, else the whole."""
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return value
+    holds_old = [any(n is old for n in ast.walk(side)) for side in (value.left, value.right)]
+    if holds_old == [True, False]:
+        part = value.right
+    elif holds_old == [False, True]:
+        part = value.left
+    else:
+        return value
+    while isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Mult, ast.Div)):
+        left, right = _plain(ledger, part.left), _plain(ledger, part.right)
+        if left and not right:
+            part = part.right
+        elif right and not left:
+            part = part.left
+        else:
+            break
+    return part
+
+
+def _plain(ledger: Ledger, node: ast.expr) -> bool:
+    """Whether it is a number and no tensor."""
+    if isinstance(node, ast.Constant) or node in ledger.trace.plain:
+        return True
+    if isinstance(node, ast.BinOp):
+        return _plain(ledger, node.left) and _plain(ledger, node.right)
+    return isinstance(node, ast.UnaryOp) and _plain(ledger, node.operand)

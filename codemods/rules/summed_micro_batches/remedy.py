@@ -1,0 +1,269 @@
+"""The edits that back-propagate each term of a sum on the spot, and the proof that they are sound."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from codemods.graph.model.nodes import Place, Walk
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Mark, Trace
+from codemods.proofs.blocks import read, suites_around, within
+from codemods.proofs.reach import RUN_BY_BACKWARD
+from codemods.proofs.sums import Sum, may_remember, own_forward, share
+from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.rules.summed_micro_batches.scaling import Scaling
+from codemods.terms.edits import (
+    Edit,
+    InsertStatements,
+    MoveStatement,
+    RemoveStatement,
+    ReplaceExpression,
+    WrapExpression,
+)
+
+_TOUCHING = frozenset(
+    {
+        "grad-read",
+        "gradients-changed",
+        "zero_grad",
+        "graph-read",
+        "handed-out",
+        "functional-gradient",
+        "parameter-changed",
+        "parameters-loaded",
+        "data-written",
+    }
+)
+"""What must not happen while a window is summed: each backward in it would be seen by it."""
+
+_NAMES = ("micro_loss", "part_loss", "micro_batch_loss", "loss_part")
+
+
+class Plan:
+    """The edits that back-propagate each term of a sum on the spot, if that is sound."""
+
+    def __init__(self, trace: Trace, walk: Walk, statement: ast.Expr, sum_: Sum) -> None:
+        self.trace = trace
+        self.walk = walk
+        self.statement = statement
+        self.sum = sum_
+        self.file: ParsedFile = walk.place.frame.file
+        self.why = ""
+
+    def edits(self) -> tuple[Edit, ...] | None:
+        """The edits, or None where they would not be sound; ``why`` says then what stands in the way."""
+        loop = self.sum.loop
+        if not isinstance(loop, (ast.For, ast.While)) or not self._own_graphs():
+            self.why = self.why or "no loop"
+            return None
+        places = {id(suite): index for suite, index in suites_around(self.file, self.statement)}
+        suite, index = next(iter(suites_around(self.file, loop)))
+        turns = self.sum.place.loops[:-1]
+        if id(suite) in places and suite[places[id(suite)]] is self.statement and self.walk.place.loops == turns:
+            if places[id(suite)] < index:
+                return None
+            return self._after(loop, suite, index, places[id(suite)])
+        inner, at = next(iter(suites_around(self.file, self.statement)))
+        outer = self.file.parent(self.statement)
+        inside = self.walk.place.loops[:-1] == turns and isinstance(outer, ast.If) and inner is outer.body
+        if inside and any(s is outer for s in loop.body) and isinstance(outer, ast.If) and not outer.orelse:
+            return self._every(loop, suite, index, outer, at)
+        self.why = "backward and sum stand apart"
+        return None
+
+    def _own_graphs(self) -> bool:
+        """Whether each turn has a forward of its own and shares nothing, and nobody else needs what it made."""
+        first, second = list(self.sum.term.ancestors()), list(self.sum.other.ancestors())
+        turns = self.sum.place.loops[:-1]
+        loop, frame = self.sum.loop, self.sum.frame
+        mine = [n for n in first if within(n.place, (*turns, (loop, 0)), frame)]
+        others = [n for n in second if within(n.place, (*turns, (loop, 1)), frame)]
+        if not own_forward(mine) or not own_forward(others):
+            self.why = "no forward of its own"
+        elif share(first, second):
+            self.why = "the terms share a graph"
+        elif any(w.call is not self.walk.call for n in (*mine, *others) if not n.leaf for w in n.walks):
+            self.why = "it is walked elsewhere too"
+        elif self.walk.retains and any(n.escapes for n in (*mine, *others)):
+            self.why = "it is kept for code that cannot be seen"
+        elif any(m.kind in RUN_BY_BACKWARD for m in self.trace.marks):
+            self.why = "backward runs code"
+        elif _goes_on_after_errors(self.sum.place):
+            self.why = "an error in the window may be caught"
+        elif any(may_remember(n) for n in (*mine, *others)):
+            self.why = "code that cannot be seen may carry a state from turn to turn"
+        elif any(n.kind in ("call", "argument", "phi") for n in (self.sum.term, self.sum.other)):
+            self.why = "the term cannot be seen"
+        return not self.why
+
+    # one backward behind the loop
+
+    def _after(self, loop: ast.For | ast.While, suite: list[ast.stmt], index: int, at: int) -> tuple[Edit, ...] | None:
+        if not self._undisturbed(()) or _may_return(loop):
+            return None
+        between = suite[index + 1 : at]
+        clearings = [s for s in between if self._clears(s)]
+        factor = self._factor(loop, [s for s in between if s not in clearings])
+        if factor is None:
+            return None
+        span = self.file.span(loop)
+        moves = [MoveStatement(self.file.span(s), span, "before") for s in clearings]
+        return (*self._in_loop(factor), RemoveStatement(self.file.span(self.statement)), *moves)
+
+    # one backward in some of the turns
+
+    def _every(
+        self, loop: ast.For | ast.While, suite: list[ast.stmt], index: int, block: ast.If, at: int
+    ) -> tuple[Edit, ...] | None:
+        if not any(s is self.sum.statement for s in loop.body) or not self._undisturbed(block.body):
+            self.why = self.why or "the sum grows under a condition"
+            return None
+        if _may_return(loop) or self.sum.target in read([ast.Expr(block.test)]):
+            self.why = "the window may be skipped"
+            return None
+        before, behind = block.body[:at], block.body[at + 1 :]
+        resets = [s for s in behind if self._resets(s)]
+        steps = [s for s in behind if any(_inside(x.place, s) for x in self.trace.steps)]
+        if not resets or not steps:
+            self.why = "the sum is not reset beside its backward"
+            return None
+        clearings = [s for s in block.body if self._clears(s)]
+        factor = self._factor(loop, [s for s in before if s not in clearings])
+        if factor is None:
+            return None
+        edits = [*self._in_loop(factor), RemoveStatement(self.file.span(self.statement))]
+        if not clearings:
+            return tuple(edits)
+        last = max(steps, key=block.body.index)
+        early = [s for s in clearings if block.body.index(s) < block.body.index(last)]
+        edits += [MoveStatement(self.file.span(s), self.file.span(last), "after") for s in early]
+        initial = [s for s in suite[:index] if self._resets(s)]
+        if initial:
+            if not any(self._clears(s) for s in suite[suite.index(initial[-1]) - 1 : index] if s is not initial[-1]):
+                code = "\n".join(ast.unparse(s) for s in clearings)
+                edits.append(InsertStatements(self.file.span(loop), "before", code))
+        elif not self._runs_once(loop):
+            self.why = "where the sum begins is not in sight"
+            return None
+        return tuple(edits)
+
+    def _runs_once(self, loop: ast.AST) -> bool:
+        """Whether the sum begins outside all loops, once: then no gradients are there to be cleared."""
+        scope = self.file.enclosing(loop, *FUNCTIONS, ast.Module)
+        body = getattr(scope, "body", [])
+        begins = [s for s in body if isinstance(s, ast.stmt) and self._resets(s)]
+        first = min((w.place.clock for w in self.trace.walks), default=0)
+        return bool(begins) and first >= self.sum.term.birth and self.sum.frame.call is None
+
+    # parts of both
+
+    def _undisturbed(self, block: Iterable[ast.stmt]) -> bool:
+        """Whether nothing in the loop reads or changes gradients or parameters, but for the block of the backward."""
+        allowed = {id(n) for s in block for n in ast.walk(s)}
+
+        def disturbs(place: Place) -> bool:
+            # what a generator does, it does between the turns that ask it for values
+            inside = self.sum.in_the_loop(place) or any(p.frame.yields for p in place.chain())
+            return inside and not any(id(p.node) in allowed for p in place.chain())
+
+        places = [m.place for m in self.trace.marks if m.kind in _TOUCHING]
+        places += [s.place for s in self.trace.steps]
+        places += [w.place for w in self.trace.walks if w.call is not self.walk.call]
+        if any(disturbs(place) for place in places):
+            self.why = "gradients or parameters are used in the loop"
+            return False
+        reads = [m for m in self.trace.marks if m.kind == "grad-read" and id(m.place.node) in allowed]
+        if reads:
+            self.why = "gradients are read"
+        return not reads
+
+    def _clears(self, statement: ast.stmt) -> bool:
+        """``optimizer.zero_grad()`` and no more."""
+        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+            return False
+        call = statement.value
+        marks: list[Mark] = [m for m in self.trace.marks if m.kind == "zero_grad" and m.place.node is call]
+        return bool(marks) and not call.args
+
+    def _resets(self, statement: ast.stmt) -> bool:
+        """``total = 0``, ``losses = []`` and ``losses.clear()``."""
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            fresh = isinstance(statement.value, ast.Constant) or (
+                isinstance(statement.value, ast.List) and not statement.value.elts
+            )
+            return fresh and ast.unparse(statement.targets[0]) == self.sum.target
+        return isinstance(statement, ast.Expr) and ast.unparse(statement) == f"{self.sum.target}.clear()"
+
+    def _factor(self, loop: ast.For | ast.While, between: list[ast.stmt]) -> str | None:
+        """What is between the loop and the backward, as a factor for each term; None if it is more than that."""
+        scaling = Scaling(self.trace, self.walk, self.sum)
+        factor = scaling.factor(loop, between)
+        self.why = scaling.why or self.why
+        return factor
+
+    def _in_loop(self, factor: str) -> list[Edit]:
+        added, statement = self.sum.added, self.file.span(self.sum.statement)
+        if isinstance(added, ast.Name):
+            name = added.id
+            term = f"({name}{factor})" if factor else name
+            return [
+                InsertStatements(statement, "before", f"{term}.backward()"),
+                WrapExpression(self.file.span(added), "", ".detach()"),
+            ]
+        name = self._free_name()
+        source = self._source(added)
+        if "\n" in source and not isinstance(added, ast.Call):
+            source = f"({source})"
+        term = f"({name}{factor})" if factor else name
+        return [
+            InsertStatements(statement, "before", f"{name} = {source}\n{term}.backward()"),
+            ReplaceExpression(self.file.span(added), f"{name}.detach()"),
+        ]
+
+    def _source(self, added: ast.expr) -> str:
+        """The text of the term, its later lines as far to the right of its statement as they were."""
+        source = ast.get_source_segment(self.file.text, added) or ast.unparse(added)
+        line = self.file.text.splitlines()[self.sum.statement.lineno - 1]
+        indent = line[: len(line) - len(line.lstrip())]
+        first, *others = source.splitlines()
+        return "\n".join([first, *(other.removeprefix(indent) for other in others)])
+
+    def _free_name(self) -> str:
+        scope = self.file.enclosing(self.statement, *FUNCTIONS) or self.file.tree
+        taken = {n.id for n in ast.walk(scope) if isinstance(n, ast.Name)}
+        taken |= {n.arg for n in ast.walk(scope) if isinstance(n, ast.arg)}
+        return next(n for n in (*_NAMES, *(f"micro_loss_{i}" for i in range(2, 100))) if n not in taken)
+
+
+def _goes_on_after_errors(place: Place) -> bool:
+    """Whether an error there may be caught within a loop: the next turn would find gradients of half a window."""
+    caught = False
+    for at in place.chain():
+        file = at.frame.file
+        inner: ast.AST = at.node
+        outer = file.parent(inner)
+        while outer is not None and not isinstance(outer, FUNCTIONS):
+            if isinstance(outer, ast.Try) and inner in outer.body:
+                caught |= any(not isinstance(h.body[-1], ast.Raise) for h in outer.handlers)
+            if isinstance(outer, (ast.With, ast.AsyncWith)):
+                caught |= any(_suppresses(file, item.context_expr) for item in outer.items)
+            if isinstance(outer, LOOPS) and caught:
+                return True
+            inner, outer = outer, file.parent(outer)
+    return False
+
+
+def _suppresses(file: ParsedFile, context: ast.expr) -> bool:
+    return isinstance(context, ast.Call) and file.named(context.func) == "contextlib.suppress"
+
+
+def _may_return(loop: ast.AST) -> bool:
+    kinds = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
+    return any(isinstance(n, kinds) for n in ast.walk(loop))
+
+
+def _inside(place: Place, statement: ast.stmt) -> bool:
+    """Whether something happened in a statement, also in a function called from it."""
+    nodes = {id(n) for n in ast.walk(statement)}
+    return any(id(p.node) in nodes for p in place.chain())

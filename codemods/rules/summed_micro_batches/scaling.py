@@ -1,0 +1,132 @@
+"""What a sum is multiplied and divided by on its way to its backward, as text that fits behind each of its terms."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.nodes import Walk
+from codemods.graph.model.trace import Trace
+from codemods.proofs.blocks import bound, looks_only, read
+from codemods.proofs.sums import Sum
+
+
+class Scaling:
+    """How ``sum_`` enters the backward of ``walk``; ``why`` says what stands in the way where that cannot be told."""
+
+    def __init__(self, trace: Trace, walk: Walk, sum_: Sum) -> None:
+        self.trace = trace
+        self.walk = walk
+        self.sum = sum_
+        self.why = ""
+
+    def factor(self, loop: ast.For | ast.While, between: list[ast.stmt]) -> str | None:
+        """What the sum is multiplied and divided by before its backward, as text behind a term; None if it is more."""
+        current, factor = self.sum.target, ""
+        listed = isinstance(self.sum.statement, ast.Expr)
+        for statement in between:
+            scaled = None
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                scaled = self._scaled(statement.value, current, listed, loop)
+                if scaled is not None:
+                    current, listed = ast.unparse(statement.targets[0]), False
+            elif isinstance(statement, ast.AugAssign) and ast.unparse(statement.target) == current and not listed:
+                scaled = self._scale(statement.op, statement.value, loop)
+            if scaled is not None:
+                factor += scaled
+            elif (
+                isinstance(statement, ast.If) or not looks_only(self.trace, statement) or current in bound([statement])
+            ):
+                self.why = f"line {statement.lineno} does more than to scale the sum"
+                return None
+        assert self.walk.call is not None
+        function = self.walk.call.func
+        scaled = (
+            self._scaled(function.value, current, listed, loop)
+            if isinstance(function, ast.Attribute) and function.attr == "backward"
+            else None
+        )
+        if scaled is None:
+            self.why = "the sum enters more than a product"
+            return None
+        if not self._linear():
+            self.why = "the sum is scaled by something that has a graph"
+            return None
+        return factor + scaled
+
+    def _scaled(self, value: ast.expr, current: str, listed: bool, loop: ast.For | ast.While) -> str | None:
+        """The factor that ``value`` puts to ``current``, None if it is anything else."""
+        if not listed and ast.unparse(value) == current:
+            return ""
+        if isinstance(value, ast.BinOp):
+            if (inner := self._scaled(value.left, current, listed, loop)) is not None:
+                right = value.right
+                if listed and ast.unparse(right) == f"len({current})":
+                    return self._count(loop)
+                scale = self._scale(value.op, right, loop)
+                return None if scale is None else inner + scale
+            if (
+                isinstance(value.op, ast.Mult)
+                and (inner := self._scaled(value.right, current, listed, loop)) is not None
+            ):
+                scale = self._scale(value.op, value.left, loop)
+                return None if scale is None else inner + scale
+            return None
+        if listed:
+            text = ast.unparse(value)
+            stacked = (f"torch.stack({current})", f"torch.stack({current}, dim=0)", f"torch.stack({current}, 0)")
+            if text == f"sum({current})" or text in [f"{s}.sum()" for s in stacked]:
+                return ""
+            if text in [f"torch.sum({s})" for s in stacked]:
+                return ""
+            if text in [f"{s}.mean()" for s in stacked] or text in [f"torch.mean({s})" for s in stacked]:
+                return self._count(loop)
+        return None
+
+    def _count(self, loop: ast.For | ast.While) -> str | None:
+        """A division by the number of turns, where each turn adds one."""
+        direct = any(s is self.sum.statement for s in loop.body)
+        skips = any(isinstance(n, (ast.Continue, ast.Break)) for s in loop.body for n in ast.walk(s))
+        if not direct or skips or not isinstance(loop, ast.For) or not isinstance(loop.iter, (ast.Name, ast.Attribute)):
+            return None
+        return self._scale(ast.Div(), ast.parse(f"len({ast.unparse(loop.iter)})", mode="eval").body, loop)
+
+    def _scale(self, op: ast.operator, by: ast.expr, loop: ast.For | ast.While) -> str | None:
+        if not isinstance(op, (ast.Mult, ast.Div)) or not _settled(by):
+            return None
+        changed = bound(loop.body) | (_bound_names(loop.target) if isinstance(loop, ast.For) else set())
+        if read([ast.Expr(by)]) & changed or self.sum.target in read([ast.Expr(by)]):
+            return None
+        text = ast.unparse(by)
+        if isinstance(by, ast.BinOp):
+            text = f"({text})"
+        return f" {'/' if isinstance(op, ast.Div) else '*'} {text}"
+
+    def _linear(self) -> bool:
+        """Whether nothing that has a graph comes to the sum on its way to the backward."""
+        sums = (self.sum.term, self.sum.other, self.sum.second)
+        seen = {id(n) for node in sums for n in node.ancestors()}
+        for node in self.walk.seen:
+            if id(node) in seen or self.sum.in_the_loop(node.place):
+                continue
+            if any(p.leaf for p in node.parents) or node.kind == "module":
+                return False
+        return True
+
+
+def _bound_names(target: ast.expr) -> set[str]:
+    """The names that a loop binds."""
+    return {ast.unparse(n) for n in ast.walk(target) if isinstance(n, (ast.Name, ast.Attribute))}
+
+
+def _settled(expression: ast.expr) -> bool:
+    """Whether an expression of numbers gives the same at all times while no name in it is bound."""
+    if isinstance(expression, ast.Call):
+        inner = expression.args
+        return ast.unparse(expression.func) in ("len", "float", "int") and len(inner) == 1 and _settled(inner[0])
+    if isinstance(expression, ast.BinOp):
+        return _settled(expression.left) and _settled(expression.right)
+    if isinstance(expression, ast.Attribute):
+        return _settled(expression.value)
+    return isinstance(expression, ast.Name) or (
+        isinstance(expression, ast.Constant) and isinstance(expression.value, (int, float))
+    )

@@ -1,0 +1,167 @@
+"""Entry scripts of a repository that nobody described: found by looking, in its files and in its README."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+_COMMAND = re.compile(
+    r"^[\s>$#`*-]*(?:CUDA_VISIBLE_DEVICES=\S+\s+)?python[\d.]*\s+(?:-u\s+)?(?P<rest>(?:-m\s+[\w.]+|\S+\.py)\b[^\n`]*)"
+)
+_CHANGE = re.compile(r"^[\s>$`*-]*cd\s+([\w./-]+)\s*(?:&&|;|`|$)")
+#: What a shell would act on, and what stands for something that the reader has to fill in.
+_NOT_LITERAL = re.compile(r"[|;&<>$`(){}\[\]*?~\\]|\.\.\.|path[/_]to|your[_-]|XXX")
+#: A path that only leads anywhere from the script's own folder.
+_FROM_HERE = re.compile(r"""^\s*sys\.path\.(?:append|insert)\(\s*(?:-?\d+\s*,\s*)?['"]\.\.(?:/|['"])""", re.MULTILINE)
+_MAIN = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*(?:from\s+([.\w]+)\s+import\s+([\w ,*()]+)|import\s+([\w., ]+))", re.MULTILINE)
+_TOP_LEVEL = re.compile(r"^\s*(?:from\s+(\w+)[\w.]*\s+import\b|import\s+(\w+))", re.MULTILINE)
+_ACTING = re.compile(r"^(?:for|while|with|[a-z_][\w.]*\()", re.MULTILINE)
+_TRAINS = re.compile(r"\.backward\s*\(|\.fit\s*\(")
+_TEST = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
+_NO_ENTRY = re.compile(r"(^|/)(tests?|docs?|third_party|thirdparty)/|(^|/)(test_[^/]*|setup|conftest|__init__)\.py$")
+
+
+#: Characters that are read of a README.
+_README = 200_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A script that trains, as a command from ``folder``, and what spoke for it."""
+
+    command: str
+    folder: str
+    why: str
+
+
+def find_entries(
+    files: Mapping[str, str], readme: str = "", concerned: Collection[str] = (), *, most: int = 1
+) -> list[Entry]:
+    """Return up to ``most`` scripts among ``files`` (texts by path) that are worth running, the best first.
+
+    One counts that may act by itself and leads to a call of ``backward``, in itself or in what it imports. Most counts
+    that it leads to one of ``concerned``, the files that change; then that the README shows how it is called, that it
+    is called train or main, and that it lies near the root. Arguments are taken from the README where they are literal.
+
+    Where no script is found, as in a library, the tests that train are: pytest runs them one file at a time.
+    """
+    imports = {path: _imported(text) for path, text in files.items()}
+    by_module: dict[str, list[str]] = defaultdict(list)
+    for path in files:
+        place = PurePosixPath(path)
+        by_module[place.parent.name if place.name == "__init__.py" else place.stem].append(path)
+    told = _commands(readme, files)
+
+    def trains(path: str) -> bool:
+        reached = _reached(path, imports, by_module)
+        leads = not concerned or not reached.isdisjoint(concerned)
+        return leads and any(_TRAINS.search(files[other]) for other in reached)
+
+    ranked = []
+    for path, text in files.items():
+        if _NO_ENTRY.search(path):
+            continue
+        acts = bool(_MAIN.search(text))
+        if not acts and path not in told and not _ACTING.search(text):
+            continue
+        if not trains(path):
+            continue
+        stem = PurePosixPath(path).stem.lower()
+        named = 2 if stem.startswith("train") else 1 if stem.startswith(("main", "run")) else 0
+        own = path in concerned
+        command, folder = told.get(path) or _start(path, files)
+        score = (path in told, own, named, acts, -path.count("/"))
+        why = [word for word, true in (("named in the README", path in told), (f"called {stem}", named)) if true]
+        why.append("trains" if _TRAINS.search(text) else "imports what trains")
+        ranked.append((score, path, Entry(command, folder, ", ".join(why))))
+    ranked.sort(key=lambda item: item[1])
+    ranked.sort(key=lambda item: item[0], reverse=True)
+    if not ranked:
+        tests = sorted(path for path in files if _TEST.search(path) and trains(path))
+        return [Entry(f"-m pytest -q {shlex.quote(path)}", ".", "a test that trains") for path in tests[:most]]
+    return [entry for _, _, entry in ranked[:most]]
+
+
+def _start(path: str, files: Mapping[str, str]) -> tuple[str, str]:
+    """How ``path`` is started, and in which folder: in its own where it looks for modules relative to that.
+
+    From the root it is a module where it imports what is found from there only: a script finds its neighbours, a module
+    what lies at the root; see sys.path in Python's documentation.
+    """
+    place = PurePosixPath(path)
+    if _FROM_HERE.search(files[path]):
+        return shlex.quote(place.name), str(place.parent)
+    at_root = {name.partition("/")[0].removesuffix(".py") for name in files}
+    beside = {
+        name.removeprefix(f"{place.parent}/").partition("/")[0].removesuffix(".py")
+        for name in files
+        if name.startswith(f"{place.parent}/")
+    }
+    wanted = {name for names in _TOP_LEVEL.findall(files[path]) for name in names if name}
+    dotted = re.search(r"^\s*from\s+\.", files[path], re.MULTILINE)
+    if place.parent.parts and (dotted or (wanted & (at_root - beside) and not wanted & (beside - at_root))):
+        return f"-m {'.'.join(place.with_suffix('').parts)}", "."
+    return shlex.quote(path), "."
+
+
+def _commands(readme: str, files: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Commands that the README shows, by the script that they run: the command, and the folder to run it in."""
+    found: dict[str, tuple[str, str]] = {}
+    folder = "."
+    for line in readme.splitlines():
+        change = _CHANGE.match(line)
+        if change is not None:
+            inside = str(PurePosixPath(change[1])).strip("/")
+            known = any(path.startswith(inside + "/") for path in files)
+            folder = inside if known and ".." not in inside else "."
+            line = line[change.end() :]
+        elif not line.strip() or line.startswith("#"):
+            folder = "."
+        match = _COMMAND.match(line)
+        if match is None:
+            continue
+        rest = match["rest"].split(" #")[0].strip()
+        head = rest.split()[0]
+        for place in dict.fromkeys((folder, ".")):
+            path = str(PurePosixPath(place, head)) if head.endswith(".py") else ""
+            if path in files and path not in found:
+                found[path] = (shlex.quote(head) if _NOT_LITERAL.search(rest) else rest, place)
+    return found
+
+
+def _imported(text: str) -> set[str]:
+    names: set[str] = set()
+    for module, taken, modules in _IMPORT.findall(text):
+        if module:
+            names.add(module.rpartition(".")[2])
+            names.update(name.strip(" ()").split(" ")[0] for name in taken.split(","))
+        else:
+            names.update(name.strip().split(" ")[0].rpartition(".")[2] for name in modules.split(","))
+    return names - {""}
+
+
+def _reached(path: str, imports: Mapping[str, set[str]], by_module: Mapping[str, list[str]]) -> set[str]:
+    """The files that ``path`` leads to, itself included; modules are known by the last part of their names."""
+    seen = {path}
+    stack = [path]
+    while stack:
+        for name in imports[stack.pop()]:
+            for other in by_module.get(name, ()):
+                if other not in seen:
+                    seen.add(other)
+                    stack.append(other)
+    return seen
+
+
+def read_readme(root: Path) -> str:
+    """The beginning of the README in the folder ``root``, empty where there is none. Raises OSError for no folder."""
+    for path in sorted(root.iterdir()):
+        if path.name.lower().startswith("readme") and path.is_file():
+            with open(path, encoding="utf-8", errors="replace") as file:
+                return file.read(_README)
+    return ""

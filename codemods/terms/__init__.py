@@ -1,0 +1,1 @@
+"""The words that all parts share: findings and their promises, edits, spans."""

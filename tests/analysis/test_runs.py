@@ -1,0 +1,175 @@
+"""Which programs are simulated: callers in other files, processes, and what is remembered between analyses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.analysis import workers
+from codemods.analysis.analyse import Analysis, analyse
+from codemods.source.discovery import discover
+from codemods.source.files import display_path, read_source
+from codemods.source.options import Options
+
+MODEL = """\
+import torch.nn as nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(x)
+"""
+
+EVALUATION = """\
+def evaluate(model, loader):
+    model.eval()
+    hits = 0
+    for x, y in loader:
+        hits += (model(x).argmax(1) == y).sum().item()
+    return hits
+"""
+
+BARE = """\
+import torch
+from evaluation import evaluate
+from model import Net
+
+model = Net()
+loader = [(torch.randn(3, 4), torch.zeros(3)) for _ in range(3)]
+if __name__ == "__main__":
+    print(evaluate(model, loader))
+"""
+
+GUARDED = BARE.replace("    print(", "    with torch.no_grad():\n        print(")
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def found(*paths: str, jobs: int = 1, overlay: dict[str, str] | None = None) -> list[tuple[str, str, int]]:
+    return [f.key for f in analysis(*paths, jobs=jobs, overlay=overlay).findings]
+
+
+def analysis(*paths: str, jobs: int = 1, overlay: dict[str, str] | None = None) -> Analysis:
+    targets = [read_source(path, display_path(path)) for path in discover(paths).files]
+    return analyse(targets, options=Options(), jobs=jobs, overlay=overlay)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "setup.cfg").write_text("")
+    return tmp_path
+
+
+EXPECTED = [("grad-in-evaluation", "evaluation.py", 1)]
+
+
+def test_a_function_is_judged_by_its_callers_in_other_files(here: Path) -> None:
+    write(here, {"model.py": MODEL, "evaluation.py": EVALUATION, "main.py": BARE})
+    assert found(".") == EXPECTED
+    (here / "main.py").write_text(GUARDED)
+    assert found(".") == []
+
+
+def test_one_file_is_judged_like_the_whole_tree(here: Path) -> None:
+    write(here, {"model.py": MODEL, "evaluation.py": EVALUATION, "main.py": GUARDED})
+    assert found("evaluation.py") == []
+    (here / "main.py").write_text(BARE)
+    assert found("evaluation.py") == EXPECTED
+
+
+def test_a_file_that_is_not_named_is_looked_at_and_not_reported(here: Path) -> None:
+    write(here, {"model.py": MODEL, "evaluation.py": EVALUATION, "main.py": BARE})
+    assert found("main.py") == []
+
+
+def test_an_overlay_stands_for_what_is_not_written_yet(here: Path) -> None:
+    write(here, {"model.py": MODEL, "evaluation.py": EVALUATION, "main.py": BARE})
+    assert found(".") == EXPECTED
+    assert found(".", overlay={"main.py": GUARDED}) == []
+    assert found(".") == EXPECTED
+
+
+def test_only_what_loads_a_changed_file_runs_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(here, {"model.py": MODEL, "evaluation.py": EVALUATION, "main.py": BARE, "other/train.py": EVALUATION})
+    found(".")
+    ran: list[str] = []
+    run_job = workers.run_job
+
+    def noting(project, rules, job):  # type: ignore[no-untyped-def]
+        ran.append(job.relative)
+        return run_job(project, rules, job)
+
+    monkeypatch.setattr(workers, "run_job", noting)
+    found(".", overlay={"main.py": GUARDED})
+    assert set(ran) == {"main.py"}
+
+
+@pytest.mark.slow
+def test_processes_find_what_one_process_finds(here: Path) -> None:
+    for number in range(workers.PARALLEL_FROM):
+        write(
+            here / f"project{number}",
+            {"model.py": MODEL, "evaluation.py": EVALUATION, "main.py": BARE if number % 2 else GUARDED},
+        )
+    assert found(".", jobs=2) == found(".", jobs=1) != []
+
+
+TRAINER = """\
+import torch
+
+
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self, loader):
+        opt = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        total = 0
+        for x, y in loader:
+            loss = ((self.model(x) - y) ** 2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            total += self.penalty(loss)
+        return total
+"""
+
+CHOOSING = """\
+from model import Net
+from trainer import Trainer
+
+
+class Small(Trainer):
+    def penalty(self, loss):
+        return 0.1 * loss
+
+
+def choose(name):
+    return Small(Net())
+"""
+
+PROGRAM = """\
+import torch
+from choosing import choose
+
+if __name__ == "__main__":
+    print(choose("small").fit([(torch.randn(3, 4), torch.randn(3, 2)) for _ in range(3)]))
+"""
+
+
+def test_a_program_may_come_to_training_through_modules_that_only_define(here: Path) -> None:
+    write(here, {"model.py": MODEL, "trainer.py": TRAINER, "choosing.py": CHOOSING})
+    assert found(".") == []
+    write(here, {"program.py": PROGRAM})
+    total = TRAINER.splitlines().index("            total += self.penalty(loss)") + 1
+    assert found(".") == [("attached-loss-total", "trainer.py", total)]

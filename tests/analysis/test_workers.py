@@ -1,0 +1,60 @@
+"""Worker processes find what one process finds, and end with the process that started them, however that ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from codemods.analysis.analyse import analyse
+from codemods.source.files import read_source
+from codemods.source.options import Options
+from fixtures import cases
+
+CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHILDREN.exists(), reason="asks Linux for the children of a process")
+def test_workers_of_a_killed_check_end(tmp_path: Path) -> None:
+    case = next(case for case in cases("carried-hidden-state") if "before.py" in case.before)
+    for number in range(120):
+        (tmp_path / f"part{number}.py").write_bytes(case.before["before.py"])
+    command = [sys.executable, "-m", "codemods", "check", ".", "--no-cache", "--jobs", "2"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as check:
+        started = time.monotonic()
+        workers: list[int] = []
+        while len(workers) < 2 and check.poll() is None and time.monotonic() - started < 60:
+            workers = children(check.pid)
+        assert len(workers) >= 2
+        check.send_signal(signal.SIGKILL)
+        check.wait()
+    started = time.monotonic()
+    while any(Path(f"/proc/{worker}").exists() for worker in workers) and time.monotonic() - started < 30:
+        time.sleep(0.1)
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+def test_any_number_of_processes_names_the_same_broken_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codemods.analysis.analyse.PARSE_ALL", 0)
+    (tmp_path / "pyproject.toml").touch()
+    for number in range(6):
+        (tmp_path / f"good{number}.py").write_text("import torch\nloss = torch.ones(1)\nloss.backward()\n")
+    for number in range(3):
+        (tmp_path / f"bad{number}.py").write_text("import torch\nloss.backward(\n")
+    targets = [read_source(path, path.name) for path in sorted(tmp_path.glob("*.py"))]
+    skipped = {jobs: analyse(targets, options=Options(), jobs=jobs).skipped for jobs in (1, 2)}
+    assert [entry.path for entry in skipped[1]] == ["bad0.py", "bad1.py", "bad2.py"]
+    assert skipped[1] == skipped[2]

@@ -1,0 +1,159 @@
+"""Flags of losses that distributions compute, and doubts that leave advice: what is not proven is never dropped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.rules.tools import found
+
+RULE = "surplus-retain-graph"
+
+START = """\
+import sys
+import torch
+from torch import nn
+from torch import distributions as D
+
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+
+LOOP = """
+for step in range(3):
+    x = torch.randn(9, 4)
+    loss = {loss}
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "loss"),
+    [
+        ("prior = D.Normal(torch.zeros(2), torch.ones(2))", "-prior.log_prob(net(x)).sum(-1).mean()"),
+        ("prior = torch.distributions.Laplace(0.0, 1.0)", "-prior.log_prob(net(x)).mean()"),
+        ("prior = D.Normal(0.0, 1.0)\nshape = prior.expand([2])", "-shape.log_prob(net(x)).mean()"),
+        ("", "-D.Normal(net(x), 1.0).log_prob(torch.zeros(2)).mean()"),
+    ],
+)
+def test_a_distribution_computes_with_what_it_gets(tmp_path: Path, made: str, loss: str) -> None:
+    findings = found(tmp_path, RULE, START, made, LOOP.format(loss=loss))
+    assert [f.promise.value for f in findings] == ["exact"]
+
+
+KEEPS = """
+class Kept(D.{base}):
+    last = None
+
+    def {method}(self, value, *more):
+        made = {kept}
+        if Kept.last is not None:
+            made = made + Kept.last
+        Kept.last = made
+        return made
+"""
+
+
+@pytest.mark.parametrize(
+    ("classes", "loss"),
+    [
+        (
+            KEEPS.format(base="Normal", method="log_prob", kept="super().log_prob(value)")
+            + "\nprior = Kept(torch.zeros(2), torch.ones(2))",
+            "-prior.log_prob(net(x)).mean()",
+        ),
+        (
+            KEEPS.format(base="ExpTransform", method="log_abs_det_jacobian", kept="net(torch.ones(4))")
+            + "\nprior = D.TransformedDistribution(D.Normal(torch.zeros(2), torch.ones(2)), [Kept()])",
+            "-prior.log_prob(net(x).exp()).mean()",
+        ),
+        (
+            KEEPS.format(base="Normal", method="log_prob", kept="super().log_prob(value)")
+            + "\nprior = D.Independent(Kept(torch.zeros(2), torch.ones(2)), 1)",
+            "-prior.log_prob(net(x)).mean()",
+        ),
+        ("prior = D.Normal(0.0, 1.0)\nlast = [0.0]", "-prior.log_prob(net(x)).mean() + last[0]; last[0] = loss"),
+    ],
+)
+def test_a_distribution_of_the_program_may_keep_it(tmp_path: Path, classes: str, loss: str) -> None:
+    findings = found(tmp_path, RULE, START, classes, LOOP.format(loss=loss))
+    assert [f for f in findings if f.promise.value != "advice"] == []
+
+
+HOOKED = """
+seen = []
+net.register_forward_hook(lambda *given: seen.append(given))
+"""
+LOST = """
+kept = {}
+def name():
+    return open("name").read()
+kept[name()] = net(torch.randn(2, 4)).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "loss", "why"),
+    [
+        (HOOKED, "net(x).mean()", "hooks of modules"),
+        (LOST, "net(x).mean() + kept.get(name(), 0.0)", ""),
+    ],
+)
+def test_a_doubt_is_advice_and_no_edit(tmp_path: Path, before: str, loss: str, why: str) -> None:
+    findings = found(tmp_path, RULE, START, before, LOOP.format(loss=loss))
+    assert {f.promise.value for f in findings} <= {"advice"}
+    assert all(not f.edits for f in findings)
+    if why:
+        assert [why in f.message for f in findings] == [True]
+
+
+def test_what_was_not_looked_at_to_its_end_is_advice(tmp_path: Path) -> None:
+    deep = "".join(f"def f{i}(v):\n    return f{i + 1}(v)\n" for i in range(30)) + "def f30(v):\n    return v\n"
+    findings = found(tmp_path, RULE, START, deep, "f0(1)", LOOP.format(loss="net(x).mean()"))
+    assert [(f.promise.value, f.edits) for f in findings] == [("advice", ())]
+
+
+FED = """
+import feeder
+name = sys.argv[1]
+left, right = ("premise", "hypothesis") if name == "pairs" else ("first", "second")
+for batch in feeder.read():
+    {before}
+    loss = {loss}
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+    {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "loss"),
+    [
+        ("x = getattr(batch, name)", "net(x).mean()"),
+        ("x, y = getattr(batch, left), getattr(batch, right)", "(net(x) - y).abs().mean()"),
+        ("x = getattr(batch, left, None)", "net(x).mean()"),
+    ],
+)
+def test_a_part_of_a_batch_by_any_name_is_no_graph(tmp_path: Path, before: str, loss: str) -> None:
+    findings = found(tmp_path, RULE, START, FED.format(before=before, loss=loss, after="pass"))
+    assert [f.promise.value for f in findings] == ["exact"]
+
+
+@pytest.mark.parametrize(
+    ("before", "loss", "after"),
+    [
+        ("feeder.last = net(batch.x)", "feeder.last.mean() + getattr(feeder, name)", "pass"),
+        ("batch = feeder.one", "net(batch.x).mean() + getattr(batch, name)", "batch.kept = loss"),
+        ("batch = feeder.one", "net(batch.x).mean() + getattr(batch, name)", "setattr(batch, right, loss)"),
+        ("kept = feeder.kept", "net(batch.x).mean() + getattr(kept, name)", "kept.losses.append(loss)"),
+        ("kept = feeder.Kept()", "kept(net(batch.x)).mean() + getattr(kept, name)", "kept.put(loss)"),
+        ("model = feeder.model", "getattr(model, name)(batch.x).mean()", "pass"),
+    ],
+)
+def test_what_was_put_into_it_may_be_there_under_any_name(tmp_path: Path, before: str, loss: str, after: str) -> None:
+    findings = found(tmp_path, RULE, START, FED.format(before=before, loss=loss, after=after))
+    assert [f for f in findings if f.promise.value != "advice"] == []

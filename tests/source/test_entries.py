@@ -1,0 +1,142 @@
+"""Which script of a repository is run when nobody said."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.source.entries import find_entries
+
+TRAINS = "loss.backward()\n"
+MAIN = "if __name__ == '__main__':\n    main()\n"
+
+
+def found(files: dict[str, str], readme: str = "", concerned: tuple[str, ...] = (), most: int = 1) -> list[str]:
+    """Commands, with the folder where it is not the root."""
+    entries = find_entries(files, readme, concerned, most=most)
+    return [e.command if e.folder == "." else f"{e.folder}: {e.command}" for e in entries]
+
+
+def test_a_script_that_trains() -> None:
+    assert found({"main.py": TRAINS + MAIN, "model.py": "class Net: ..."}) == ["main.py"]
+
+
+def test_train_goes_before_main_and_what_lies_near_before_what_lies_deep() -> None:
+    files = {"main.py": TRAINS + MAIN, "train.py": TRAINS + MAIN, "a/b/train.py": TRAINS + MAIN}
+    assert found(files, most=3) == ["train.py", "a/b/train.py", "main.py"]
+
+
+def test_what_it_imports_may_train() -> None:
+    files = {"run.py": "from lib.engine import fit\n" + MAIN, "lib/engine.py": "def fit():\n    loss.backward()\n"}
+    assert found(files) == ["run.py"]
+
+
+def test_it_has_to_lead_to_what_changes() -> None:
+    files = {
+        "train.py": TRAINS + MAIN,
+        "other.py": "import lib\n" + TRAINS + MAIN,
+        "lib.py": "def f():\n    loss.backward()\n",
+    }
+    assert found(files, concerned=("lib.py",)) == ["other.py"]
+    assert found(files, concerned=("nothing.py",)) == []
+
+
+README = """# Title
+Train it with
+
+    python train_big.py --epochs 1 --lr 0.1   # comment
+
+or
+"""
+
+
+@pytest.mark.parametrize(
+    ("readme", "command"),
+    [
+        (README, "train_big.py --epochs 1 --lr 0.1"),
+        ("```\n$ python3 train_big.py\n```", "train_big.py"),
+        ("`CUDA_VISIBLE_DEVICES=0 python -u train_big.py --x`", "train_big.py --x"),
+        ("python train_big.py --data path/to/data", "train_big.py"),
+        ("python train_big.py --data <folder>", "train_big.py"),
+        ("python train_big.py | tee log; rm -rf /", "train_big.py"),
+        ("python train_big.py $(reboot)", "train_big.py"),
+        ("python missing.py", "train.py"),
+        ("python ../train.py", "train.py"),
+        ("see train_big.py", "train.py"),
+    ],
+)
+def test_what_the_readme_says(readme: str, command: str) -> None:
+    assert found({"train.py": TRAINS + MAIN, "train_big.py": TRAINS + MAIN}, readme) == [command]
+
+
+def test_the_readme_may_change_the_folder() -> None:
+    files = {"src/train.py": TRAINS + MAIN}
+    assert found(files, "cd src && python train.py --fast") == ["src: train.py --fast"]
+    assert found(files, "cd src\npython train.py\n") == ["src: train.py"]
+    assert found(files, "cd ../..\npython src/train.py\n") == ["src/train.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("from net.model import Net\n", "-m net.train"),
+        ("from .model import Net\n", "-m net.train"),
+        ("from model import Net\n", "net/train.py"),
+        ("from model import Net\nimport tools\n", "net/train.py"),
+        ("import tools\n", "-m net.train"),
+        ("import numpy\n", "net/train.py"),
+    ],
+)
+def test_a_script_or_a_module(text: str, command: str) -> None:
+    files = {"net/train.py": text + TRAINS + MAIN, "net/model.py": "class Net: ...", "tools.py": "x = 1"}
+    assert found(files) == [command]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"model.py": "class Net: ..."},
+        {"model.py": "def train():\n    loss.backward()\n"},
+        {"main.py": MAIN},
+        {"setup.py": TRAINS + MAIN, "tests/test_shapes.py": "import lib\n" + MAIN, "lib.py": "x = 1\n"},
+    ],
+)
+def test_nothing_to_run(files: dict[str, str]) -> None:
+    assert found(files) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "command"),
+    [
+        ("tasks/adding/train.py", 'sys.path.append("../..")', "tasks/adding: train.py"),
+        ("tasks/adding/train.py", "sys.path.insert(0, '..')", "tasks/adding: train.py"),
+        ("train.py", "sys.path.append('..')", "train.py"),
+        # these mean the root, and a folder that the script finds wherever it is started
+        ("tasks/train.py", "sys.path.append('.')", "tasks/train.py"),
+        ("tasks/train.py", "sys.path.append(os.path.dirname(__file__) + '/..')", "tasks/train.py"),
+        ("tasks/train.py", "# sys.path.append('..')", "tasks/train.py"),
+    ],
+)
+def test_a_script_that_looks_for_modules_from_its_own_folder(path: str, line: str, command: str) -> None:
+    files = {path: f"import sys\n{line}\nimport model\n" + TRAINS + MAIN, "lib/model.py": ""}
+    assert found(files) == [command]
+
+
+LIBRARY = {
+    "lib/__init__.py": "",
+    "lib/fitting.py": "def fit():\n    loss.backward()\n",
+    "lib/drawing.py": "def draw(): ...\n",
+    "tests/test_fitting.py": "from lib.fitting import fit\n\n\ndef test_fit(): ...\n",
+    "tests/test_drawing.py": "from lib.drawing import draw\n\n\ndef test_draw(): ...\n",
+    "tests/util.py": "from lib.fitting import fit\n" + MAIN,
+    "more tests/own_test.py": "from lib import fitting\n",
+}
+
+
+def test_of_a_library_the_tests_that_train_are_run() -> None:
+    assert found(LIBRARY, most=3) == ["-m pytest -q 'more tests/own_test.py'", "-m pytest -q tests/test_fitting.py"]
+    assert found(LIBRARY, concerned=("lib/drawing.py",), most=3) == []
+
+
+def test_a_script_goes_before_any_test() -> None:
+    assert found({**LIBRARY, "train.py": "import lib.fitting\n" + MAIN}, most=3) == ["train.py"]
