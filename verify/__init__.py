@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from verify.watching import TooFewSteps as TooFewSteps
-    from verify.watching import Watch as Watch
-    from verify.watching import watch as watch
+    from verify.live.watching import TooFewSteps as TooFewSteps
+    from verify.live.watching import Watch as Watch
+    from verify.live.watching import watch as watch
 
 __all__ = ["TooFewSteps", "Watch", "watch"]
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from verify import watching
+        from verify.live import watching
 
         return getattr(watching, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codemods.apply import Wanted
-from codemods.findings import Finding
-from codemods.options import Options
-from codemods.outcome import ApplyResult, Dropped
-from codemods.portions import apply_some
+from codemods.rewriting.apply import Wanted
+from codemods.rewriting.limited import apply_some
+from codemods.rewriting.result import ApplyResult, Dropped
 from codemods.source.files import SourceFile
-from verify.results import Verdict, Verification
-from verify.settings import Command, Settings
-from verify.verification import Telling, verify
+from codemods.source.options import Options
+from codemods.terms.findings import Finding
+from verify.judging.bench import Telling
+from verify.measured.results import Verdict, Verification
+from verify.running.settings import Command, Settings
+from verify.verification import verify
 
 
 def apply_verified(
@@ -33,7 +34,7 @@ def apply_verified(
 ) -> tuple[ApplyResult, Verification]:
     """Verify the rewrites of ``targets`` by ``commands`` and make those that were kept, unless ``dry_run``.
 
-    ``wanted`` limits them, as for :func:`codemods.apply.apply`: what it leaves is neither run nor made.
+    ``wanted`` limits them, as for :func:`codemods.rewriting.apply.apply`: what it leaves is neither run nor made.
     The result names the others as ``dropped``, each with its verdict. Where nothing could be judged, nothing is
     written. Of what was kept no more than ``max_hunks`` hunks are made, the rest is ``postponed``. With ``everything``
     all rewrites are made, for whoever decides by the verdicts. Raises :class:`verify.errors.VerifyError` for what the

@@ -6,29 +6,27 @@ which files are rewritten follows from what the first run loaded, unless the cal
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
-from codemods.apply import Wanted
-from codemods.check import Targets, read_targets
-from codemods.options import Options
+from codemods.rewriting.apply import Wanted
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
+from codemods.source.options import Options
 from codemods.source.project import project_root
-from verify.compare import compare
+from codemods.source.targets import Targets, read_targets
 from verify.errors import VerifyError
-from verify.faults import symptoms
 from verify.isolation import Workspace
-from verify.results import Comparison, Entry, Outcome, Rewrite, Run, Verdict, Verification, join
-from verify.rewriting import Key, Lines, Rewriter, RuleRewriter, Version
-from verify.runner import Place, Runner
-from verify.settings import Command, Settings, is_notebook
-from verify.stages import Groups, Stages, Tried
-
-#: Told what is being done, for a person who waits.
-Telling = Callable[[str], None]
+from verify.judging.bench import Telling, judge
+from verify.judging.reasons import joined, noted, reason_of
+from verify.judging.search import Search
+from verify.measured.results import Outcome, Rewrite, Run, Verdict, Verification, join
+from verify.running import missing
+from verify.running.rewriting import Key, Rewriter, RuleRewriter, Version
+from verify.running.runner import Place, Runner
+from verify.running.settings import Command, Settings, is_notebook
 
 
 @dataclass
@@ -38,12 +36,8 @@ class Verified:
     verification: Verification
 
     def kept(self) -> frozenset[Key]:
-        """The rewrites that were kept, as ``wanted`` of :func:`codemods.apply.apply` takes them."""
-        return frozenset(
-            frozenset(finding.key for finding in rewrite.findings)
-            for rewrite in self.verification.rewrites
-            if rewrite.verdict is Verdict.KEPT
-        )
+        """The rewrites that were kept, as ``wanted`` of :func:`codemods.rewriting.apply.apply` takes them."""
+        return frozenset(rewrite.key for rewrite in self.verification.rewrites if rewrite.verdict is Verdict.KEPT)
 
 
 def verify(
@@ -64,9 +58,9 @@ def verify(
 
     ``tree`` is the root of what is copied and rewritten, by default the project around the first command's script.
     ``targets`` are the files that may be rewritten, by default those of the tree that the commands load; ``wanted`` is
-    asked which rewrites are made in them, as by :func:`codemods.apply.apply`. A ``rewriter`` makes other changes than
-    our rules would; ``place`` is where programs run. Raises :class:`VerifyError` for what the user has to put right
-    before anything can be run.
+    asked which rewrites are made in them, as by :func:`codemods.rewriting.apply.apply`. A ``rewriter`` makes other
+    changes than our rules would; ``place`` is where programs run. Raises :class:`VerifyError` for what
+    the user has to put right before anything can be run.
     """
     root = root_of(commands, tree)
     for command in commands:
@@ -79,18 +73,29 @@ def verify(
         originals = []
         for command in commands:
             tell(f"original: {command.text}")
-            originals.append(runner.run("original", command))
+            originals.append(_first(runner, command, tell))
         tell("looking for rewrites")
         if rewriter is None:
             chosen = targets if targets is not None else _targets(root, commands, originals, exclude)
             rewriter = RuleRewriter(chosen, options, root=root, jobs=jobs, wanted=wanted)
         version = rewriter.all()
-        entries = [
-            _entry(runner, rewriter, version, command, original, settings, tell)
-            for command, original in zip(commands, originals, strict=True)
-        ]
+        # Where nothing is rewritten, nothing is to be reached.
+        sources = [source for source in _all(root, exclude) if source.notebook is None] if version.groups else []
+        search = Search(runner, rewriter, version, sources, tell)
+        also = search.also()
+        entries = search.run(
+            commands,
+            [
+                judge(runner, rewriter, version, command, original, tell, also=also)
+                for command, original in zip(commands, originals, strict=True)
+            ],
+        )
+        # After those of the commands come the entries that were found on the way.
+        found = [reason_of(entry, command, runner) for entry, command in zip_longest(entries, commands)]
+    if not all(reason for reason, _ in found):
+        entries = [noted(entry, *told) for entry, told in zip(entries, found, strict=True)]
     rewrites = _told(version, join([entry.rewrites for entry in entries]))
-    reason, advice = _reason(entries)
+    reason, advice = joined(found)
     verification = Verification(
         root=str(root),
         entries=tuple(entries),
@@ -100,79 +105,31 @@ def verify(
         judged=not reason,
         reason=reason,
         advice=advice,
-        settings=dataclasses.asdict(settings),
+        settings=settings.told(),
         notebooks={path: source for path, source in version.sources.items() if source.notebook is not None},
     )
     return Verified(verification)
 
 
-def _entry(
-    runner: Runner,
-    rewriter: Rewriter,
-    version: Version,
-    command: Command,
-    original: Run,
-    settings: Settings,
-    tell: Telling,
-) -> Entry:
-    groups = version.groups
-    if not groups:
-        return Entry(command.argv, original, None, None, None, None, ())
-    seeds = original.record.seeds
-    before = {group.key: group.touched.before() for group in groups}
-    tell(f"original again: {command.text}")
-    # The second run is the one to show: it was watched as the rewritten one will be, which costs memory and time.
-    again = dataclasses.replace(original, name="original again")
-    original = runner.run("original", command, watch=_below(rewriter, before.values()), replay=seeds)
-    repeatable = compare(original, again, tolerance=settings.tolerance)
-
-    def execute(some: Groups) -> Tried:
-        made = version if len(some) == len(groups) else rewriter.some(group.key for group in some)
-        tell(f"rewritten ({len(some)} of {len(groups)} rewrites): {command.text}")
-        watched = made.watch(some)
-        lines = _below(rewriter, watched.values())
-        run = runner.run("rewritten", command, files=made.files, watch=lines, replay=seeds)
-        touched = frozenset(line for group in lines for line in group)
-        return Tried(run, _reached(rewriter, watched, run), made.made, touched)
-
-    stages = Stages(
-        execute,
-        original,
-        _reached(rewriter, before, original),
-        deterministic=repeatable.difference.value == "identical",
-        tolerance=settings.tolerance,
-        place=version.place,
-    )
-    outcome = stages.solve(groups)
-    final = outcome.final or (outcome.runs[-1][1] if outcome.runs else None)
-    comparison: Comparison | None = None
-    if final is not None:
-        comparison = compare(original, final, tolerance=settings.tolerance)
-    staged = tuple((name, run) for name, run in outcome.runs if run is not final)
-    return Entry(command.argv, original, again, final, repeatable, comparison, tuple(outcome.rewrites), staged)
-
-
-def _below(rewriter: Rewriter, watched: Iterable[Lines]) -> list[list[tuple[str, int]]]:
-    """The lines to watch, with their paths below the root."""
-    places = ([(rewriter.relative(path), line) for path, line in lines] for lines in watched)
-    return [[(path, line) for path, line in group if path is not None] for group in places]
-
-
-def _reached(rewriter: Rewriter, watched: dict[Key, Lines], run: Run) -> frozenset[Key]:
-    seen = {place for record in run.records for place in record.reached}
-    return frozenset(
-        key for key, lines in watched.items() if any((rewriter.relative(path), line) in seen for path, line in lines)
-    )
+def _first(runner: Runner, command: Command, tell: Telling) -> Run:
+    """Run the original; once more, without the states that it loads into models, where it died for the lack of one."""
+    run = runner.run("original", command)
+    lacking = missing.ended_by(run)
+    if lacking is None or not runner.settings.data or not missing.may_be_state(lacking, run):
+        return run
+    tell(f"original, without {lacking.name}: {command.text}")
+    runner.without_states.add(command.text)
+    without = runner.run("original", command)
+    if without.record.backwards or without.outcome is Outcome.OK:
+        return without
+    runner.without_states.discard(command.text)
+    return run
 
 
 def _told(version: Version, rewrites: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:
     """Return ``rewrites`` in the order of the diff."""
     order = {group.key: index for index, group in enumerate(version.groups)}
-    return tuple(
-        sorted(
-            rewrites, key=lambda r: (r.finding.path, r.finding.span, order.get(frozenset(f.key for f in r.findings), 0))
-        )
-    )
+    return tuple(sorted(rewrites, key=lambda r: (r.finding.path, r.finding.span, order.get(r.key, 0))))
 
 
 def root_of(commands: Sequence[Command], tree: Path | None = None) -> Path:
@@ -213,51 +170,5 @@ def _all(root: Path, exclude: Sequence[str]) -> list[SourceFile]:
     return targets.sources
 
 
-def _reason(entries: Sequence[Entry]) -> tuple[str, tuple[str, ...]]:
-    """Return why nothing could be judged and what to do about it; empty if one entry's original ran to some purpose."""
-    reasons: list[str] = []
-    advice: list[str] = []
-    for entry in entries:
-        reason, more = _reason_of(entry)
-        if not reason:
-            return "", ()
-        reasons.append(reason)
-        advice.extend(more)
-    return "; ".join(dict.fromkeys(reasons)), tuple(dict.fromkeys(advice))
-
-
-def _reason_of(entry: Entry) -> tuple[str, tuple[str, ...]]:
-    original = entry.original
-    if any(rewrite.verdict in (Verdict.KEPT, Verdict.BROKEN) for rewrite in entry.rewrites):
-        return "", ()
-    trained = bool(original.record.backwards)
-    seen = symptoms(original)
-    if seen.other is not None and not trained:
-        error = f"{seen.other.type}: {seen.other.message.strip().splitlines()[0] if seen.other.message.strip() else ''}"
-        reason = f"the original stops before its first backward: {error[:200]}"
-        return reason, _advice(original)
-    if original.outcome is Outcome.NOT_STARTED:
-        return "; ".join(original.notes) or "the program could not be started", ()
-    if original.outcome is Outcome.RAISED and seen.other is None and seen.error is None and not trained:
-        status = f" (status {original.status})" if original.status is not None else ""
-        return f"the original stops{status} before its first backward", ("look at its output below",)
-    if original.outcome in (Outcome.TIMEOUT, Outcome.MEMORY, Outcome.DISK, Outcome.KILLED) and not trained:
-        return f"the original {original.outcome.value} before its first backward", (
-            "a longer --timeout, fewer --batches or arguments that make the run smaller may help",
-        )
-    return "", ()
-
-
-def _advice(run: Run) -> tuple[str, ...]:
-    record = next((record for record in run.records if record.error), run.record)
-    missing, error = record.missing, record.error
-    if missing and error is not None and error.type in ("ModuleNotFoundError", "ImportError"):
-        return (f"install {missing} for the interpreter that --python names, or name another one",)
-    if missing:
-        stand_in = f"--stand-in {missing}=float32:100,3,32,32"
-        return (f"give the path of the data as arguments, or let a stand-in be made: {stand_in}",)
-    return ("give the arguments that the script needs after --",)
-
-
 def _unjudged(root: Path, settings: Settings, reason: str) -> Verification:
-    return Verification(str(root), (), (), "", "", False, reason, (), dataclasses.asdict(settings))
+    return Verification(str(root), (), (), "", "", False, reason, (), settings.told())

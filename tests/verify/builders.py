@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
-from verify.records import Backward, Census, Forwards, Holder, Loss, Record, Site, Step, Trouble
-from verify.results import Outcome, Run
+from verify.measured.records import (
+    SUMS,
+    Backward,
+    Census,
+    Forwards,
+    Holder,
+    Loss,
+    Record,
+    Site,
+    Step,
+    Tensors,
+    Trouble,
+    Values,
+)
+from verify.measured.results import Outcome, Run
 
 FREED = Trouble("RuntimeError", "Trying to backward through the graph a second time (...)", "freed")
 OTHER = Trouble("ValueError", "bad luck", "other")
@@ -15,6 +29,15 @@ OTHER = Trouble("ValueError", "bad luck", "other")
 def loss(value: float) -> Loss:
     """A loss; equal values have equal digests, nan too."""
     return Loss(value, f"digest of {value!r}", 1)
+
+
+def values(*tensors: Sequence[float]) -> Values:
+    """What is read of these tensors: the sums of each are its own values, equal values have equal digests."""
+    rows = [struct.pack(f"<{SUMS}d", *tensor, *[0.0] * (SUMS - len(tensor))) for tensor in tensors]
+    return Values(f"digest of {tensors!r}", sum(map(len, tensors)), b"".join(rows))
+
+
+START = Tensors(("weight",), ("float32",), values([-1.0]))
 
 
 def record(
@@ -47,9 +70,8 @@ def record(
                 site=Site("train.py", 9, "train"),
                 time=float(number),
                 live=live[number] if live else 10,
-                digest=f"digest of {parameter!r}",
-                count=1,
-                sample=(parameter,),
+                params=values([parameter]),
+                tensors=START,
                 bytes=0,
                 peak=0,
             )

@@ -2,7 +2,7 @@
 
 Writes ``codemods/rules/figures.toml``, from which ``codemod explain`` and ``docs/rules/`` take their figures. It takes
 a quarter of an hour; with names of rules only theirs are measured, and the other figures stay. After it,
-``python -m codemods.rule_pages docs/rules`` writes the pages anew.
+``python -m codemods.manual.pages docs/rules`` writes the pages anew.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from codemods.cli import _options as o
-from codemods.figures import toml
+from codemods.source.toml import parse_toml
 from fixtures import Case, cases
 from tests.verify.test_fixtures import _options
 from tests.verify.zygote import ForkedPlace
+from verify.measured.results import Run
 from verify.reports.figures import figures
-from verify.results import Run
-from verify.settings import STEPS, Settings, script_command
+from verify.running.settings import STEPS, Settings, script_command
 from verify.verification import verify
 
 HERE = Path(__file__).resolve().parents[2]
@@ -119,9 +119,9 @@ def _value(value: Any) -> str:
 
 
 def main() -> int:
-    """Measure every pair, or those of the rules named, and write the file; 1 if verify did not keep one of them."""
+    """Measure every pair, or those of the rules named, and write the file; 1 if verify said else of one of them."""
     named = sys.argv[1:]
-    known = toml(FIGURES.read_text(encoding="utf-8"))["case"] if named else []
+    known = parse_toml(FIGURES.read_text(encoding="utf-8"))["case"] if named else []
     found = [one for one in known if one["rule"] not in named]
     for case in cases():
         if case.keep or case.rule in ON_A_DEVICE or (named and case.rule not in named):
@@ -131,7 +131,8 @@ def main() -> int:
         print(case, found[-1]["verdict"], file=sys.stderr)
     found.sort(key=lambda one: (one["rule"], one["case"]))
     FIGURES.write_text(as_toml(found), encoding="utf-8")
-    return int(any(one["verdict"] != "kept" for one in found))
+    wanted = {(case.rule, case.name): case.about.get("verdict", "kept") for case in cases()}
+    return int(any(one["verdict"] != wanted[one["rule"], one["case"]] for one in found))
 
 
 if __name__ == "__main__":

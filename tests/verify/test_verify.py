@@ -173,11 +173,11 @@ def test_a_change_by_hand_that_is_right(folder: Path) -> None:
 
 
 def test_a_script_that_fails_for_another_reason(folder: Path) -> None:
-    (folder / "train.py").write_text(TRAIN.replace("data = [", "weights = torch.load('weights.pt')\ndata = ["))
+    (folder / "train.py").write_text(TRAIN.replace("data = [", "weights = open('weights.bin').read()\ndata = ["))
     ran = codemod("verify", "train.py")
     assert ran.status == 3
     assert "FileNotFoundError" in ran.stdout
-    assert "weights.pt" in ran.stdout
+    assert "weights.bin" in ran.stdout
     assert "--stand-in" in ran.stdout
     assert "train.py" in ran.stdout
     assert "line 8" in ran.stdout or "train.py:8" in ran.stdout

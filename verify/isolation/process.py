@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from verify.isolation.environment import passed
+
 _LAUNCHER = Path(__file__).with_name("launcher")
 # Beyond a run's own limit: to copy a tree before it, and to remove what it wrote afterwards.
 _PATIENCE = 300.0
@@ -36,6 +38,8 @@ class Launched:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
+            # What runs next to it can read the environment that a process was started with.
+            env=passed(os.environ, {}),
             start_new_session=True,
             pass_fds=list(locks),
             bufsize=0,

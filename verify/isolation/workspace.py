@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -17,13 +18,16 @@ from typing import Any, Literal
 from verify.isolation.execution import Ending, Execution, Limits
 from verify.isolation.folders import TemporaryFolder, make_folders
 from verify.isolation.launcher import landlock
+from verify.isolation.launcher.mounts import inside
 from verify.isolation.process import Launched, LauncherFailed
+from verify.isolation.view import Veil, View, veil
 
 Mode = Literal["auto", "overlay", "copy"]
 
 _TRIAL_SECONDS = 30.0
 # Where the tree is seen there, the path must be known before and the same in every run.
 _ONLY_RUN = "run"
+_NOTHING = View()
 
 
 class Unavailable(Exception):
@@ -94,11 +98,13 @@ class Workspace:
         environment: Mapping[str, str],
         shared: Path,
         limits: Limits,
+        view: View = _NOTHING,
     ) -> Execution:
         """Execute ``command`` in the folder ``cwd`` of the tree, and wait for its end.
 
         ``changed`` maps paths relative to the tree to the contents that the program sees there; every execution starts
-        from the tree as it is now. ``shared`` is the one folder where what it writes stays. Paths of the tree in
+        from the tree as it is now. ``shared`` is the one folder where what it writes stays. Home folders and those of
+        services are empty but for the tree, what the environment names of programs, and ``view``. Paths of the tree in
         PYTHONPATH are those of the copy where there is one; ``command`` is taken as it is, see ``seen``. The program
         has no terminal, an empty standard input and a session of its own.
 
@@ -113,7 +119,7 @@ class Workspace:
             if self._moved:
                 run = _ONLY_RUN
                 turn.enter_context(self._turn)
-            return self._execute(run, command, cwd, changed, environment, shared, limits)
+            return self._execute(run, command, cwd, changed, environment, shared, limits, view)
 
     def _execute(
         self,
@@ -124,16 +130,19 @@ class Workspace:
         environment: Mapping[str, str],
         shared: Path,
         limits: Limits,
+        view: View,
     ) -> Execution:
         folder = self.seen(os.path.realpath(cwd))
+        drawn = self._veil(command, environment, view, limits)
         answer = self._launch(
             run,
             command=list(command),
             folder=str(folder),
-            environment=self._environment(run, environment, folder, limits),
+            environment=self._environment(run, environment, folder, limits, drawn),
             changed={path: base64.b64encode(data).decode() for path, data in changed.items()},
             shared=os.path.realpath(shared),
             wanted=self._wanted(environment, folder),
+            drawn=drawn,
             limits=limits,
             **self._means,
         )
@@ -160,8 +169,20 @@ class Workspace:
         # The last part is the tree's own name: programs print it, and packages are named after it.
         return self._folders[0].path / run / "tree" / (self.original.name or "root")
 
-    def _environment(self, run: str, given: Mapping[str, str], folder: Path, limits: Limits) -> dict[str, str]:
+    def _veil(self, command: Sequence[str], environment: Mapping[str, str], view: View, limits: Limits) -> Veil:
+        # Overlays close the sockets and pipes in temporary folders; a copy has temporary folders of its own.
+        return veil(
+            str(self.original), command, environment, view, network=limits.network, temporary=self.mode == "copy"
+        )
+
+    def _environment(
+        self, run: str, given: Mapping[str, str], folder: Path, limits: Limits, drawn: Veil
+    ) -> dict[str, str]:
         environment = {**given, "PWD": str(folder)}
+        for name in ("TMPDIR", "TEMP", "TMP"):
+            # A folder that is not there any more is no place for temporary files; there is another by default.
+            if any(inside(os.path.realpath(given.get(name, "/")), folder) for folder in drawn.hidden):
+                del environment[name]
         if self.mode == "copy":
             private = self._folders[0].path / run
             if home := given.get("HOME"):
@@ -218,6 +239,7 @@ class Workspace:
                 changed={},
                 shared="",
                 wanted=self._wanted(os.environ, self.original),
+                drawn=self._veil((), os.environ, _NOTHING, limits),
                 limits=limits,
                 **means,
             )
@@ -228,9 +250,10 @@ class Workspace:
             reasons += answer["notes"]
         return False
 
-    def _launch(self, run: str, *, limits: Limits, **fields: Any) -> dict[str, Any]:
+    def _launch(self, run: str, *, limits: Limits, drawn: Veil, **fields: Any) -> dict[str, Any]:
         request = {
             **fields,
+            **asdict(drawn),
             "root": str(self.original),
             "target": str(self._target(run)) if self.mode == "copy" else "",
             "folders": [str(folder.path) for folder in self._folders[: 1 if self.mode == "copy" else None]],
@@ -268,7 +291,7 @@ def _describe(mode: str, got: Mapping[str, bool], *, network: bool) -> str:
     elif got.get("landlock"):
         what = "a copy of the tree in a temporary folder, no writing elsewhere (Landlock)"
     else:
-        what = "a copy of the tree in a temporary folder; nothing guards files outside it that the program names itself"
+        what = "a copy of the tree in a temporary folder; files outside it that the program names are not guarded"
     kept = "with network" if network else "the network could not be cut off"
     reach = "no network" if got.get("network") else kept
     return f"{what}, {reach}"
@@ -283,6 +306,7 @@ def execute(
     environment: Mapping[str, str],
     shared: Path,
     limits: Limits,
+    view: View = _NOTHING,
     mode: Mode = "auto",
 ) -> Execution:
     """Execute ``command`` once in a workspace of its own; see :meth:`Workspace.execute`.
@@ -293,7 +317,7 @@ def execute(
     try:
         with Workspace(root, mode=mode) as workspace:
             return workspace.execute(
-                command, cwd=cwd, changed=changed, environment=environment, shared=shared, limits=limits
+                command, cwd=cwd, changed=changed, environment=environment, shared=shared, limits=limits, view=view
             )
     except Unavailable as error:
         return Execution(Ending.NOT_STARTED, notes=(str(error),))

@@ -2,7 +2,7 @@
 
 It needs Python 3.8, the standard library and torch 2.0, imports nothing else, and is loaded under the private name
 ``_codemod_probe`` by ``boot/sitecustomize.py``, because the user may have a package called ``verify``. The record that
-it writes is described in ``verify/records.py``.
+it writes is described in ``verify/measured/records.py``.
 
 Three rules hold everywhere in here. What the script computes stays bit for bit what it is without the probe: no random
 numbers are drawn, no saved-tensor hooks or function modes are set. An error of the probe never becomes one of the
@@ -31,6 +31,9 @@ def start(config: dict[str, Any]) -> None:
     | memory_limit | bytes of a card's memory, or null |
     | replay | [[generator, value], ...] that an earlier run seeded with, or null |
     | watch | [[[path relative to the root, line], ...], ...]: groups of lines, of each the first that runs is told |
+    | also | [[path, line], ...]: lines that are told of when they run, and that nobody waits for |
+    | knobs | whether the files have calls of ours in them: see knobs.py |
+    | drive, strict | functions to call at the end, and whether an error there is one of the run: see drive.py |
     | batches | batches after which a DataLoader ends, or null: see loaders.py |
     | watchdog | seconds from now after which the process leaves, wherever it is, or null |
     | stand_ins, data | see standins.py |

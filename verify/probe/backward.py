@@ -39,13 +39,20 @@ class Backwards:
     """Calls ``before(call)`` and ``after(call)`` around every backward of the script; ``remove`` undoes ``install``.
 
     Backwards inside a backward (re-entrant checkpoints) belong to the outer one, and those that are not the script's
-    own (see :func:`tensors.watchable`) or run in a forked process that did not ask are passed on untouched. The
-    callbacks must not raise.
+    own (see :func:`tensors.watchable`) or run in a forked process that did not ask are passed on untouched. What torch
+    refuses before the engine is asked (a loss that is no number) is told to ``refused(frame, error)``. The callbacks
+    must not raise.
     """
 
-    def __init__(self, before: Callable[[Call], None], after: Callable[[Call], None]) -> None:
+    def __init__(
+        self,
+        before: Callable[[Call], None],
+        after: Callable[[Call], None],
+        refused: Callable[[FrameType | None, BaseException], None] = lambda _, __: None,
+    ) -> None:
         self._before = before
         self._after = after
+        self._refused = refused
         self._own: Callable[[], bool] = lambda: False
         self._undo: Callable[[], None] | None = None
         self.running = 0
@@ -60,6 +67,9 @@ class Backwards:
         self._own = watchable()
         autograd: Any = torch.autograd
         graph = autograd.graph
+        make = getattr(autograd, "_make_grads", None)
+        if make is not None:
+            autograd._make_grads = self._wrap_make(make)
         if hasattr(graph, "_engine_run_backward"):
             original = graph._engine_run_backward
             patched = self._wrap(original)
@@ -81,13 +91,32 @@ class Backwards:
             def undo() -> None:
                 variable._execution_engine = engine
 
-        self._undo = undo
+        def undo_all() -> None:
+            undo()
+            if make is not None:
+                autograd._make_grads = make
+
+        self._undo = undo_all
 
     def remove(self) -> None:
         """Leave torch as it was."""
         if self._undo is not None:
             self._undo()
             self._undo = None
+
+    def _wrap_make(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        from sys import _getframe
+
+        @functools.wraps(original)
+        def make_grads(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            except Exception as error:
+                if not self.running and self._undo is not None and os.getpid() == self.pid and self._own():
+                    self._refused(_getframe(1), error)
+                raise
+
+        return make_grads
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         from sys import _getframe

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from .sites import Tree
+from .knobs import plain
+from .sites import OWN, Tree
 
 _FREED = ("backward through the graph a second time", "saved intermediate values of the graph are freed")
 _INPLACE = ("modified by an inplace operation", "modified inplace", "used in an in-place operation")
@@ -30,7 +32,7 @@ def kind(error: BaseException) -> str:
 def _kind(error: BaseException) -> str:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "memory"
-    if isinstance(error, (ModuleNotFoundError, FileNotFoundError, NotADirectoryError)):
+    if isinstance(error, (ModuleNotFoundError, FileNotFoundError, NotADirectoryError)) or _variable(error):
         return "missing"
     message = str(error)
     if isinstance(error, RuntimeError) or type(error).__module__.startswith("torch"):
@@ -38,6 +40,16 @@ def _kind(error: BaseException) -> str:
             if any(text in message for text in texts):
                 return name
     return "other"
+
+
+def _variable(error: BaseException) -> bool:
+    """Whether ``os.environ`` raised it, for a variable that is not there."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if not isinstance(error, KeyError) or last is None or len(error.args) != 1:
+        return False
+    return last.tb_frame.f_globals.get("__name__") == "os"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -59,10 +71,12 @@ def trouble(error: BaseException) -> dict[str, Any]:
 
 
 def missing(error: BaseException) -> str | None:
-    """The path or module that is not there, or None."""
+    """The path, module or variable of the environment that is not there, or None."""
     for each in _chain(error):
         if isinstance(each, ModuleNotFoundError) and each.name:
             return str(each.name)
+        if _variable(each):
+            return str(each.args[0])
         if isinstance(each, OSError) and _kind(each) == "missing" and each.filename is not None:
             name = each.filename
             return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
@@ -79,7 +93,8 @@ def uncaught(error: BaseException, at: TracebackType | None, tree: Tree) -> dict
 
 def text(error: BaseException, at: TracebackType | None, tree: Tree) -> str:
     """The traceback as Python prints it, less the frames of libraries between and far below the user's."""
-    frames = traceback.extract_tb(at)
+    # Ours stand between the user's where the probe hands a call on.
+    frames = [frame for frame in traceback.extract_tb(at) if not os.path.realpath(frame.filename).startswith(OWN)]
     users = [i for i in range(len(frames)) if tree.relative(frames[i].filename) is not None]
     last = users[-1] if users else -1
     wanted = set(users) | set(range(max(last + 1, len(frames) - _LIBRARY_FRAMES), len(frames)))
@@ -92,6 +107,6 @@ def text(error: BaseException, at: TracebackType | None, tree: Tree) -> str:
         if skipped:
             lines.append(f"  [{skipped} frames of libraries]\n")
             skipped = 0
-        lines.extend(traceback.format_list([frames[i]]))
+        lines.extend(map(plain, traceback.format_list([frames[i]])))
     lines.extend(traceback.format_exception_only(type(error), error))
     return "".join(lines)[-5 * _LONGEST :]

@@ -7,6 +7,7 @@ them; a backward that walks over such a node (graph.py) marks the token as used.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -56,6 +57,8 @@ class _Depth(threading.local):
     """How deep this thread is in module calls."""
 
     depth = 0
+    #: The exception that was being handled when the outermost module was called.
+    handled: BaseException | None = None
 
 
 class Forwards:
@@ -63,7 +66,8 @@ class Forwards:
 
     ``site`` turns a frame into the site that a forward is booked on; ``busy`` tells that a backward runs, whose
     recomputed forwards (checkpoints) are not the script's own; ``error`` gets what went wrong in here. ``called`` is
-    told the frame of every call, those without gradients included.
+    told the frame of every call, those without gradients included; ``returned`` is given the module and its output,
+    the frame, and how many of the calls there a backward has used; ``raised`` the frame and what came out of a call.
     """
 
     def __init__(
@@ -72,11 +76,16 @@ class Forwards:
         busy: Callable[[], bool],
         error: Callable[[Exception], None],
         called: Callable[[FrameType], None] | None = None,
+        returned: Callable[[Any, Any, FrameType, int], None] | None = None,
+        raised: Callable[[FrameType, BaseException], None] | None = None,
     ) -> None:
         self._site = site
         self._busy = busy
         self._error = error
         self._called = called
+        self._returned = returned
+        self._raised = raised
+        self._always = called is not None or returned is not None
         self._rows: dict[Any, _Row] = {}
         self._thread = _Depth()
         self._handles: list[Any] = []
@@ -150,7 +159,10 @@ class Forwards:
     def _enter(self, module: Any, inputs: Any) -> None:
         if self._compiling():
             return
-        self._thread.depth += 1
+        thread = self._thread
+        if thread.depth == 0:
+            thread.handled = sys.exc_info()[1]
+        thread.depth += 1
 
     def _leave(self, module: Any, inputs: Any, output: Any) -> None:
         if self._compiling():
@@ -158,24 +170,37 @@ class Forwards:
         thread = self._thread
         if thread.depth > 0:
             thread.depth -= 1
-        if thread.depth == 0 and (self._called is not None or self._grad()):
-            self._finished(output)
+        if thread.depth == 0 and (self._always or self._grad()):
+            error = sys.exc_info()[1] if output is None else None
+            if error is not None and error is not thread.handled:
+                self._failed(error)
+            else:
+                self._finished(module, output)
 
-    def _finished(self, output: Any) -> None:
+    def _failed(self, error: BaseException) -> None:
+        if self._raised is None or os.getpid() != self.pid or self._busy() or not self._own():
+            return
+        self._raised(sys._getframe(2), error)
+
+    def _finished(self, module: Any, output: Any) -> None:
         if os.getpid() != self.pid or self._busy() or not self._own():
             return
         from sys import _getframe
 
         try:
+            row: _Row | None = None
             forward: _Forward | None = None
             for node in _nodes(output) if self._grad() else ():
                 if forward is None:
-                    forward = _Forward(self._row(_getframe(2)))
+                    row = self._row(_getframe(2))
+                    forward = _Forward(row)
                 metadata = node.metadata
                 # One node can be the output of several calls: a Dropout in evaluation returns its input.
                 metadata[FORWARD] = (*metadata.get(FORWARD, ()), forward)
             if self._called is not None:
                 self._called(_getframe(2))
+            if self._returned is not None:
+                self._returned(module, output, _getframe(2), row.used if row is not None else 0)
         except Exception as error:
             self._error(error)
             self.remove()
@@ -190,18 +215,26 @@ class Forwards:
 
 
 def _nodes(output: Any) -> Iterator[Any]:
-    """The graph nodes that made the tensors in ``output``, each once; deep and long structures are cut off."""
+    """The graph nodes that made the tensors in ``output``, each once."""
+    found: list[Any] = []
+    for tensor in tensors_in(output):
+        node = tensor.grad_fn
+        if node is not None and not any(node is each for each in found):
+            found.append(node)
+            yield node
+
+
+def tensors_in(output: Any) -> Iterator[Any]:
+    """The tensors in ``output``; deep and long structures are cut off."""
     import torch
 
     stack = [(output, 0)]
-    found: list[Any] = []
-    while stack and len(found) < _MOST_OUTPUTS:
+    found = 0
+    while stack and found < _MOST_OUTPUTS:
         value, depth = stack.pop()
         if isinstance(value, torch.Tensor):
-            node = value.grad_fn
-            if node is not None and not any(node is each for each in found):
-                found.append(node)
-                yield node
+            found += 1
+            yield value
         elif depth < _DEEPEST:
             if isinstance(value, (list, tuple)):
                 children: Any = value[:_MOST_OUTPUTS]

@@ -59,6 +59,23 @@ def _named(tree: Tree, frames: list[types.FrameType], until: float) -> Iterator[
     """(name, tensor with a graph, function) for what the user's variables lead to, nearest first."""
     import torch
 
+    for name, value, function in variables(tree, frames, until):
+        if issubclass(type(value), torch.Tensor):
+            if not value.is_leaf:
+                yield name, value, function
+            elif value.grad is not None and not value.grad.is_leaf:
+                yield name + ".grad", value.grad, function
+
+
+def variables(
+    tree: Tree, frames: list[types.FrameType], until: float, exact: bool = False
+) -> Iterator[tuple[str, Any, str]]:
+    """(name, value, function) for all that the user's variables lead to, nearest first, until a time of perf_counter.
+
+    ``exact``: names that are the same in every run, which the items of a set and keys that are objects do not have.
+    """
+    import torch
+
     queue: collections.deque[_Thing] = collections.deque(_variables(tree, frames))
     seen: set[int] = set()
     things = 0
@@ -67,15 +84,12 @@ def _named(tree: Tree, frames: list[types.FrameType], until: float) -> Iterator[
         if things % 256 == 0 and time.perf_counter() > until:
             return
         name, value, depth, function = queue.popleft()
-        if issubclass(type(value), torch.Tensor):
-            if not value.is_leaf:
-                yield name, value, function
-            elif value.grad is not None and not value.grad.is_leaf:
-                yield name + ".grad", value.grad, function
-        elif depth < _DEEPEST and id(value) not in seen:
+        yield name, value, function
+        if depth < _DEEPEST and id(value) not in seen and not issubclass(type(value), torch.Tensor):
             seen.add(id(value))
             try:
-                queue.extend((name + path, child, depth + 1, function) for path, child in _children(value, tree))
+                found = _exact(value, tree) if exact else _children(value, tree)
+                queue.extend((name + path, child, depth + 1, function) for path, child in found)
             except Exception:
                 # Objects with attributes of their own making; the next one may still tell.
                 continue
@@ -136,6 +150,19 @@ def _children(value: Any, tree: Tree) -> Iterator[tuple[str, Any]]:
         with contextlib.suppress(AttributeError):
             yield from _attributes(object.__getattribute__(value, "__dict__"))
         yield from _slots(value)
+
+
+def _exact(value: Any, tree: Tree) -> Iterator[tuple[str, Any]]:
+    """The children by names that are the same in every run."""
+    kind = type(value)
+    if issubclass(kind, dict):
+        items = list(dict.items(value))
+        for i in range(len(items)):
+            key, child = items[i]
+            # Others print their address, or run code of the user's to be printed.
+            yield f"[{key!r}]" if type(key) in (str, int, float, bool) else f"[key {i}]", child
+    elif not issubclass(kind, (set, frozenset)):
+        yield from _children(value, tree)
 
 
 def _attributes(attributes: Any) -> Iterator[tuple[str, Any]]:

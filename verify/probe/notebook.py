@@ -1,6 +1,6 @@
 """Runs the cells of a notebook one after the other, as Jupyter's "run all" would, where no Jupyter need be installed.
 
-Called as ``python notebook.py PROGRAM NOTEBOOK ARGUMENTS``; ``PROGRAM`` is JSON that :mod:`verify.notebooks` writes:
+Called as ``python notebook.py PROGRAM NOTEBOOK ARGUMENTS``; ``PROGRAM`` is JSON, see :mod:`verify.running.notebooks`:
 ``lines`` of the notebook's program as people see them, and ``cells``, each with its ``number``, ``code`` (as many empty
 lines above it as it takes to have the program's line numbers) and ``magics``: ``stand_in``, ``name``, ``text``. A cell
 with ``write`` is to be written to that file.

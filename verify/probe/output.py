@@ -27,7 +27,9 @@ class Recorder:
         self._about = about
         self.pid = os.getpid()
         self._path = ""
+        self._opened: tuple[int, tuple[int, int]] | None = None
         self._waiting: list[dict[str, Any]] = []
+        self._encode: Callable[[Any], str] | None = None
         self._lock = _thread.allocate_lock()
 
     @property
@@ -78,16 +80,44 @@ class Recorder:
         return self._name
 
     def _append(self, event: dict[str, Any]) -> None:
-        # Imported late: most processes that a script starts write nothing.
-        import json
+        if self._encode is None:
+            # Imported late: most processes that a script starts write nothing.
+            import json
 
-        line = json.dumps(event, separators=(",", ":")) + "\n"
-        # Opened for each line: a script that closes all descriptors (daemons do) would have us write into its own file.
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
-        try:
-            os.write(descriptor, line.encode("utf-8", "backslashreplace"))
-        finally:
-            os.close(descriptor)
+            self._encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+        line = self._encode(event) + "\n"
+        os.write(self._descriptor(), line.encode("utf-8", "backslashreplace"))
+
+    def _descriptor(self) -> int:
+        """The descriptor, or a new one: a script that closes all (daemons do) may have a file of its own there."""
+        if self._opened is not None:
+            number, place = self._opened
+            try:
+                if _place(number) == place:
+                    return number
+            except OSError:
+                pass
+        low = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        number = _high(low)
+        self._opened = number, _place(number)
+        return number
+
+
+def _place(descriptor: int) -> tuple[int, int]:
+    state = os.fstat(descriptor)
+    return state.st_dev, state.st_ino
+
+
+def _high(descriptor: int) -> int:
+    """The same file under a number that no script counts on, where the system has one."""
+    try:
+        import fcntl
+
+        number = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 200)
+    except (ImportError, AttributeError, OSError):
+        return descriptor
+    os.close(descriptor)
+    return number
 
 
 def _file_name(process: str) -> str:

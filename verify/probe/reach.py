@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any
 
@@ -20,13 +20,14 @@ from .sites import Tree
 class Reach:
     """Watches ``groups`` of lines, [path relative to the tree, number]; of a group, the first that runs is enough.
 
-    Writes ``reached`` events, and notes.
+    Writes ``reached`` events, and notes. The lines ``also`` are told of too, and nobody waits for them.
     """
 
-    def __init__(self, groups: list[list[list[Any]]], tree: Tree, write: Write) -> None:
+    def __init__(self, groups: list[list[list[Any]]], tree: Tree, write: Write, also: Iterable[list[Any]] = ()) -> None:
         self._tree = tree
         self._write = write
         self._groups: list[set[tuple[str, int]]] = [{(path, line) for path, line in group} for group in groups if group]
+        self._also: set[tuple[str, int]] = {(path, line) for path, line in also}
         self._missing: dict[str, set[int]] = {}
         self._count()
         self._method: Any = None
@@ -62,6 +63,7 @@ class Reach:
         if line not in self._missing.get(path, ()):
             return
         self._groups = [group for group in self._groups if (path, line) not in group]
+        self._also.discard((path, line))
         self._count()
         self._write({"event": "reached", "path": path, "line": line})
         if not self._missing:
@@ -69,9 +71,8 @@ class Reach:
 
     def _count(self) -> None:
         missing: dict[str, set[int]] = {}
-        for group in self._groups:
-            for path, line in group:
-                missing.setdefault(path, set()).add(line)
+        for path, line in self._also.union(*self._groups):
+            missing.setdefault(path, set()).add(line)
         self._missing = missing
 
     def note(self, text: str) -> None:

@@ -7,11 +7,14 @@ import os
 import platform
 import sys
 import time
+import typing
 from types import FrameType, TracebackType
 from typing import Any
 
-from . import compiling, errors, hooks, settings
+from . import compiling, errors, hooks, knobs, settings
 from .backward import Backwards, Call
+from .drive import Drive
+from .files import Files
 from .forwards import Forwards
 from .graph import Graph
 from .growth import Growth
@@ -19,11 +22,14 @@ from .guard import Clock, Part
 from .memory import Memory
 from .output import Recorder
 from .params import Parameters
+from .prints import Prints
 from .reach import Reach
 from .seeds import Seeds
 from .sites import Tree, key
-from .steps import Calls, Steps, parameters
+from .state import State
+from .steps import Calls, Optimizers, Steps, parameters
 from .tensors import generators, loss
+from .variables import held
 from .watchdog import Watchdog
 
 #: Tells a process who started it: ``main-PID`` or ``rank-PID`` of the nearest watched process that is one.
@@ -31,6 +37,8 @@ _MARK = "CODEMOD_PROBE_MAIN"
 #: How many times the wanted steps a run goes on for lines that have not run: a teacher is trained before the student, a
 #: report comes at the end of the epoch.
 _PATIENCE = 5
+#: Of the time that a run has, how much it may spend waiting for them.
+_SHARE = 0.5
 
 
 class Session:
@@ -41,17 +49,20 @@ class Session:
         self._wanted: int | None = config.get("steps")
         self._clock = Clock()
         self._tree = Tree(config["root"])
+        self._parts: dict[str, Part] = {}
         eager, name = _role()
         self._recorder = Recorder(config["records"], eager, name, self._about)
         self._seeds = Seeds(config.get("seed"), config.get("replay"), self._tree, self._write)
-        self._reach = Reach(config.get("watch") or [], self._tree, self._write)
+        self._reach = Reach(config.get("watch") or [], self._tree, self._write, config.get("also") or [])
+        self._drive = Drive(config, self._tree, self._write)
+        self._driving = False
+        self._files = Files(config["root"], config["records"], self._write, self._part("files"))
         self._watchdog: Watchdog | None = None
         self._status: int | None = None
         self._ended = False
         self._cuda = False
         self._torch_seen = False
         self._index = 0
-        self._parts: dict[str, Part] = {}
 
     # The start.
 
@@ -62,8 +73,16 @@ class Session:
         os.register_at_fork(after_in_child=self._forked)
         atexit.register(self._at_exit)
         self._wrap_exit()
+        self._wrap_leaving()
         with self._part("the seeds"):
             self._seeds.install()
+        if self._config.get("knobs"):
+            knobs.install(self._write)
+        if self._config.get("params", True):
+            with self._part("what is printed"):
+                Prints(self._write, self._part("what is printed")).install()
+            with self._part("files"):
+                self._files.install()
         with self._part("missing data"):
             from . import standins
 
@@ -104,15 +123,26 @@ class Session:
             loaders.install(self._config, self._write)
         with self._part("errors in threads"):
             self._wrap_threads()
+        if self._config.get("params", True):
+            with self._part("files"):
+                self._files.torch(Parameters())
+        self._steps = Steps(self._stepped, self._begun)
+        self._optimizers = Optimizers()
         self._counters()
         with self._part("backward"):
-            self._backwards = Backwards(self._before, self._after)
+            self._backwards = Backwards(self._before, self._after, self._refused)
             self._backwards.install()
         with self._part("the steps"):
-            self._steps = Steps(self._stepped)
             self._steps.install()
+            self._optimizers.install()
         with self._part("the forwards"):
-            self._forwards = Forwards(self._tree.site, lambda: self._backwards.running > 0, self._forwards_failed)
+            self._forwards = Forwards(
+                self._tree.site,
+                lambda: self._backwards.running > 0,
+                self._forwards_failed,
+                returned=self._returned,
+                raised=self._raised,
+            )
             self._forwards.install()
         with self._part("torch.compile"):
             compiling.hide(__name__.rpartition(".")[0])
@@ -122,6 +152,8 @@ class Session:
         self._growth = Growth(self._graph, self._tree)
         self._memory = Memory()
         self._parameters = Parameters()
+        self._state = State(self._parameters, self._optimizers, self._steps, self._tree, self._write)
+        self._gradients: dict[int, Any] = {}
         self._calls = Calls()
         self._sites: dict[Any, int] = {}
         self._index = 0
@@ -156,10 +188,9 @@ class Session:
                 self._sites[key(site)] = self._sites.get(key(site), 0) + 1
                 event.update(site=site, call=self._sites[key(site)])
                 event.update(losses=[loss(output) for output in call.outputs if hasattr(output, "numel")])
-        part = self._part("the random generators")
-        if part.on:
-            with part:
-                event.update(rng=generators())
+        if not self._steps.total:
+            # From the first step on, steps tell.
+            self._draw(event)
         self._look(event)
         part = self._part("the graph")
         if part.on:
@@ -176,6 +207,8 @@ class Session:
         with part:
             if call.error is not None:
                 event.update(error=errors.trouble(call.error))
+            elif not self._steps.total:
+                self._wait(event, self._index)
             self._start_again()
             self._write(event)
             if call.error is not None:
@@ -188,17 +221,39 @@ class Session:
                 self._cut(call.frame)
             site = key(event["site"])
             self._calls.count(site)
-            if self._wanted and self._calls.enough(site, call.grad, self._patience(), stepped):
+            if self._wanted and not self._driving and self._calls.enough(site, call.grad, self._patience(), stepped):
                 self._leave("backwards", call.frame)
+
+    def _refused(self, frame: FrameType | None, error: BaseException) -> None:
+        with self._part("errors"):
+            self._write({"event": "caught", "site": self._tree.site(frame), "error": errors.trouble(error)})
+
+    def _begun(self, optimizer: Any, index: int, count: int) -> None:
+        part = self._part("the gradients")
+        self._gradients.pop(index, None)
+        if part.on and self._config.get("params", True):
+            with part:
+                self._gradients[index] = self._state.begun(optimizer, index)
 
     def _stepped(self, optimizer: Any, index: int, count: int, frame: FrameType | None) -> None:
         event: dict[str, Any] = {"event": "step", "optimizer": index, "name": type(optimizer).__name__, "call": count}
-        event.update(site=None, time=0.0, live=0, params={"digest": "", "count": 0, "sample": []}, bytes=0, peak=0)
+        event.update(site=None, time=0.0, live=0, params={"digest": "", "count": 0, "sums": ""}, bytes=0, peak=0)
         self._look(event)
-        part = self._part("the parameters")
-        if part.on and self._config.get("params", True):
-            with part:
-                event.update(params=self._parameters.read(parameters(optimizer)))
+        if self._config.get("params", True):
+            part = self._part("the parameters")
+            if part.on:
+                with part:
+                    event.update(params=self._parameters.read(parameters(optimizer)))
+            part = self._part("learning rates")
+            if part.on:
+                with part:
+                    event.update(grads=self._gradients.pop(index, None), rates=self._state.rates(optimizer, index))
+            part = self._part("the buffers")
+            if part.on:
+                with part:
+                    event.update(buffers=self._state.buffers())
+            self._wait(event, self._steps.total)
+            self._draw(event)
         with self._part("the steps"):
             event.update(site=self._tree.site(frame), time=self._clock.now())
             self._start_again()
@@ -208,12 +263,41 @@ class Session:
             if self._steps.total == 1:
                 self._growth.restart()
             self._cut(frame)
-            if self._wanted and self._steps.enough(self._patience()):
+            if self._wanted and not self._driving and self._steps.enough(self._patience()):
                 self._leave("steps", frame)
 
+    def _returned(self, module: Any, output: Any, frame: FrameType, used: int) -> None:
+        part = self._part("outputs")
+        if part.on and self._config.get("params", True):
+            with part:
+                event = self._state.returned(module, output, frame, used)
+                if event is not None:
+                    self._write(event)
+
+    def _raised(self, frame: FrameType, error: BaseException) -> None:
+        with self._part("errors"):
+            self._write({"event": "raised", "site": self._tree.site(frame), "error": errors.trouble(error)})
+
+    def _wait(self, event: dict[str, Any], count: int) -> None:
+        """Add the gradients that no step has taken yet."""
+        part = self._part("the gradients")
+        if part.on and self._config.get("params", True):
+            with part:
+                waiting = self._state.waiting_at(count)
+                if waiting:
+                    event.update(waiting=waiting)
+
+    def _draw(self, event: dict[str, Any]) -> None:
+        part = self._part("the random generators")
+        if part.on:
+            with part:
+                event.update(rng=generators())
+
     def _patience(self) -> int:
-        """How many steps are enough: more while lines that somebody asks about have not run yet."""
-        return (self._wanted or 0) * (_PATIENCE if self._reach.waiting else 1)
+        """How many steps are enough: more while lines that somebody asks about have not run yet, and there is time."""
+        limit = float(self._config.get("watchdog") or 0)
+        late = bool(limit) and self._clock.now() > _SHARE * limit
+        return (self._wanted or 0) * (_PATIENCE if self._reach.waiting and not late else 1)
 
     def _look(self, event: dict[str, Any]) -> None:
         part = self._part("memory")
@@ -253,10 +337,36 @@ class Session:
             at = error.__traceback__ or getattr(sys, "last_traceback", None)
             self._failed(error, at)
             self._end("raised", frames=_frames(at))
-        elif self._status is not None:
+            return
+        if not self._status and self._drive_all(None):
+            # The exit functions are at work already, and the status is that of the program.
+            self._exit(1)
+        if self._status is not None:
             self._end("exit")
         else:
             self._end("completed")
+
+    def _drive_all(self, frame: FrameType | None) -> bool:
+        """Call the functions that are to be called at the end; whether one of them raised and ends the run so."""
+        # Not in processes that the program starts: they have not what it has.
+        if not self._drive.waiting or not self._torch_seen or self._ended or not self._recorder.eager:
+            return False
+        import torch
+
+        self._driving = True
+        with torch.enable_grad():
+            error = self._drive.run(_outward(frame), self._came_back)
+        if error is None:
+            return False
+        self._failed(error, error.__traceback__)
+        self._end("raised", frames=_frames(error.__traceback__))
+        return True
+
+    def _came_back(self, number: int, site: list[Any], call: int, values: Any) -> None:
+        with self._part("outputs"):
+            event = self._state.came_back(number, site, call, values)
+            if event is not None:
+                self._write(event)
 
     def _hung(self) -> None:
         import threading
@@ -269,6 +379,7 @@ class Session:
 
     def _leave(self, reason: str, frame: FrameType | None) -> None:
         """End the process here and now: neither ``except:`` nor ``finally:`` nor workers can delay it."""
+        failed = reason != "watchdog" and self._drive_all(frame)
         self._end(reason, frames=[] if frame is None else _outward(frame))
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -276,7 +387,7 @@ class Session:
             except Exception:
                 # Closed, replaced or broken streams; the script would have the same trouble.
                 continue
-        os._exit(0)
+        self._exit(1 if failed else 0)
 
     def _end(self, reason: str, frames: list[FrameType] | None = None) -> None:
         if self._ended:
@@ -286,9 +397,19 @@ class Session:
             self._watchdog.stop()
         with self._part("the lines that run"):
             self._reach.remove()
-        if self._torch_seen and self._index and self._recorder.opened:
-            with self._part("the census"):
-                self._write(self._growth.census([frame for frame in frames or [] if self._mine(frame)]))
+        if self._recorder.opened and self._config.get("params", True):
+            with self._part("files"):
+                self._files.end()
+        if self._torch_seen and self._recorder.opened:
+            if reason not in ("watchdog", "raised") and self._config.get("params", True):
+                with self._part("what is left at the end"):
+                    self._write(self._state.event())
+                with self._part("what variables hold at the end"):
+                    found = [frame for frame in frames or [] if self._mine(frame)]
+                    self._write(held(self._tree, found, self._parameters))
+            if self._index:
+                with self._part("the census"):
+                    self._write(self._growth.census([frame for frame in frames or [] if self._mine(frame)]))
             with self._part("the forwards"):
                 self._write({"event": "forwards", "sites": self._forwards.sites()})
         elif not self._torch_seen and "torch" in sys.modules:
@@ -297,6 +418,11 @@ class Session:
             with self._part("the files"):
                 self._write({"event": "loaded", "paths": self._tree.loaded()})
         event: dict[str, Any] = {"event": "end", "reason": reason}
+        try:
+            event["stack"] = [self._tree.site(frame) for frame in frames or [] if self._mine(frame)]
+        except Exception:
+            # Told of already, where the probe looked at frames before; and the end itself must be told.
+            event["stack"] = []
         if reason == "exit":
             event["status"] = self._status
         with self._part("the end"):
@@ -347,6 +473,17 @@ class Session:
         leave.__name__ = leave.__qualname__ = "exit"
         leave.__doc__ = original.__doc__
         sys.exit = leave  # type: ignore[assignment]
+
+    def _wrap_leaving(self) -> None:
+        """``os._exit`` passes all that Python does at the end, so what is seen at the end is looked at before it."""
+        original = self._exit = os._exit
+
+        def _exit(status: int) -> typing.NoReturn:
+            if os.getpid() == self._recorder.pid:
+                self._end("left", frames=_outward(sys._getframe(1)))
+            original(status)
+
+        os._exit = _exit
 
     def _wrap_threads(self) -> None:
         import threading

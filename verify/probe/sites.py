@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Site = list[str | int]
 
 _INSTALLED = ("site-packages", "dist-packages", ".git", "__pypackages__")
-_OWN = os.path.dirname(os.path.realpath(__file__)) + os.sep
+OWN = os.path.dirname(os.path.realpath(__file__)) + os.sep
 
 
 class Tree:
@@ -37,7 +37,7 @@ class Tree:
         if not filename or filename.startswith("<"):
             return None
         path = os.path.realpath(os.path.join(self._start, filename))
-        if not path.startswith(self._root) or path.startswith(_OWN):
+        if not path.startswith(self._root) or path.startswith(OWN):
             return None
         parts = path[len(self._root) :].split(os.sep)
         return None if any(part in _INSTALLED for part in parts) else "/".join(parts)

@@ -1,4 +1,4 @@
-"""What a verification looks like: a module a form, each a rendering of :class:`verify.results.Verification` alone.
+"""What a verification looks like: a module a form, each of :class:`verify.measured.results.Verification` alone.
 
 What the forms have in common stands once: numbers in :mod:`~verify.reports.figures`, the cells of the table in
 :mod:`~verify.reports.table`, sentences in :mod:`~verify.reports.remarks`.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Protocol, cast
 
-from verify.results import Verification
+from verify.measured.results import Verification
 
 #: What ``render`` can be asked for, the default first.
 FORMATS = ("text", "json", "html", "markdown")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from verify.measured.results import Entry, Outcome, Run
 from verify.reports.figures import STEP, Figures, ended_well, figures
-from verify.results import Entry, Outcome, Run
 
 
 class Quantity(enum.Enum):
@@ -60,7 +60,8 @@ def charts(entry: Entry) -> tuple[Chart, ...]:
         Chart(Quantity.BYTES, where, axis, memory),
         Chart(Quantity.LOSS, f"loss{of}", "call of backward", loss),
     )
-    return tuple(chart for chart in found if any(curve.values for curve in chart.curves))
+    # A single point is a figure, and stands in the table.
+    return tuple(chart for chart in found if any(len(curve.values) > 1 for curve in chart.curves))
 
 
 def _curve(name: str, run: Run, values: tuple[int, ...]) -> Curve:

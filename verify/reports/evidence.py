@@ -1,12 +1,12 @@
-"""A verification as :class:`codemods.review.Evidence`: what reports of the static half pass on without knowing it."""
+"""A verification as :class:`codemods.rewriting.changes.Evidence`, which reports of the static half pass on."""
 
 from __future__ import annotations
 
-from codemods.review import Evidence, Key, Proof
+from codemods.rewriting.changes import Evidence, Key, Proof
 from verify.errors import VerifyError
+from verify.measured.results import Verification
 from verify.reports import markdown, plots, remarks
 from verify.reports.fragment import fragment
-from verify.results import Verification
 
 
 def evidence_of(verification: Verification, *, plot: str = "") -> Evidence:

@@ -1,7 +1,7 @@
 """The figures behind a report: numbers of a run, and how numbers are written.
 
-Whether a graph grows, and by how much, is :mod:`verify.faults`' to say; here is what is only shown. Every form of
-report takes its figures from here, so that the terminal, the page and the JSON agree.
+Whether a graph grows, and by how much, is :mod:`verify.judging.faults`' to say; here is what is only shown. Every form
+of report takes its figures from here, so that the terminal, the page and the JSON agree.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from verify.faults import slope_of, symptoms
-from verify.records import Backward, Forwards, Holder, Record, Site, Step, Trouble
-from verify.results import Outcome, Run
+from verify.judging.faults import caught_errors, slope_of, symptoms
+from verify.measured.records import Backward, Forwards, Holder, Record, Site, Step, Trouble
+from verify.measured.results import Outcome, Run
 
+#: Of fewer times no spread can be told, and so none is told at all.
+_TIMES = 4
 STEP, BACKWARD = "step", "backward"
 
 
@@ -52,11 +54,12 @@ class Figures:
 
     ``backwards`` were called, ``raised`` of them raised. ``steps`` counts optimizer steps by optimizer. ``losses`` has
     a series for each call site of ``backward``, that with most calls first. ``leak``, ``live``, ``slope`` (nodes a
-    step), ``holders`` and ``wasted`` are those of :class:`verify.faults.Symptoms`; ``live`` and ``bytes`` have an entry
-    a ``unit``: an optimizer step, or a backward where nothing stepped. ``peak`` is the largest amount of memory (heap,
-    or that of the card) in bytes and ``growth`` what each step adds, None where it was not measured; ``resident`` is
-    the peak of the process tree. ``seconds`` is the median time of a step of the busiest optimizer. ``caught`` counts
-    exceptions that came out of a backward and did not end the run, by type.
+    step), ``holders`` and ``wasted`` are those of :class:`verify.judging.faults.Symptoms`; ``live`` and ``bytes`` have
+    an entry a ``unit``: an optimizer step, or a backward where nothing stepped. ``peak`` is the largest amount of
+    memory (heap, or that of the card) in bytes and ``growth`` what each step adds, None where it was not measured;
+    ``resident`` is the peak of the process tree. ``seconds`` is the median time of a step of the busiest optimizer, and
+    ``spread`` the quartiles around it, None of both for fewer than four steps. ``caught`` counts exceptions that came
+    out of a backward and did not end the run, by type.
     """
 
     backwards: int
@@ -74,6 +77,7 @@ class Figures:
     growth: float | None
     resident: int
     seconds: float | None
+    spread: tuple[float, float] | None
     device: str
     caught: dict[str, int]
 
@@ -89,6 +93,7 @@ def figures(run: Run) -> Figures:
     seen = symptoms(run)
     points: Sequence[Step | Backward] = record.steps or record.backwards
     memory = tuple(point.bytes for point in points)
+    times = _times(record)
     peaks = [step.peak for step in record.steps] + [backward.peak for backward in record.backwards]
     return Figures(
         backwards=len(record.backwards),
@@ -105,7 +110,8 @@ def figures(run: Run) -> Figures:
         peak=max(peaks, default=0) or None,
         growth=slope_of(memory) if any(memory) and len(memory) >= 6 else None,
         resident=run.peak,
-        seconds=_seconds(record),
+        seconds=statistics.median(times) if len(times) >= _TIMES else None,
+        spread=_quartiles(times) if len(times) >= _TIMES else None,
         device=str(record.about.get("device") or "cpu"),
         caught=_caught(run),
     )
@@ -145,21 +151,22 @@ def _losses(backwards: Iterable[Backward]) -> tuple[LossSeries, ...]:
 
 def _caught(run: Run) -> dict[str, int]:
     """Count what came out of a backward, by type, without the exception that went on and ended the run."""
-    counts = Counter(trouble.type for _, trouble in run.record.caught)
-    ended = run.record.error
-    if ended is not None and any(trouble[:2] == ended[:2] for _, trouble in run.record.caught):
-        counts[ended.type] -= 1
-    return dict(+counts)
+    return dict(Counter(caught.error.type for caught in caught_errors(run.record)))
 
 
-def _seconds(record: Record) -> float | None:
+def _quartiles(times: Sequence[float]) -> tuple[float, float]:
+    low, _, high = statistics.quantiles(times, method="inclusive")
+    return low, high
+
+
+def _times(record: Record) -> list[float]:
+    """How long each step took: of the busiest optimizer, or of backwards where nothing stepped."""
     if record.steps:
         busiest = Counter(step.optimizer for step in record.steps).most_common(1)[0][0]
         times = [step.time for step in record.steps if step.optimizer == busiest]
     else:
         times = [backward.time for backward in record.backwards if backward.error is None]
-    gaps = [later - earlier for earlier, later in pairwise(times)]
-    return statistics.median(gaps) if gaps else None
+    return [later - earlier for earlier, later in pairwise(times)]
 
 
 def bytes_text(size: float, *, signed: bool = False) -> str:

@@ -5,18 +5,26 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
-from codemods.markup import environment
+from codemods.reports._markup import environment
+from codemods.source.diffs import printable
 from verify.errors import VerifyError
+from verify.measured.results import Entry, Rewrite, Verdict, Verification
 from verify.reports import patch, remarks, reproduce
 from verify.reports.plots import Panel, panels
 from verify.reports.table import Table, table
-from verify.results import Entry, Rewrite, Verdict, Verification
 
 #: What stands before a verdict, so that it is not told by colour alone.
-_MARKS = {Verdict.KEPT: "✓", Verdict.BROKEN: "✗", Verdict.NOT_REACHED: "○", Verdict.NOT_JUDGED: "?"}
+_MARKS = {
+    Verdict.KEPT: "✓",
+    Verdict.BROKEN: "✗",
+    Verdict.PARTLY_REACHED: "◐",
+    Verdict.NOT_REACHED: "○",
+    Verdict.NOT_JUDGED: "?",
+}
 _TONES = {
     Verdict.KEPT: "good",
     Verdict.BROKEN: "bad",
+    Verdict.PARTLY_REACHED: "unknown",
     Verdict.NOT_REACHED: "unknown",
     Verdict.NOT_JUDGED: "unknown",
 }
@@ -64,7 +72,7 @@ def fragment(verification: Verification) -> str:
 def _rendered(template: str, verification: Verification, *, level: int) -> str:
     parts, trouble = _parts(verification)
     tone, mark = _STATUS[verification.status]
-    files = patch.parse(verification.readable)
+    files = _marked(patch.parse(verification.readable), verification)
     text = (
         environment("verify.reports")
         .get_template(template)
@@ -94,6 +102,23 @@ def _rendered(template: str, verification: Verification, *, level: int) -> str:
     return text.rstrip("\n") + "\n"
 
 
+def _marked(files: list[patch.Patched], verification: Verification) -> list[patch.Patched]:
+    """``files`` with what broke marked in them, but notebooks: their diff counts in cells, as the verdict does."""
+    findings = [
+        finding
+        for rewrite in verification.rewrites
+        if rewrite.verdict is Verdict.BROKEN
+        for finding in rewrite.findings
+        if finding.path not in verification.notebooks
+    ]
+    for file in files:
+        for hunk in file.hunks:
+            mine = (each for each in findings if printable(each.path) == file.name)
+            rules = [each.rule for each in mine if hunk.changes(each.span.line, each.span.end_line)]
+            hunk.broken = tuple(dict.fromkeys(rules))
+    return files
+
+
 def _item(rewrite: Rewrite, verification: Verification) -> _Item:
     return _Item(rewrite, remarks.reason_text(rewrite, verification), _TONES[rewrite.verdict], _MARKS[rewrite.verdict])
 
@@ -105,13 +130,13 @@ def _parts(verification: Verification) -> tuple[list[_Part], str]:
             drawn = panels(entry, str(index))
         except VerifyError as error:
             drawn, trouble = [], str(error)
-        parts.append(_part(entry, drawn))
+        parts.append(_part(verification, entry, drawn))
     return parts, trouble
 
 
-def _part(entry: Entry, drawn: list[Panel]) -> _Part:
+def _part(verification: Verification, entry: Entry, drawn: list[Panel]) -> _Part:
     return _Part(
-        remarks.command_text(entry.command),
+        remarks.title(verification, entry),
         remarks.setting(entry),
         table(entry),
         remarks.basis(entry),

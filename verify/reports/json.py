@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from codemods.reports.json import placed_object
-from verify.records import Backward, Record, Site, Step, Trouble
+from verify.measured.records import Backward, Driven, Record, Site, Step, Trouble, Values, Waiting
+from verify.measured.results import Comparison, Entry, Rewrite, Run, Verification
 from verify.reports import remarks
 from verify.reports.figures import Figures, figures
-from verify.results import Comparison, Entry, Rewrite, Run, Verification
 
-VERSION = 1
+VERSION = 2
 
 
 def render(verification: Verification, *, colour: bool = False) -> str:
@@ -55,6 +55,8 @@ def _rewrite(rewrite: Rewrite, verification: Verification) -> dict[str, Any]:
         "verdict": rewrite.verdict.value,
         "why": rewrite.why,
         "without": rewrite.without,
+        "alone": rewrite.alone,
+        "run": rewrite.run,
         "promise": rewrite.finding.promise.value,
         "findings": [placed_object(verification, finding, True) for finding in rewrite.findings],
     }
@@ -72,6 +74,7 @@ def _entry(entry: Entry, verification: Verification) -> dict[str, Any]:
         "rewrites": [_rewrite(rewrite, verification) for rewrite in entry.rewrites],
         "staged": [{"name": name, "run": _run(run)} for name, run in entry.staged],
         "notes": list(entry.notes),
+        "plan": entry.plan,
     }
 
 
@@ -120,6 +123,7 @@ def _figures(numbers: Figures) -> dict[str, Any]:
         "bytes_per_step": numbers.growth,
         "resident": numbers.resident,
         "seconds_per_step": numbers.seconds,
+        "seconds_spread": numbers.spread,
         "device": numbers.device,
         "caught": numbers.caught,
     }
@@ -144,8 +148,20 @@ def _record(record: Record) -> dict[str, Any]:
         "standins": record.standins,
         "devices": record.devices,
         "capped": record.capped,
-        "caught": [{"site": _site(site), "error": _trouble(trouble)} for site, trouble in record.caught],
+        "knobs": record.knobs,
+        "driven": [_driven(driven) for driven in record.driven],
+        "stack": [_site(site) for site in record.stack],
+        "caught": [{"site": _site(each.site), "error": _trouble(each.error)} for each in record.caught],
         "forwards": [_forwards(site) for site in record.forwards],
+        "outputs": [
+            {"site": _site(each.site), "line": each.line, "call": each.call, **(_values(each.values) or {})}
+            for each in record.outputs
+        ],
+        "precision": record.precision,
+        "printed": record.printed,
+        "files": [
+            {"path": each.path, "kind": each.kind, **(_values(each.tensors) or {})} for each in record.files
+        ],
         "census": None if census is None else {
             "boundaries": census.boundaries,
             "ages": census.ages,
@@ -163,11 +179,23 @@ def _backward(backward: Backward) -> dict[str, Any]:
         "site": _site(backward.site),
         "losses": [loss._asdict() for loss in backward.losses],
         "error": _trouble(backward.error),
+        "waiting": _waiting(backward.waiting),
     }
 
 
 def _step(step: Step) -> dict[str, Any]:
-    return {**vars(step), "site": _site(step.site)}
+    told = {**vars(step), "site": _site(step.site), "digest": step.digest, "count": step.count}
+    del told["params"], told["tensors"], told["buffer_names"]
+    told.update(grads=_values(step.grads), buffers=_values(step.buffers), waiting=_waiting(step.waiting))
+    return told
+
+
+def _values(values: Values | None) -> dict[str, Any] | None:
+    return None if values is None else {"digest": values.digest, "count": values.count, "missing": values.missing}
+
+
+def _waiting(waiting: Iterable[Waiting]) -> list[dict[str, Any]]:
+    return [{"made": entry.made, "name": entry.name, **(_values(entry.values) or {})} for entry in waiting]
 
 
 def _forwards(forwards: Any) -> dict[str, Any]:
@@ -176,6 +204,10 @@ def _forwards(forwards: Any) -> dict[str, Any]:
 
 def _site(site: Site | None) -> dict[str, Any] | None:
     return None if site is None else {key: told for key, told in site._asdict().items() if told is not None}
+
+
+def _driven(driven: Driven) -> dict[str, Any]:
+    return {**driven._asdict(), "error": _trouble(driven.error), "site": _site(driven.site)}
 
 
 def _trouble(trouble: Trouble | None) -> dict[str, Any] | None:

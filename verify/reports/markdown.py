@@ -7,13 +7,19 @@ from functools import partial
 from urllib.parse import quote
 
 from codemods.reports._gfm import cell, code, code_cell, details, fenced, inline, table
+from verify.measured.results import Entry, Rewrite, Verdict, Verification
 from verify.reports import remarks, reproduce
 from verify.reports.table import Mood
 from verify.reports.table import table as table_of
-from verify.results import Entry, Rewrite, Verdict, Verification
-from verify.settings import is_notebook
+from verify.running.settings import is_notebook
 
-_MARKS = {Verdict.KEPT: "✅", Verdict.BROKEN: "❌", Verdict.NOT_REACHED: "➖", Verdict.NOT_JUDGED: "❔"}
+_MARKS = {
+    Verdict.KEPT: "✅",
+    Verdict.BROKEN: "❌",
+    Verdict.PARTLY_REACHED: "➗",
+    Verdict.NOT_REACHED: "➖",
+    Verdict.NOT_JUDGED: "❔",
+}
 _MOODS = {Mood.GOOD: "**{}**", Mood.BAD: "**{}**", Mood.PLAIN: "{}", Mood.FAINT: "{}"}
 #: More rewrites than this are folded.
 _OPEN = 12
@@ -51,7 +57,7 @@ def section(verification: Verification, *, plot: str = "") -> str:
     if verification.rewrites:
         out += ["", *_rewrites(verification, told)]
     for entry in verification.entries:
-        out += ["", *_entry(entry, told)]
+        out += ["", *_entry(verification, entry, told)]
     if plot:
         out += ["", f"![Graph nodes, memory and loss over the steps, before and after](<{quote(plot)}>)"]
     for title, texts in (("Limits", remarks.limits(verification)), ("Notes", remarks.notes(verification))):
@@ -73,7 +79,7 @@ def _rewrites(verification: Verification, told: Callable[[str], str]) -> list[st
 def _row(rewrite: Rewrite, verification: Verification, told: Callable[[str], str]) -> list[str]:
     finding = rewrite.finding
     return [
-        f"{_MARKS[rewrite.verdict]} {rewrite.verdict.value}",
+        f"{_MARKS[rewrite.verdict]} {rewrite.shown}",
         code_cell(finding.rule),
         code_cell(f"{finding.path}:{verification.place(finding.path, finding.span.line)}"),
         finding.promise.value,
@@ -81,8 +87,8 @@ def _row(rewrite: Rewrite, verification: Verification, told: Callable[[str], str
     ]
 
 
-def _entry(entry: Entry, told: Callable[[str], str]) -> list[str]:
-    out = [f"{code(remarks.command_text(entry.command))}"]
+def _entry(verification: Verification, entry: Entry, told: Callable[[str], str]) -> list[str]:
+    out = [f"{code(remarks.title(verification, entry))}"]
     if about := remarks.setting(entry):
         out[0] += f" ({told(about)})"
     content = table_of(entry)

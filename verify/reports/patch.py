@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from codemods.diffs import Piece, Pieces, changed_words, printable
+from codemods.source.diffs import Piece, Pieces, changed_words, printable
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
@@ -26,10 +26,20 @@ class Line(NamedTuple):
 
 @dataclass
 class Hunk:
-    """A stretch of a file; ``header`` is its ``@@`` line."""
+    """A stretch of a file; ``header`` is its ``@@`` line, ``broken`` the rules whose promises it broke."""
 
     header: str
     lines: list[Line] = field(default_factory=list)
+    broken: tuple[str, ...] = ()
+
+    def changes(self, first: int, last: int) -> bool:
+        """Whether it takes away, or puts something beside, old lines from ``first`` to ``last``."""
+        near = 0
+        for line in self.lines:
+            near = line.old or near
+            if line.sign in ("+", "-") and first - 1 <= near <= last:
+                return True
+        return False
 
 
 @dataclass

@@ -18,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemods.diffs import printable
+from codemods.source.diffs import printable
 from verify.errors import VerifyError
+from verify.measured.results import Entry, Verification
 from verify.reports.curves import Chart, Curve, Quantity, charts
 from verify.reports.remarks import command_text, shortened
-from verify.results import Entry, Verification
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from codemods.wording import count_text
-from verify.records import Record
+from codemods.terms.counting import count_text
+from verify.measured.records import Driven, Record
+from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification
 from verify.reports.figures import ended_well, ending
-from verify.results import Entry, Outcome, Rewrite, Run, Verdict, Verification
 
 #: So many lines of what a program printed are shown where it left no traceback.
 OUTPUT_LINES = 15
@@ -36,6 +36,7 @@ def headline(verification: Verification) -> str:
     """Return the verdict over everything in one sentence, as :attr:`Verification.status` has it."""
     verdicts = Counter(rewrite.verdict for rewrite in verification.rewrites)
     broken, kept, missed = verdicts[Verdict.BROKEN], verdicts[Verdict.KEPT], verdicts[Verdict.NOT_REACHED]
+    partly = verdicts[Verdict.PARTLY_REACHED]
     if verification.status == 1:
         if broken == len(verification.rewrites):
             return "no promise held" if broken > 1 else "the promise was broken"
@@ -43,10 +44,12 @@ def headline(verification: Verification) -> str:
     if not verification.judged:
         return "could not be judged"
     if verification.status == 3:
+        if partly and missed + partly == len(verification.rewrites):
+            return "not all rewritten lines ran"
         return "the rewritten lines did not run" if missed == len(verification.rewrites) else "could not be judged"
     if not verification.rewrites:
         return "nothing was rewritten, so there is no promise to hold"
-    if missed:
+    if missed or partly:
         return "every promise that was put to the test held"
     return "every promise held" if kept > 1 else "the promise held"
 
@@ -79,8 +82,18 @@ def reason_text(rewrite: Rewrite, verification: Verification) -> str:
         if finding is not rewrite.finding
     ]
     why = rewrite.why if verification.judged or rewrite.verdict is not Verdict.NOT_REACHED else ""
+    if why and len(verification.entries) > 1 and rewrite.verdict is not Verdict.NOT_REACHED:
+        why = f"run {rewrite.run + 1}: {why}"
     parts = [why, f"together with {', '.join(others)}" if others else "", rewrite.without]
     return "; ".join(part for part in parts if part)
+
+
+def title(verification: Verification, entry: Entry) -> str:
+    """Return what stands above ``entry``: its command, of several runs its number and what sets it apart."""
+    if len(verification.entries) < 2:
+        return command_text(entry.command)
+    number = next(number for number, each in enumerate(verification.entries, 1) if each is entry)
+    return f"run {number}: {command_text(entry.command)}" + (f" ({entry.plan})" if entry.plan else "")
 
 
 def setting(entry: Entry) -> str:
@@ -97,7 +110,8 @@ def setting(entry: Entry) -> str:
 
 
 def limits(verification: Verification) -> list[str]:
-    """Return what limits the claims that may be made: made-up data, a device that was not there, capped loaders."""
+    """Return what limits the claims that may be made: made-up data, a device that was not there, capped loaders,
+    what could not be compared."""
     found: dict[str, None] = {}
     made_up = False
     for record in _records(verification):
@@ -117,6 +131,10 @@ def limits(verification: Verification) -> list[str]:
         furthest = max(_runs(entry), key=lambda run: sum(len(record.capped) for record in run.records))
         for record in furthest.records:
             found.update(dict.fromkeys(_capped(loader) for loader in record.capped))
+            found.update(dict.fromkeys(map(_knob, record.knobs)))
+            found.update(dict.fromkeys(map(_driven, record.driven)))
+        if entry.comparison is not None:
+            found.update(dict.fromkeys(f"not compared: {what}" for what in entry.comparison.not_compared))
     return list(found)
 
 
@@ -125,6 +143,9 @@ def notes(verification: Verification) -> list[str]:
     found: dict[str, None] = {}
     for entry in verification.entries:
         found.update(dict.fromkeys(entry.notes))
+        if entry.comparison is not None and entry.comparison.compared:
+            counts = ", ".join(f"{what} ({count:,})" for what, count in entry.comparison.compared.items())
+            found[f"compared beside losses and parameters: {counts}"] = None
         for run in _runs(entry):
             found.update(dict.fromkeys(run.notes))
             for record in run.records:
@@ -135,7 +156,7 @@ def notes(verification: Verification) -> list[str]:
 def basis(entry: Entry) -> str:
     """Return which program ``entry.rewritten`` is where that is not the one with every rewrite; empty where it is.
 
-    The search for what breaks goes on without it (:mod:`verify.stages`), and ends with the program of all the rest.
+    The search for what breaks goes on without it (:mod:`verify.judging.stages`), and ends with all the rest.
     """
     broken = sum(rewrite.verdict is Verdict.BROKEN for rewrite in entry.rewrites)
     if not broken or broken == len(entry.rewrites) or entry.rewritten is None:
@@ -203,6 +224,17 @@ def _capped(loader: Mapping[str, Any]) -> str:
     place = f"{site[0]}:{site[1]}: " if site else ""
     whole = f" of {length:,}" if isinstance(length, int) else ""
     return f"{place}DataLoader stopped after {loader.get('cap')}{whole} batches"
+
+
+def _knob(knob: Mapping[str, Any]) -> str:
+    place, turns = f"{knob['path']}:{knob['line']}", knob["turns"]
+    if knob["kind"] == "loop":
+        return f"{place}: to come to what is behind it, the loop was ended after {count_text(turns, 'turn')}"
+    return f"{place}: to come to what it guards, the bound counted as {'met' if turns else 'not met'}"
+
+
+def _driven(driven: Driven) -> str:
+    return f"{driven.name} in {driven.path} was called by itself at the end of the run, {driven.how}"
 
 
 def _shape(shape: object) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from verify.measured.results import Verification
 from verify.reports.figures import bytes_text
-from verify.results import Verification
-from verify.settings import Settings
+from verify.running.settings import Settings
 
 #: Settings that no option of the command line stands for.
-_WITHOUT_OPTION = frozenset({"environment", "threads"})
+_WITHOUT_OPTION = frozenset({"threads"})
 #: What the command line recorded of itself.
 _CALL = ("command_line", "folder")
 _SIZES = frozenset({"memory", "memory_limit", "disk"})
@@ -46,15 +45,13 @@ def command_line(verification: Verification) -> str:
 
 
 def settings_shown(verification: Verification) -> list[tuple[str, str]]:
-    """Return the settings for people, by name. Of environment variables only the names: values may be secrets."""
+    """Return the settings for people, by name."""
     rows = []
     for name, value in verification.settings.items():
         if name in _CALL or value is None or value in ({}, [], ()):
             continue
-        if name == "environment" and isinstance(value, Mapping):
-            rows.append((name, ", ".join(map(str, value))))
-        elif name == "stand_ins" and isinstance(value, (list, tuple)):
-            rows.append((name, ", ".join(map(_stand_in, value))))
+        if name in _REPEATED and isinstance(value, (list, tuple)):
+            rows.append((name, ", ".join(map(_REPEATED[name][1], value))))
         elif name in _SIZES and isinstance(value, int):
             rows.append((name, bytes_text(value)))
         elif isinstance(value, bool):
@@ -75,15 +72,16 @@ def _script(words: Sequence[str]) -> list[str]:
 
 
 def _options(settings: Mapping[str, object]) -> Iterator[str]:
-    defaults = dataclasses.asdict(Settings())
+    defaults = Settings().told()
     for name, value in settings.items():
         if name in _WITHOUT_OPTION or name not in defaults or value == defaults[name]:
             continue
         if name == "data":
             yield "--no-data"
-        elif name == "stand_ins" and isinstance(value, (list, tuple)):
-            for stand_in in value:
-                yield from ("--stand-in", _stand_in(stand_in))
+        elif name in _REPEATED and isinstance(value, (list, tuple)):
+            option, text = _REPEATED[name]
+            for each in value:
+                yield from (option, text(each))
         elif value is True:
             yield f"--{name.replace('_', '-')}"
         elif value is not None:
@@ -91,9 +89,17 @@ def _options(settings: Mapping[str, object]) -> Iterator[str]:
 
 
 def _stand_in(value: Any) -> str:
-    """Return the declaration that :func:`verify.standins.parse` reads as ``value``."""
+    """Return the declaration that :func:`verify.running.standins.parse` reads as ``value``."""
     if not isinstance(value, Mapping):
         return str(value)
     key = f"[{value['key']}]" if value.get("key") else ""
     below = "" if value.get("below") is None else f"<{value['below']}"
     return f"{value['path']}{key}={value['dtype']}:{','.join(map(str, value['shape']))}{below}"
+
+
+#: Settings that are lists: the option that is repeated for them, and how an entry is written.
+_REPEATED: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "stand_ins": ("--stand-in", _stand_in),
+    "environment": ("--env", str),
+    "expose": ("--expose", str),
+}

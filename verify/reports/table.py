@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from codemods.wording import count_text
+from codemods.terms.counting import count_text
+from verify.measured.results import Comparison, Difference, Entry, Outcome, Run
 from verify.reports.figures import STEP, Figures, bytes_text, ended_well, ending, figures, number_text, seconds_text
-from verify.results import Comparison, Difference, Entry, Outcome, Run
 
 #: At most so many call sites of ``backward`` and of wasted forwards are told in a cell.
 SITES = 3
@@ -174,7 +174,10 @@ def _growth(run: Run, numbers: Figures) -> Cell:
 
 
 def _seconds(run: Run, numbers: Figures) -> Cell:
-    return _NONE if numbers.seconds is None else Cell(seconds_text(numbers.seconds))
+    if numbers.seconds is None or numbers.spread is None:
+        return _NONE
+    low, high = map(seconds_text, numbers.spread)
+    return Cell(f"{seconds_text(numbers.seconds)} ({low} to {high})")
 
 
 def _agreement(name: str, comparison: Comparison | None) -> Cell:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from codemods.diffs import printable
+from codemods.source.diffs import printable
+from verify.measured.results import Entry, Rewrite, Verdict, Verification
 from verify.reports import remarks
 from verify.reports.table import Mood, Table, table
-from verify.results import Entry, Rewrite, Verdict, Verification
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -23,6 +23,7 @@ _MOODS = {Mood.PLAIN: "", Mood.GOOD: "green", Mood.BAD: "red", Mood.FAINT: "dim"
 _VERDICTS = {
     Verdict.KEPT: "green",
     Verdict.BROKEN: "bold red",
+    Verdict.PARTLY_REACHED: "yellow",
     Verdict.NOT_REACHED: "yellow",
     Verdict.NOT_JUDGED: "yellow",
 }
@@ -34,7 +35,7 @@ def render(verification: Verification, *, colour: bool = False) -> str:
     width = min(max(shutil.get_terminal_size((WIDEST, 24)).columns, NARROWEST), WIDEST)
     page = _Page(width, colour)
     for entry in verification.entries:
-        _entry(page, entry)
+        _entry(page, verification, entry)
     _rewrites(page, verification)
     page.paragraphs("limits", remarks.limits(verification), "yellow")
     page.paragraphs("notes", remarks.notes(verification), "dim")
@@ -108,9 +109,9 @@ def _styled(text: str, style: str = "") -> Text:
     return Text("\n".join(printable(line) for line in text.split("\n")), style=style, overflow="fold")
 
 
-def _entry(page: _Page, entry: Entry) -> None:
+def _entry(page: _Page, verification: Verification, entry: Entry) -> None:
     page.blank()
-    page.line(remarks.command_text(entry.command), "bold")
+    page.line(remarks.title(verification, entry), "bold")
     if about := remarks.setting(entry):
         page.line(about, "dim")
     page.blank()
@@ -181,7 +182,7 @@ def _rewrites(page: _Page, verification: Verification) -> None:
 def _words(rewrite: Rewrite, verification: Verification) -> tuple[str, str, str, str]:
     finding = rewrite.finding
     return (
-        rewrite.verdict.value,
+        rewrite.shown,
         printable(finding.rule),
         printable(f"{finding.path}:{verification.place(finding.path, finding.span.line)}"),
         finding.promise.value,

@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from verify.isolation import Execution, Limits, Unavailable, Workspace
+from verify.isolation import Execution, Limits, Unavailable, View, Workspace
+from verify.isolation.environment import passed
 from verify.isolation.launcher import landlock
 
 #: Overlays; a copy shown at the real path; a copy elsewhere with writing forbidden outside; a copy and nothing else.
 KINDS = ("overlay", "shown copy", "landlock", "bare copy")
+
+NOTHING = View()
 
 
 @dataclass
@@ -29,7 +32,12 @@ class Place:
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def run(
-        self, code: str, *arguments: str, changed: Mapping[str, bytes] | None = None, **limits: object
+        self,
+        code: str,
+        *arguments: str,
+        changed: Mapping[str, bytes] | None = None,
+        view: View = NOTHING,
+        **limits: object,
     ) -> Execution:
         """Execute ``code`` as ``script.py`` of the tree (which is not in the user's tree)."""
         merged = {"script.py": textwrap.dedent(code).encode(), **(changed or {})}
@@ -37,12 +45,17 @@ class Place:
             [sys.executable, "script.py", *arguments],
             cwd=self.root,
             changed=merged,
-            environment={**self.environment, "SHARED": str(self.shared)},
+            environment={**passed(self.environment, {}), "SHARED": str(self.shared)},
             shared=self.shared,
-            limits=Limits(**{"seconds": 20.0, **limits}),  # type: ignore[arg-type]
+            limits=self.limits(**limits),
+            view=view,
         )
         assert [os.listdir(folder) for folder in self.folders] == [[".lock"]] * len(self.folders)
         return execution
+
+    def limits(self, **given: object) -> Limits:
+        """The limits of a run; twenty seconds by default."""
+        return Limits(**{"seconds": 20.0, **given})  # type: ignore[arg-type]
 
     @property
     def folders(self) -> list[Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.verify.isolation.conftest import Place
-from verify.isolation import Ending, Limits, Workspace, execute
+from verify.isolation import Ending, Limits, View, Workspace, execute
 from verify.isolation.launcher import copying
 
 
@@ -177,7 +177,9 @@ def test_links_out_of_the_tree_do_not_carry_writes_out(place: Place, tmp_path: P
         for path in paths:
             try: open(path, "w").write("lost")
             except OSError as error: print(error.strerror)
-        """
+        """,
+        # A copy has a temporary folder of its own, and this one lies in that of everybody.
+        view=View(exposed=(str(store),)),
     )
     assert execution.status == 0, execution.output
     assert execution.output.startswith(str(["precious"] * 4))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.verify.probe.tools import plain, probe, probe_all
-from verify.records import Record
+from verify.measured.records import Record
 
 torch = pytest.importorskip("torch")
 without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="what happens here without a GPU")

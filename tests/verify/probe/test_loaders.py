@@ -6,7 +6,7 @@ from textwrap import dedent, indent
 import pytest
 
 from tests.verify.probe.tools import plain, probe
-from verify.records import Record
+from verify.measured.records import Record
 
 #: Twenty items in five shuffled batches.
 LOADER = """

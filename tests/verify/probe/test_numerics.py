@@ -152,7 +152,9 @@ def test_two_probed_runs_are_the_same() -> None:
             [backward.losses for backward in run.backwards],
             [backward.rng for backward in run.backwards],
             [step.digest for step in run.steps],
-            [step.sample for step in run.steps],
+            [(step.params, step.grads, step.rates, step.rng, step.buffers) for step in run.steps],
+            run.outputs,
+            run.state,
         )
         for run in runs
     ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import base64
 import importlib
 import itertools
 import json
+import math
 import os
 import random
 import signal
@@ -18,11 +20,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import verify.probe  # noqa: E402
+from verify.comparing.distances import distance  # noqa: E402
+from verify.measured.records import Values  # noqa: E402
 from verify.probe import errors, hooks  # noqa: E402
 from verify.probe.guard import Clock, Part  # noqa: E402
 from verify.probe.memory import Memory  # noqa: E402
 from verify.probe.output import Recorder  # noqa: E402
-from verify.probe.params import SAMPLE, Parameters  # noqa: E402
+from verify.probe.params import Parameters  # noqa: E402
 from verify.probe.seeds import Seeds  # noqa: E402
 from verify.probe.sites import Tree  # noqa: E402
 from verify.probe.steps import Calls, Steps  # noqa: E402
@@ -47,8 +51,8 @@ DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.com
 def test_any_bit_changes_the_digest(dtype: Any) -> None:
     first, second = torch.ones(5, 7, dtype=dtype), torch.zeros(3, dtype=dtype)
     before = Parameters().read([first, second])
-    assert before["count"] == 38
-    assert [float.fromhex(value) for value in before["sample"]] == [1.0] * 35 + [0.0] * 3
+    assert before["count"] == 38 * (1 + dtype.is_complex)
+    assert [any(row) for row in sums(before)] == [True, False]
     size = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[
         first.element_size() // (1 + dtype.is_complex)
     ]
@@ -64,15 +68,77 @@ def test_views_and_negative_zero_and_nan() -> None:
     grid = torch.arange(6.0).reshape(2, 3)
     assert Parameters().read([grid.t()])["digest"] == Parameters().read([grid.t().contiguous()])["digest"]
     assert Parameters().read([torch.tensor([0.0])])["digest"] != Parameters().read([torch.tensor([-0.0])])["digest"]
-    assert Parameters().read([torch.tensor([float("nan"), float("-inf")])])["sample"] == ["nan", "-inf"]
-    assert Parameters().read([]) == {"digest": Parameters().read([])["digest"], "count": 0, "sample": []}
+    (row,) = sums(Parameters().read([torch.tensor([float("nan"), float("-inf")])]))
+    assert math.isnan(row[0])
+    assert math.isinf(row[1])
+    assert Parameters().read([]) == {"digest": Parameters().read([])["digest"], "count": 0, "sums": ""}
 
 
-def test_samples_are_spread_evenly_over_all_parameters() -> None:
-    sizes = [10 * SAMPLE, 1, 30 * SAMPLE - 1]
-    whole = torch.arange(40 * SAMPLE, dtype=torch.float64)
-    sample = Parameters().read(list(whole.split(sizes)))["sample"]
-    assert [float.fromhex(value) for value in sample] == [40.0 * k for k in range(SAMPLE)]
+def sums(read: dict[str, Any]) -> list[tuple[float, ...]]:
+    """The sums of each tensor."""
+    return Values(read["digest"], read["count"], base64.b64decode(read["sums"])).rows()
+
+
+SIZES = [(3,), (70, 60), (4096,), (2**16 + 5,), (), (0,), (9,), (2**17,)]
+
+
+def test_the_length_of_a_difference_can_be_told_afterwards_from_all_values() -> None:
+    torch.manual_seed(0)
+    one = [torch.randn(size, dtype=torch.float64) for size in SIZES]
+    other = [tensor + 1e-3 * torch.randn(tensor.shape, dtype=torch.float64) for tensor in one]
+    for left, right, mine, theirs in zip(
+        sums(Parameters().read(one)), sums(Parameters().read(other)), one, other, strict=True
+    ):
+        true = (mine - theirs).norm().item()
+        assert 0.4 * true <= distance(left, right) <= 1.8 * true
+
+
+@pytest.mark.parametrize("place", [0, 1, 4095, 4096, 2**16 - 1, 2**16, 2**17 - 1])
+def test_a_single_value_that_differs_is_told_exactly(place: int) -> None:
+    values = torch.randn(2**17, dtype=torch.float32)
+    changed = values.clone()
+    changed[place] += 0.25
+    gap = (changed[place].double() - values[place].double()).item()
+    (one,), (other,) = sums(Parameters().read([values])), sums(Parameters().read([changed]))
+    assert distance(one, other) == pytest.approx(gap, rel=1e-9)
+
+
+def test_differences_do_not_cancel_out() -> None:
+    values = torch.zeros(2**18)
+    for step in (1, 16, 2**16):
+        changed = values.clone()
+        changed[::step] = 1.0
+        changed[step // 2 :: step] -= 1.0 if step > 1 else 0.0
+        (one,), (other,) = sums(Parameters().read([values])), sums(Parameters().read([changed]))
+        assert 0.4 <= distance(one, other) / changed.norm().item() <= 1.8
+
+
+def test_what_is_not_there_has_no_sums_and_is_told_from_zeros() -> None:
+    something = torch.ones(3)
+    nothing, zeros = (Parameters().read([something, each]) for each in (None, torch.zeros(3)))
+    assert sums(nothing) == sums(zeros)
+    assert nothing["digest"] != zeros["digest"]
+    assert (nothing["count"], zeros["count"]) == (3, 6)
+
+
+def test_sparse_gradients_differ_by_places_and_by_values() -> None:
+    def read(places: list[int], values: list[float]) -> str:
+        sparse = torch.sparse_coo_tensor([places], values, (10,))
+        return str(Parameters().read([sparse])["digest"])
+
+    assert read([1, 2], [1.0, 2.0]) == read([2, 1], [2.0, 1.0])
+    assert read([1, 2], [1.0, 2.0]) != read([1, 3], [1.0, 2.0])
+    assert read([1, 2], [1.0, 2.0]) != read([1, 2], [1.0, 2.5])
+
+
+def test_a_light_reading_sees_every_value_too() -> None:
+    values = torch.randn(2**17)
+    before = Parameters().read([values], light=True)
+    assert Parameters().read([values.clone()], light=True) == before
+    for place in (0, 70_000, 2**17 - 1):
+        changed = values.clone()
+        changed[place] = changed[place].nextafter(torch.tensor(9.0))
+        assert Parameters().read([changed], light=True)["digest"] != before["digest"]
 
 
 def test_the_digest_of_a_card_sees_single_bits_too() -> None:

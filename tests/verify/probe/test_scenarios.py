@@ -98,7 +98,7 @@ def test_errors_are_told_with_the_users_line(name: str) -> None:
 
 def test_errors_of_backward_are_told_even_if_caught() -> None:
     record, _ = probe(script("raises", "caught"))
-    ((site, trouble),) = record.caught
+    ((site, trouble, *_),) = record.caught
     assert site is not None
     assert site.line == 14
     assert trouble.kind == "freed"

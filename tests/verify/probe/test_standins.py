@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.verify.probe.tools import plain, probe, probe_command
-from verify.records import Record
-from verify.standins import parse
+from verify.measured.records import Record
+from verify.running.standins import parse
 
 needs_torchvision = pytest.mark.skipif(
     importlib.util.find_spec("torchvision") is None, reason="torchvision is not installed"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import verify
-from verify.records import Record, read_records
+from verify.measured.records import Record, read_records
 
 BOOT = Path(verify.__file__).parent / "probe" / "boot"
 SCENARIOS = Path(__file__).parents[1] / "scenarios"

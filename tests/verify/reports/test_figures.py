@@ -7,10 +7,10 @@ import math
 import pytest
 
 from tests.verify.reports import tools
-from verify.records import Census, Record
+from verify.measured.records import Census, Record
+from verify.measured.results import Comparison, Difference, Outcome
 from verify.reports.figures import bytes_text, figures, number_text, seconds_text
 from verify.reports.table import agreement, table
-from verify.results import Comparison, Difference, Outcome
 
 
 def test_flat() -> None:
@@ -45,8 +45,8 @@ def test_memory_that_was_not_measured() -> None:
 
 
 def test_optimizers_of_one_class_are_told_apart() -> None:
-    numbers = figures(tools.run("original", tools.record(3, optimizers=("Adam", "Adam", "SGD"))))
-    assert numbers.steps == {"Adam 1": 3, "Adam 2": 3, "SGD": 3}
+    numbers = figures(tools.run("original", tools.record(6, optimizers=("Adam", "Adam", "SGD"))))
+    assert numbers.steps == {"Adam 1": 6, "Adam 2": 6, "SGD": 6}
     # The time of a step is that of one optimizer, not that between two of them.
     assert numbers.seconds == pytest.approx(0.012)
 

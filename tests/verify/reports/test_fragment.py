@@ -9,9 +9,9 @@ import pytest
 
 from tests.verify.reports import tools
 from tests.verify.reports.test_html import Reader
+from verify.measured.results import Verification
 from verify.reports.fragment import fragment
 from verify.reports.html import page
-from verify.results import Verification
 
 
 @pytest.mark.parametrize("shape", tools.ALL)

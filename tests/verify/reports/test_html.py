@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import sys
@@ -11,15 +10,15 @@ from html.parser import HTMLParser
 
 import pytest
 
-from codemods.diffs import unified, unified_text
-from codemods.findings import TrailStep
+from codemods.source.diffs import unified, unified_text
 from codemods.source.files import source_from_bytes
+from codemods.terms.findings import TrailStep
 from tests.notebooks import SETUP, STEP, notebook
 from tests.verify.reports import tools
-from verify.reports import render
+from verify.measured.results import Rewrite, Verdict, Verification
+from verify.reports import FORMATS, render
 from verify.reports.fragment import fragment
-from verify.results import Rewrite, Verdict, Verification
-from verify.settings import Settings
+from verify.running.settings import Settings
 
 #: Elements that have no end.
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -156,7 +155,7 @@ def test_command_line_has_what_differs_from_the_defaults() -> None:
     )
     made = tools.verification(settings={"command_line": ["codemod", "verify", "a b.py"], "folder": "/home/ada/b c"})
     assert "cd '/home/ada/b c' codemod verify 'a b.py'" in Reader(render(made, "html")).text
-    made = tools.verification(tools.exact().entries[0], settings=dataclasses.asdict(Settings(python="/opt/python")))
+    made = tools.verification(tools.exact().entries[0], settings=Settings(python="/opt/python").told())
     assert "codemod verify --python /opt/python train.py -- --epochs 1" in Reader(render(made, "html")).text
 
 
@@ -167,11 +166,15 @@ def test_code_in_sentences() -> None:
     assert "the state <code>self.&lt;b&gt;h</code> is kept; remedy: a lone ` is one" in render(made, "html")
 
 
-def test_values_of_the_environment_are_not_shown() -> None:
-    made = tools.verification(settings={"environment": {"TOKEN": "hunter2"}})
-    page = render(made, "html")
-    assert "TOKEN" in page
+@pytest.mark.parametrize("form", FORMATS)
+def test_values_of_the_environment_are_not_shown(form: str) -> None:
+    run = tools.run("original", tools.record())
+    settings = Settings(environment={"NAMED_ONE": "hunter2"}, expose=("/home/me/data",))
+    page = render(tools.verification(tools.entry(run, run, ()), settings=settings.told()), form)
+    assert "NAMED_ONE" in page or form in ("text", "markdown")
     assert "hunter2" not in page
+    if form == "html":
+        assert "--env NAMED_ONE --expose /home/me/data" in Reader(page).text
 
 
 def test_without_matplotlib_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

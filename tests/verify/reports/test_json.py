@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from codemods.check import Reported
+from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report
 from codemods.reports.json import render as render_check
 from tests.verify.reports import tools
+from verify.measured.results import Verification
 from verify.reports import render
-from verify.results import Verification
 
 DOCS = Path(__file__).parents[3] / "docs" / "verify-json.md"
 
@@ -32,7 +32,7 @@ def strict(text: str) -> Any:
 @pytest.mark.parametrize("shape", tools.ALL)
 def test_every_shape_is_json(shape: Callable[[], Verification]) -> None:
     text = render(shape(), "json", colour=True)
-    assert strict(text)["version"] == 1
+    assert strict(text)["version"] == 2
     assert text.endswith("}\n")
     assert text == render(shape(), "json")
 
@@ -42,7 +42,7 @@ def test_numbers_that_are_not_finite_are_strings() -> None:
     losses = entry["original"]["figures"]["losses"][0]
     assert losses["values"][8:16] == [2.31, "nan", "nan", "nan", "nan", "nan", "nan", "inf"]
     assert losses["last"] == "inf"
-    assert entry["rewritten"]["records"][0]["steps"][0]["sample"] == ["-inf", "inf"]
+    assert entry["rewritten"]["records"][0]["steps"][0]["rates"] == [{"lr": "-inf"}]
     assert entry["comparison"]["parameters"] == "nan"
     assert entry["comparison"]["losses"] == 0.0
 
@@ -91,7 +91,19 @@ def test_names_that_are_no_unicode_survive() -> None:
 
 
 #: Objects whose keys are names of the user's and not fields of ours.
-_OPEN = {"settings", "steps", "caught", "about", "ages", "standins", "capped", "summary"}
+_OPEN = {
+    "printed",
+    "rates",
+    "compared",
+    "settings",
+    "steps",
+    "caught",
+    "about",
+    "ages",
+    "standins",
+    "capped",
+    "summary",
+}
 
 
 def _fields(value: Any, name: str = "") -> Iterator[str]:
@@ -103,7 +115,7 @@ def _fields(value: Any, name: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         # A list of steps, or of what was caught, holds objects of ours.
         for entry in value:
-            yield from _fields(entry, name if name in ("standins", "capped") else "")
+            yield from _fields(entry, name if name in ("rates", "standins", "capped") else "")
 
 
 def test_every_field_is_documented() -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from tests.reports.test_markdown import require_harmless, tokens
 from tests.verify.reports import tools
+from verify.measured.results import Rewrite, Verdict, Verification
 from verify.reports import render
 from verify.reports.evidence import evidence_of
 from verify.reports.markdown import section
-from verify.results import Rewrite, Verdict, Verification
 
 ALL = {
     make.__name__: make

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codemods.diffs import unified
+from codemods.source.diffs import unified
 from tests.verify.reports.tools import AFTER, BEFORE
 from verify.reports.patch import parse
 

@@ -13,9 +13,9 @@ import pytest
 
 from tests.verify.reports import tools
 from verify.errors import VerifyError
+from verify.measured.results import Verification
 from verify.reports import plots
 from verify.reports.curves import Quantity, charts
-from verify.results import Verification
 
 EMPTY = (tools.unjudged, tools.no_torch)
 DRAWN = [shape for shape in tools.ALL if shape not in EMPTY]

@@ -10,8 +10,9 @@ import pytest
 from rich.cells import cell_len
 
 from tests.verify.reports import tools
+from verify.measured.records import Caught
+from verify.measured.results import Rewrite, Verdict, Verification
 from verify.reports import render
-from verify.results import Rewrite, Verdict, Verification
 
 ESCAPE = re.compile("\x1b\\[[0-9;]*m")
 
@@ -80,7 +81,7 @@ def test_growth_and_waste() -> None:
     assert row(text, "wasted forwards").endswith("none")
     assert "eval.py:12: 60 calls, none used, 20 alive" in text
     assert row(text, "memory, each step") == "+59.8 KiB 0 B"
-    assert row(text, "time a step") == "12 ms 12 ms"
+    assert row(text, "time a step") == "12 ms (12 ms to 12 ms) 12 ms (12 ms to 12 ms)"
     assert "original again" not in text, "it says the same as the original"
     assert row(text, "same as the original").startswith("deterministic: run twice")
 
@@ -124,8 +125,8 @@ def test_the_same_error_twice_is_told_once() -> None:
 
 
 def test_an_exception_that_ended_the_run_was_not_caught() -> None:
-    ended = tools.record(1, raised=tools.FREED, caught=[(tools.LINE, tools.FREED)])
-    went_on = tools.record(1, raised=tools.FREED, caught=[(tools.LINE, tools.FREED)] * 3)
+    ended = tools.record(1, raised=tools.FREED, caught=[Caught(tools.LINE, tools.FREED)])
+    went_on = tools.record(1, raised=tools.FREED, caught=[Caught(tools.LINE, tools.FREED)] * 3)
     for record, told in ((ended, ""), (went_on, "caught 2 × RuntimeError")):
         entry = tools.entry(tools.run("original", record, outcome=tools.Outcome.RAISED), None)
         text = render(tools.verification(entry), "text")

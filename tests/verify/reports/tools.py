@@ -7,12 +7,25 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from codemods.diffs import unified
-from codemods.findings import Finding, Promise, Span, TrailStep
-from verify.records import Backward, Census, Forwards, Holder, Loss, Record, Site, Step, Trouble
-from verify.results import Comparison, Difference, Entry, Outcome, Rewrite, Run, Verdict, Verification, join
-from verify.settings import Settings
-from verify.standins import parse
+from codemods.source.diffs import unified
+from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.spans import Span
+from verify.measured.records import (
+    Backward,
+    Caught,
+    Census,
+    Forwards,
+    Holder,
+    Loss,
+    Record,
+    Site,
+    Step,
+    Trouble,
+    Values,
+)
+from verify.measured.results import Comparison, Difference, Entry, Outcome, Rewrite, Run, Verdict, Verification, join
+from verify.running.settings import Settings
+from verify.running.standins import parse
 
 MIB = 1 << 20
 LINE = Site("train.py", 41, "train")
@@ -104,9 +117,8 @@ def record(
                     site=Site("train.py", 42, "train"),
                     time=0.012 * index + 0.505,
                     live=live(index + 1),
-                    digest=f"{index:016x}",
-                    count=1024,
-                    sample=(value, -value),
+                    params=Values(f"{index:016x}", 2),
+                    rates=({"lr": value},),
                     bytes=int(memory(index + 1)),
                     peak=int(memory(index + 1)) + 3 * MIB,
                 )
@@ -175,7 +187,7 @@ def verification(*entries: Entry, **fields: Any) -> Verification:
         "rewrites": join([entry.rewrites for entry in entries]),
         "diff": unified("train.py", BEFORE.encode(), AFTER.encode()).decode(),
         "judged": True,
-        "settings": dataclasses.asdict(Settings()),
+        "settings": Settings().told(),
     }
     values |= fields
     return Verification(entries=entries, **{"readable": values["diff"], **values})
@@ -348,7 +360,7 @@ def stand_ins() -> Verification:
             {"site": ["train.py", 30, "main"], "length": 1563, "cap": 5},
             {"site": None, "length": None, "cap": 5},
         ],
-        "caught": [(Site("train.py", 41, "train"), FREED)] * 3,
+        "caught": [Caught(Site("train.py", 41, "train"), FREED)] * 3,
         "notes": ["the steps of the class Sgd cannot be seen"],
         "seeds": [("torch", 1234)],
     }
@@ -357,7 +369,7 @@ def stand_ins() -> Verification:
     settings = Settings(steps=7, device="cpu", stand_ins=(parse("y.npz[labels]=int64:1000<10"),))
     return verification(
         entry(run("original", original), run("rewritten", original), rewrites, notes=("ran in 2 stages",)),
-        settings=dataclasses.asdict(settings),
+        settings=settings.told(),
     )
 
 

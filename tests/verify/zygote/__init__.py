@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from verify.isolation import Ending, Execution, Limits
+from verify.isolation import Ending, Execution, Limits, View
 
 
 class ForkedPlace:
@@ -42,8 +42,9 @@ class ForkedPlace:
         environment: Mapping[str, str],
         shared: Path,
         limits: Limits,
+        view: View,
     ) -> Execution:
-        """Run the script; the limits are not kept."""
+        """Run the script, which sees everything; the limits are not kept."""
         shutil.rmtree(self.root, ignore_errors=True)
         shutil.copytree(self.original, self.root)
         for path, data in changed.items():

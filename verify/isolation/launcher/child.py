@@ -26,8 +26,8 @@ _OWN_PID_MAX = (6, 14)  # the release of Linux since which every process namespa
 class Program:
     """What to execute, where, with which environment; how large a file it may write (bytes).
 
-    ``others`` are the threads that the same user runs already. ``writable`` are the only folders that it may write
-    below, where Landlock has to see to that; None for no such rule.
+    ``others`` are the threads that the same user runs already. ``rules`` are those that Landlock has to see to; None
+    where namespaces do.
     """
 
     command: Sequence[str]
@@ -35,7 +35,7 @@ class Program:
     environment: Mapping[str, str]
     largest_file: int
     others: int
-    writable: Sequence[str] | None
+    rules: landlock.Rules | None
 
 
 def start(program: Program | None, *, own_processes: bool, guard_proc: bool, output: int, report: int) -> int:
@@ -133,8 +133,7 @@ def _execute(program: Program, report: int) -> NoReturn:
     _limit(resource.RLIMIT_NPROC, MOST_THREADS + program.others)
     if sys.platform == "linux":
         kernel.give_up_privileges()
-        if program.writable is not None:
-            landlock.forbid_writing(program.writable)
+        landlock.restrict(program.rules)
     os.chdir(program.folder)
     os.set_inheritable(report, False)
     try:

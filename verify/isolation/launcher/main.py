@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import child, kernel, processes, removal, sandbox
+from . import child, kernel, landlock, processes, removal, sandbox, veils
 from .copying import Copy, TooLarge
 from .places import find_places
 from .watching import Cancelled, Limits, Outcome, Watch
@@ -32,6 +32,7 @@ class Request:
     user's tree, ``target`` where it is copied to (with namespaces it is then seen at its real path all the same), empty
     for overlays. ``folders`` are the caller's temporary folders, best first, ``run`` the name of the one to make in
     each. ``wanted`` are further places where a script writes, ``shared`` the folder that stays writable.
+    ``hidden`` are folders that the program finds empty but for ``shown`` and ``exposed``, which it may not write.
     ``namespaces``, ``own_processes`` and ``landlock``: which means to use. ``changed`` maps paths relative to the tree
     to new contents.
     """
@@ -46,6 +47,9 @@ class Request:
     folders: Sequence[str]
     run: str
     wanted: Sequence[str]
+    hidden: Sequence[str]
+    shown: Sequence[str]
+    exposed: Sequence[str]
     network: bool
     namespaces: bool
     own_processes: bool
@@ -123,6 +127,7 @@ class Run:
         if request.namespaces:
             # Before the namespaces: in one of its own, nobody's files and those of user "nobody" look the same.
             places = [] if request.target else find_places(request.root, request.wanted)
+            sockets = veils.bound_sockets()
             self.got, notes = sandbox.enter(network=request.network)
             self.notes += notes
             kept = [request.shared, *([self.folders[0]] if request.target else [])]
@@ -136,13 +141,16 @@ class Run:
             if not request.target:
                 self.box.overlay(places, request.root)
         seen = request.target or request.root
+        moved = []
         if request.target and request.command:
             self._copy()
+            moved = [(request.target, request.root)]
         if self.box:
+            self.box.curtains.draw(request.hidden, request.shown, request.exposed, moved)
+            self.box.curtains.make(request.folder)
+            self.box.close_doors(sockets)
             self.box.protect()
         self._change(seen)
-        if self.box and request.target and request.command:
-            self.box.show(request.target, request.root)
         return self._watch()
 
     def _copy(self) -> None:
@@ -205,9 +213,14 @@ class Run:
         if not request.command:
             return None
         largest = max(request.limits.disk, request.limits.memory)
-        writable = [*self.folders, *([request.shared] if request.shared else [])] if request.landlock else None
+        rules = None
+        if request.landlock:
+            writable = [*self.folders, *([request.shared] if request.shared else [])]
+            # What is shown of the tree is the copy; but an environment in it is not copied.
+            readable = [*request.shown, *request.exposed, *writable]
+            rules = landlock.Rules(writable, request.hidden, readable)
         return child.Program(
-            request.command, request.folder, request.environment, largest, processes.own_threads(), writable
+            request.command, request.folder, request.environment, largest, processes.own_threads(), rules
         )
 
     def _clean(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from . import kernel
 from .mounts import by_handle, inside, opened, read_mounts
 from .places import SYSTEM, subfolders
+from .veils import Curtains, close_doors
 
 #: The source that our mounts name, to tell them from those that were there.
 MARK = "codemod-verify"
@@ -39,6 +40,7 @@ class Sandbox:
         self.kept = {folder: os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in kept}
         self.overlaid: list[str] = []
         self.notes: list[str] = []
+        self.curtains = Curtains(by_handle(self.handles[0]))
         self._memory: str | None = None
         self._count = 0
 
@@ -56,9 +58,11 @@ class Sandbox:
     def protect(self) -> None:
         """Make everything read-only that has no overlay and is not kept. Raises OSError."""
         for folder, handle in self.kept.items():
+            self.curtains.make(folder)
             kernel.mount(by_handle(handle), folder, None, kernel.MS_BIND)
         for mount in read_mounts():
-            if mount.read_only or mount.source == MARK or mount.kind in _KEPT_WRITABLE or mount.point in self.kept:
+            ours = (mount.source == MARK and mount.point not in self.curtains.exposed) or mount.point in self.kept
+            if mount.read_only or ours or mount.kind in _KEPT_WRITABLE or mount.point in self.curtains.writable:
                 continue
             try:
                 mount.make_read_only()
@@ -77,11 +81,10 @@ class Sandbox:
                 f"mode=1777,size={self.shared_memory}",
             )
 
-    def show(self, copy: str, root: str) -> None:
-        """Show a copy of the tree, which lies in a folder that is kept, where the tree itself is. Raises OSError."""
-        with opened(copy) as handle:
-            kernel.mount(by_handle(handle), root, None, kernel.MS_BIND)
-        self.overlaid.append(root)
+    def close_doors(self, sockets: Sequence[str]) -> None:
+        """Close ``sockets``, and what is mounted by itself of sockets and pipes, unless an overlay has done so."""
+        ours = {mount.point for mount in read_mounts() if mount.source == MARK} | self.curtains.writable
+        self.notes += close_doors(sockets, ours.__contains__)
 
     def used(self) -> list[str]:
         """Paths of the folders that hold what was written, for this process alone."""
@@ -89,7 +92,11 @@ class Sandbox:
 
     def close(self) -> None:
         """Let go of what was kept in memory, so that the folders can be removed."""
-        for point in [*reversed(self.overlaid), *self.kept, *([self._memory] if self._memory else [])]:
+        for point in self.kept:
+            with contextlib.suppress(OSError):
+                kernel.unmount(point)
+        self.curtains.lift()
+        for point in [*reversed(self.overlaid), *([self._memory] if self._memory else [])]:
             with contextlib.suppress(OSError):
                 kernel.unmount(point)
         for handle in (*self.handles, *self.kept.values()):

@@ -119,7 +119,7 @@ class Watch:
                 open_ends.remove(self.report)
             now = time.monotonic()
             if now >= start + self.limits.seconds:
-                self._stop("TIMEOUT", f"stopped after {self.limits.seconds:g} s")
+                self._stop("TIMEOUT", f"stopped after {self.limits.seconds:g} s, as --timeout says")
             if now >= look and self._ready:
                 self._look(now)
             if now >= look:
@@ -208,13 +208,15 @@ class Watch:
             exact, shared = processes.proportional([process.pid for process in members], self.proc or "/proc")
             used = (exact + max(0, held - shared)) or total
             if used > self.limits.memory:
-                self._stop("MEMORY", f"stopped at {_bytes(used)} of memory, the limit is {_bytes(self.limits.memory)}")
+                self._stop(
+                    "MEMORY", f"stopped at {_bytes(used)} of memory, the limit is {_bytes(self.limits.memory)} (--memory)"
+                )
             self._quiet_until = now + _SETTLE
 
     def _look_at_disk(self) -> None:
         used = sum(map(size_of, self.written)) - self.before
         if used >= self.limits.disk:
-            self._stop("DISK", f"it wrote {_bytes(used)}, the limit is {_bytes(self.limits.disk)}")
+            self._stop("DISK", f"stopped: it wrote {_bytes(used)}, the limit is {_bytes(self.limits.disk)} (--disk)")
         elif self.outcome.status is None and free_space(self.disks) < self._spare:
             self._stop("DISK", "stopped because the disk is nearly full")
 
@@ -245,7 +247,7 @@ class Watch:
         if outcome.status is None:
             outcome.ending, outcome.status = "KILLED", -signal.SIGKILL
         elif outcome.status == -signal.SIGXFSZ:
-            self._stop("DISK", "wrote a file larger than the limit")
+            self._stop("DISK", "stopped: it wrote a file larger than --disk and --memory allow")
         elif outcome.status < 0:
             outcome.ending = "KILLED"
         else:

@@ -1,4 +1,4 @@
-"""Data where there is none: files that were declared, and torchvision's data sets.
+"""Data where there is none: files that were declared, torchvision's data sets, and states that nobody has.
 
 Everything that is made up is recorded as a ``standin`` event and said on standard error. The values come from a
 random stream of their own, the same in every run, and the script's generators stay as they were. Nothing is ever
@@ -16,9 +16,9 @@ from ..hooks import when_imported
 def install(config: dict[str, Any], write: Write) -> None:
     """Write the declared files and wait for torchvision; call it at start, before the script imports anything.
 
-    Of ``config`` it reads ``stand_ins`` (declarations as ``verify.standins.parse`` returns them), ``root`` (where their
-    paths begin), ``data`` (whether torchvision's data sets may be made up) and ``records`` (a folder to keep images
-    in). Writes ``standin`` and ``note`` events.
+    Of ``config`` it reads ``stand_ins`` (declarations as ``verify.running.standins.parse`` returns them), ``root``
+    (where their paths begin), ``data`` (whether torchvision's data sets may be made up) and ``records`` (a folder to
+    keep images in), ``states`` (whether state dictionaries may be missing). Writes ``standin`` and ``note`` events.
     """
     # Imported when needed: most processes that a script starts need neither, and should not load more than their own.
     if config.get("stand_ins"):
@@ -36,6 +36,13 @@ def install(config: dict[str, Any], write: Write) -> None:
 
         vision.patch(config["records"], write)
 
+    def keep_states() -> None:
+        from . import states
+
+        states.patch(write)
+
+    if config.get("states"):
+        when_imported("torch", keep_states)
     when_imported("torchvision.extension", define_operators)
     if config.get("data", True):
         when_imported("torchvision.datasets", patch)

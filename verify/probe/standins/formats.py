@@ -50,7 +50,7 @@ _BELOW = {"bool": 2, "uint8": 256}
 
 
 def elements(dtype: str, count: int, below: Any, seed: str) -> bytes:
-    """``count`` random elements as little-endian bytes; see ``verify.standins.parse`` for their distribution.
+    """``count`` random elements as little-endian bytes; see ``verify.running.standins.parse`` for their distribution.
 
     After a million they repeat, so that a large file takes little longer than a small one.
     """

@@ -1,0 +1,361 @@
+"""Two runs side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.verify.builders import FREED, OTHER, record, run, values
+from verify.comparing.compare import compare, unsteady
+from verify.measured.records import Loss, Output, Record, Site, Tensors, Values, Variables, Waiting, Written
+from verify.measured.results import Difference, Run
+
+LOSSES = [1.0, 0.5, 0.25, 0.125]
+
+
+def test_the_same_numbers_are_identical() -> None:
+    found = compare(run(record(LOSSES)), run(record(LOSSES)), tolerance=0)
+    assert found.difference is Difference.IDENTICAL
+    assert (found.steps, found.backwards, found.losses, found.parameters) == (4, 4, 0.0, 0.0)
+    assert found.first == ""
+
+
+def test_the_first_difference_is_named() -> None:
+    found = compare(run(record(LOSSES)), run(record([1.0, 0.5, 0.26, 0.2])), tolerance=1e-3)
+    assert found.difference is Difference.DIFFERENT
+    assert found.first == "loss of call 3 of the backward at train.py:8: 0.25 and 0.26"
+    assert found.losses == pytest.approx(0.075)
+
+
+def test_rounding_is_close() -> None:
+    found = compare(run(record(LOSSES)), run(record([1.0, 0.5, 0.25 + 1e-8, 0.125])), tolerance=1e-3)
+    assert found.difference is Difference.CLOSE
+
+
+def test_no_tolerance_for_more_than_rounding() -> None:
+    found = compare(run(record([1000.0])), run(record([1002.0])), tolerance=1e-3)
+    assert found.difference is Difference.DIFFERENT
+    assert compare(run(record([1000.0])), run(record([1000.5])), tolerance=1e-3).difference is Difference.CLOSE
+
+
+def test_parameters_count_where_losses_agree() -> None:
+    one = run(record(LOSSES, [0.0, 0.1, 0.2, 0.3]))
+    other = run(record(LOSSES, [0.0, 0.1, 0.25, 0.3]))
+    found = compare(one, other, tolerance=1e-3)
+    assert found.difference is Difference.DIFFERENT
+    assert found.first.startswith("parameters after step 3: largest difference 0.05")
+    assert found.parameters == pytest.approx(0.05)
+
+
+def test_nan_on_both_sides_is_no_difference() -> None:
+    nan = [1.0, math.nan, math.nan]
+    assert compare(run(record(nan)), run(record(nan)), tolerance=0).difference is Difference.IDENTICAL
+
+
+def test_nan_on_one_side_is_a_difference_that_no_tolerance_covers() -> None:
+    found = compare(run(record([1.0, 2.0])), run(record([1.0, math.nan])), tolerance=10)
+    assert found.difference is Difference.DIFFERENT
+    assert math.isnan(found.losses or 0)
+
+
+def test_infinities_of_one_sign_are_the_same() -> None:
+    assert compare(run(record([math.inf])), run(record([math.inf])), tolerance=0).difference is Difference.IDENTICAL
+    found = compare(run(record([math.inf])), run(record([-math.inf])), tolerance=10)
+    assert found.difference is Difference.DIFFERENT
+
+
+def test_random_numbers_that_moved_are_told_from_other_mathematics() -> None:
+    moved = compare(run(record(LOSSES)), run(record([1, 2, 3, 4], rng="abcd")), tolerance=0)
+    assert moved.random_moved
+    same = compare(run(record(LOSSES)), run(record([1, 2, 3, 4])), tolerance=0)
+    assert not same.random_moved
+
+
+def test_fewer_steps_are_a_difference_only_for_the_whole() -> None:
+    one, other = run(record(LOSSES)), run(record(LOSSES[:3], end="completed"))
+    assert compare(one, other, tolerance=1).difference is Difference.DIFFERENT
+    assert compare(one, other, tolerance=1, whole=False).difference is Difference.IDENTICAL
+
+
+def test_a_run_that_raised_is_compared_up_to_there() -> None:
+    found = compare(run(record(LOSSES[:1], error=FREED)), run(record(LOSSES)), tolerance=0)
+    assert found.difference is Difference.IDENTICAL
+    assert (found.steps, found.backwards) == (1, 1)
+
+
+def test_merged_backwards_are_not_compared_one_to_one() -> None:
+    split = run(record([[1.0, 2.0], [3.0, 4.0]], [0.5, 0.6]))
+    merged = run(record([3.0, 7.0], [0.5, 0.6]))
+    found = compare(split, merged, tolerance=0)
+    assert found.difference is Difference.IDENTICAL
+    assert (found.steps, found.backwards) == (2, 0)
+
+
+def test_every_process_is_compared() -> None:
+    one = run(record(LOSSES, process="rank-0"), record(LOSSES, process="rank-1"))
+    other = run(record(LOSSES, process="rank-0"), record([1.0, 0.5, 0.3, 0.1], process="rank-1"))
+    assert compare(one, other, tolerance=0).difference is Difference.DIFFERENT
+    assert compare(one, one, tolerance=0).steps == 8
+
+
+def test_a_process_that_is_missing_is_a_difference() -> None:
+    one = run(record(LOSSES, process="rank-0"), record(LOSSES, process="rank-1"))
+    other = run(record(LOSSES, process="rank-0"))
+    assert compare(one, other, tolerance=1).difference is Difference.DIFFERENT
+
+
+def test_nothing_to_compare_is_no_difference_and_no_proof() -> None:
+    found = compare(run(record([], error=OTHER)), run(record([], error=OTHER)), tolerance=0)
+    assert (found.steps, found.backwards, found.losses, found.parameters) == (0, 0, None, None)
+
+
+def test_other_bytes_of_a_tensor_are_not_taken_for_rounding() -> None:
+    one, other = record([1.0]), record([1.0])
+    for made, digest in ((one, "a"), (other, "b")):
+        made.steps.clear()
+        made.backwards[0] = replace(made.backwards[0], losses=(Loss(None, digest, 8),))
+    assert compare(run(one), run(other), tolerance=1).difference is Difference.DIFFERENT
+
+
+def test_the_turn_that_failed_is_left_out() -> None:
+    one = run(record(LOSSES[:2], error=FREED))
+    other = run(record([1.0, 7.0, 0.3]))
+    assert compare(one, other, tolerance=0).difference is Difference.DIFFERENT
+    whole = compare(run(record(LOSSES[:1], error=FREED)), run(record([1.0, 7.0])), tolerance=0, before_failure=True)
+    assert (whole.difference, whole.backwards) == (Difference.IDENTICAL, 1)
+
+
+def test_swapped_blocks_are_the_same_losses_in_another_order() -> None:
+    one = run(record([1.0, 2.0, 3.0], error=FREED))
+    swapped = run(record([2.0, 1.0, 4.0, 3.0, 5.0]))
+    assert compare(one, swapped, tolerance=0, before_failure=True).difference is Difference.IDENTICAL
+    other = run(record([2.0, 1.5, 4.0, 3.0, 5.0]))
+    assert compare(one, other, tolerance=0, before_failure=True).difference is Difference.DIFFERENT
+
+
+def steady(made: Record, *names: str) -> Run:
+    """A run of which it is known that all but ``names`` is the same each time."""
+    return replace(run(made), unsteady=frozenset(names))
+
+
+def trained(**fields: Any) -> Record:
+    """A training whose steps have ``fields``, a value a step."""
+    made = record(LOSSES)
+    for number, step in enumerate(made.steps):
+        made.steps[number] = replace(step, **{name: given[number] for name, given in fields.items()})
+    return made
+
+
+def two(first: Sequence[float], second: Sequence[float]) -> Record:
+    """A training of two parameters."""
+    start = Tensors(("large", "small"), ("float32", "float32"), values([0.0], [0.0]))
+    grads = [values([1.0], [1.0])] * 4
+    return trained(
+        params=[values([a], [b]) for a, b in zip(first, second, strict=True)], tensors=[start] * 4, grads=grads
+    )
+
+
+def test_a_small_parameter_that_learns_otherwise_does_not_hide_behind_a_large_one() -> None:
+    one = two([1e3, 2e3, 3e3, 4e3], [1e-6, 2e-6, 3e-6, 4e-6])
+    for other in ([1e-6, 2e-6, 3e-6, 5e-6], [0.0, 0.0, 0.0, 0.0]):
+        found = compare(run(one), run(two([1e3, 2e3, 3e3, 4e3], other)), tolerance=1e-3)
+        assert found.difference is Difference.DIFFERENT
+        assert "small" in found.first
+    close = two([1e3, 2e3, 3e3, 4e3], [1e-6, 2e-6, 3e-6, 4.0001e-6])
+    assert compare(run(one), run(close), tolerance=1e-3).difference is Difference.CLOSE
+
+
+def test_a_small_loss_is_measured_by_itself() -> None:
+    found = compare(run(record([1e-7, 2e-7, 1e-7])), run(record([2e-7, 4e-7, 2e-7])), tolerance=1e-3)
+    assert found.difference is Difference.DIFFERENT
+
+
+def test_a_loss_that_cancels_itself_out_for_once_is_not() -> None:
+    one, other = record([0.5, 1e-9, 0.4]), record([0.5, 3e-9, 0.4])
+    assert compare(run(one), run(other), tolerance=1e-3).difference is Difference.CLOSE
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"grads": [values([1.0])] * 3 + [values([1.5])]}, "gradients"),
+        ({"rng": ["a", "a", "a", "x"]}, "random generators"),
+        ({"rates": [({"lr": 0.1},)] * 3 + [({"lr": 0.2},)]}, "learning rates"),
+        ({"buffers": [values([1.0], [2.0])] * 3 + [values([1.0], [3.0])]}, "buffers"),
+    ],
+)
+def test_what_else_differs_breaks_unless_the_original_differs_there_too(fields: dict[str, Any], word: str) -> None:
+    one, other = trained(**{name: [given[0]] * 4 for name, given in fields.items()}), trained(**fields)
+    assert compare(steady(one), run(one), tolerance=1e-3).compared[word] == 4
+    assert compare(steady(one), run(other), tolerance=1e-3).difference is Difference.DIFFERENT
+    left_out = compare(steady(one, word), run(other), tolerance=1e-3)
+    assert left_out.difference is Difference.IDENTICAL
+    assert any(text.startswith(word) for text in left_out.not_compared)
+    assert word in unsteady(run(one), run(other))
+    assert unsteady(run(one), run(one)) == frozenset()
+    # Of what is not known to be steady nothing is said.
+    assert compare(run(one), run(other), tolerance=1e-3).difference is Difference.IDENTICAL
+
+
+def test_none_instead_of_zeros_is_no_difference() -> None:
+    zeros = values([1.0], [0.0])
+    nothing = replace(zeros, digest="other", count=1, missing=1)
+    one, other = (trained(grads=[grads] * 4) for grads in (zeros, nothing))
+    assert compare(steady(one), run(other), tolerance=0).difference is Difference.IDENTICAL
+
+
+def waiting(value: Values) -> Record:
+    made = record(LOSSES)
+    made.steps[-1] = replace(made.steps[-1], waiting=(Waiting(1, "Adam", value),))
+    return made
+
+
+def test_gradients_that_wait_count_and_those_that_only_one_has_are_not_decided() -> None:
+    one = waiting(values([1.0]))
+    assert compare(steady(one), run(waiting(values([2.0]))), tolerance=1e-3).difference is Difference.DIFFERENT
+    found = compare(steady(one), run(waiting(replace(values([0.0]), count=0))), tolerance=1e-3)
+    assert found.difference is Difference.IDENTICAL
+    assert "Adam, which has made no step" in found.undecided
+
+
+def test_gradients_that_wait_for_an_optimizer_which_steps_later_may_be_cleared_before() -> None:
+    one, other = waiting(values([1.0])), waiting(replace(values([0.0]), count=0))
+    for made in (one, other):
+        made.trained = {1}
+    found = compare(steady(one), run(other), tolerance=1e-3)
+    assert (found.difference, found.undecided) == (Difference.IDENTICAL, "")
+
+
+def output(*rows: Sequence[float], line: int = 0) -> Output:
+    return Output(Site("evaluate.py", 8, "main"), line, 1, values(*rows), 0)
+
+
+def test_outputs_may_differ_in_their_last_digits() -> None:
+    def evaluated(value: float) -> Record:
+        return replace(record([], end="completed"), outputs=[output([value])])
+
+    one = evaluated(1.0)
+    found = compare(steady(one), run(evaluated(1.0 + 1e-7)), tolerance=0)
+    assert (found.difference, found.outputs) == (Difference.IDENTICAL, 1)
+    assert found.digits == pytest.approx(1e-7)
+    assert compare(steady(one), run(evaluated(1.01)), tolerance=1e-3).difference is Difference.DIFFERENT
+
+
+def printing(*lines: str) -> Record:
+    return replace(record(LOSSES), printed={"stdout": list(lines)})
+
+
+def test_numbers_printed() -> None:
+    one = printing("loss 0.5 in 3s", "loss 0.25 in 3s")
+    for lines, difference in (
+        (("loss 0.5 in 4s", "loss 0.25 in 9s"), Difference.IDENTICAL),
+        (("loss 0.5 in 3s", "loss 0.250001 in 3s"), Difference.IDENTICAL),
+        (("loss 0.5 in 3s", "loss 0.26 in 3s"), Difference.DIFFERENT),
+        (("loss 0.5 in 3s",), Difference.DIFFERENT),
+    ):
+        assert compare(steady(one), run(printing(*lines)), tolerance=1e-3).difference is difference
+    masked = unsteady(run(one), run(printing("loss 0.5 in 3s", "loss 0.26 in 3s")))
+    found = compare(replace(run(one), unsteady=masked), run(printing("loss 0.9 in 3s", "x 1")), tolerance=1e-3)
+    assert found.difference is Difference.DIFFERENT
+
+
+def written(path: str, *rows: Sequence[float], numbers: dict[str, float] | None = None) -> Written:
+    return Written(path, "tensors", ("weight",), values(*rows), numbers or {}, ())
+
+
+def test_files_by_name() -> None:
+    def saved(*files: Written) -> Record:
+        return replace(record(LOSSES), files=list(files))
+
+    model = written("model.pt", [1.0], numbers={".loss": 0.5})
+    one = saved(model, Written("log.csv", "text", (), Values("", 0), {}, ("step,loss", "1,0.5")))
+    right = saved(
+        written("model.pt", [1.0], numbers={".loss": 0.50000001}),
+        Written("log.csv", "text", (), Values("", 0), {}, ("step,loss", "1,0.5")),
+    )
+    assert compare(steady(one), run(right), tolerance=0).difference is Difference.IDENTICAL
+    for wrong in (
+        saved(written("model.pt", [1.0], numbers={".loss": 0.6}), one.files[1]),
+        saved(written("model.pt", [1.5], numbers={".loss": 0.5}), one.files[1]),
+        saved(model, one.files[1]._replace(lines=("step,loss", "1,0.6"))),
+        saved(model),
+    ):
+        found = compare(steady(one), run(wrong), tolerance=1e-3)
+        assert found.difference is Difference.DIFFERENT
+        assert "model.pt" in found.first or "log.csv" in found.first
+
+
+def test_files_of_which_nobody_knows_what_they_hold_leave_it_undecided() -> None:
+    def saved(digest: str) -> Record:
+        return replace(record(LOSSES), files=[Written("plot.png", "bytes", (), Values(digest, 0), {}, ())])
+
+    same = compare(steady(saved("a")), run(saved("a")), tolerance=0)
+    assert (same.undecided, same.not_compared) == ("", ())
+    found = compare(steady(saved("a")), run(saved("b")), tolerance=0)
+    assert found.difference is Difference.IDENTICAL
+    assert found.undecided == "plot.png differs, and what such a file holds is not known here"
+
+
+def holding(numbers: dict[str, float], **tensors: Sequence[float]) -> Record:
+    """A record of variables with these values."""
+    kept = Variables(tuple(tensors), values(*tensors.values()), numbers)
+    return replace(record(LOSSES, end="steps"), variables=kept)
+
+
+def test_variables_leave_it_undecided() -> None:
+    one = holding({"bad": 3.0, "total": 100.0, "mine": 1.0, "t": 2.0}, shadow=[1.0, 2.0], other=[1.0])
+    assert compare(steady(one), run(one), tolerance=0).undecided == ""
+    # The last digits of a total, a name that only one of them has.
+    total = holding({"bad": 3.0, "total": 100.0001, "yours": 2.0, "t": 2.0}, shadow=[1.0, 2.0])
+    found = compare(steady(one), run(total), tolerance=0)
+    assert (found.difference, found.undecided) == (Difference.IDENTICAL, "")
+    assert (
+        compare(steady(one), run(holding({"bad": 4.0})), tolerance=0).undecided == "`bad` differs at the end: 3 and 4"
+    )
+    found = compare(steady(one), run(holding({}, shadow=[1.0, 2.5])), tolerance=0)
+    assert found.undecided.startswith("`shadow` differs at the end: 0.19 of its size")
+    nan = holding({"bad": math.nan})
+    assert compare(steady(nan), run(nan), tolerance=0).undecided == ""
+    assert compare(steady(nan), run(one), tolerance=0).undecided.startswith("`bad`")
+
+
+def test_variables_that_differ_anyway_say_nothing() -> None:
+    one, again = holding({"times[0]": 1.0, "times[1]": 2.0, "bad": 1.0}), holding({"times[0]": 1.5, "times[1]": 2.0})
+    original = replace(run(one), unsteady=unsteady(run(one), run(again)))
+    later = holding({"times[0]": 1.0, "times[1]": 3.0, "bad": 1.0})
+    found = compare(original, run(later), tolerance=0)
+    assert found.undecided == ""
+    assert found.not_compared == ("variable times[*]: the original, run twice, differs there",)
+
+
+def test_variables_of_programs_that_end_elsewhere_are_not_compared() -> None:
+    one = holding({"step": 4.0})
+    more = replace(holding({"step": 5.0}), end="completed")
+    assert compare(steady(one), run(more), tolerance=0).undecided == ""
+    left = [replace(holding({"step": value}), end="left") for value in (4.0, 5.0)]
+    assert compare(steady(left[0]), run(left[1]), tolerance=0).undecided.startswith("`step`")
+
+
+def test_whole_numbers_have_no_last_digits() -> None:
+    def written(number: str) -> Record:
+        text = Written("log.json", "text", (), Values("", 0), {}, (f"seen {number}",))
+        return replace(record(LOSSES), files=[text])
+
+    found = compare(steady(written("1000000")), run(written("1000001")), tolerance=0)
+    assert (found.difference, found.digits) == (Difference.IDENTICAL, 0.0)
+    assert found.undecided == "log.json: 1000000 and 1000001 in 'seen 1000000'"
+    assert compare(steady(written("1000000.5")), run(written("1000000.6")), tolerance=0).undecided == ""
+
+
+def test_learning_rates_have_no_tolerance() -> None:
+    def rated(rate: float) -> Record:
+        made = record(LOSSES)
+        made.steps[:] = [replace(step, rates=({"lr": rate},)) for step in made.steps]
+        return replace(made, precision="bfloat16")
+
+    assert compare(steady(rated(0.1)), run(rated(0.1 + 1e-9)), tolerance=1e-3).difference is Difference.CLOSE
+    assert compare(steady(rated(0.1)), run(rated(0.101)), tolerance=1e-3).difference is Difference.DIFFERENT

@@ -1,0 +1,71 @@
+"""Numbers that are printed: which differences are the last digits, which are none, and which count."""
+
+from __future__ import annotations
+
+import pytest
+
+from verify.comparing.numbers import read, unlike
+
+
+def gaps(one: str, other: str) -> list[bool]:
+    """For each difference whether only the last digits differ."""
+    return [found.digits for found in unlike(one.splitlines(), other.splitlines())]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("loss 0.5312", "loss 0.5312"),
+        ("loss tensor(0.5312, grad_fn=<DivBackward0>)", "loss 0.5311862468719482"),
+        ("loss tensor([0.5, 0.25], grad_fn=<StackBackward0>)", "loss tensor([0.5, 0.25])"),
+        ("tensor(3., requires_grad=True)", "3.0"),
+        ("mean 1.2346e+03", "mean 1234.5612"),
+        ("epoch 3 took 1.25s", "epoch 3 took 9.5s"),
+        ("1.5 seconds, 30 it/s, 3 GB", "7 seconds, 10 it/s, 2.5 GB"),
+        ("2026-11-23 08:05:30,123 step 4", "2025-01-02 11:59:01,900 step 4"),
+        ("<Net object at 0x7f12ab>", "<Net object at 0x7e00cd>"),
+        ("nan", "nan"),
+    ],
+)
+def test_no_difference(one: str, other: str) -> None:
+    assert gaps(one, other) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("total 12.345678", "total 12.345679"), ("0.123456789", "0.123456790"), ("1.00000e-7", "1.00001e-7")],
+)
+def test_last_digits(one: str, other: str) -> None:
+    assert gaps(one, other) == [True]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("loss 0.5", "loss 0.6"),
+        ("loss 0.1234", "loss 0.1235"),
+        ("right 93", "right 94"),
+        ("loss 0.5", "loss nan"),
+        ("loss 0.5", "loss -0.5"),
+        ("loss 0.5", "lost 0.5"),
+        ("loss 0.5", "loss 0.5 0.5"),
+        ("1e-7", "2e-7"),
+        ("tensor(0.5312)", "0.5314"),
+    ],
+)
+def test_differences(one: str, other: str) -> None:
+    assert gaps(one, other) == [False]
+
+
+def test_a_number_is_told_by_its_words_and_place() -> None:
+    (found,) = unlike(["epoch 1 loss 0.5 accuracy 0.75"], ["epoch 1 loss 0.5 accuracy 0.25"])
+    assert (found.words, found.place) == ("epoch loss accuracy", 2)
+
+
+def test_names_with_digits_are_no_numbers() -> None:
+    assert read("conv2d layer3.weight v1.2.3 3d 10.0.0.1 0x10").numbers == ()
+
+
+def test_nothing_is_compared_after_lines_that_say_something_else() -> None:
+    assert gaps("a 1\nb 2\nc 3", "a 1\nx 2\nc 4") == [False]
+    assert gaps("a 1\nb 2", "a 1") == []

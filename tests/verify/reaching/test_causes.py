@@ -1,0 +1,153 @@
+"""Why lines did not run, in a sentence, and what would open the way."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+import pytest
+
+from tests.verify.builders import OTHER, record, run
+from verify.measured.records import Site
+from verify.measured.results import Outcome
+from verify.reaching.causes import INNER, OUTER, Cause, Causes, heads
+from verify.reaching.knobs import Bound, Cap
+from verify.reaching.options import arguments, declared
+
+TRAIN = """\
+import argparse
+from tools import report
+
+def evaluate(model):
+    return model(1)
+
+def train(args, model):
+    for epoch in range(args.epochs):
+        for x in args.data:
+            model(x).backward()
+        if epoch % 10 == 0:
+            report(model)
+        if args.kind == "lstm":
+            model.cell()
+        if args.test and not args.quiet:
+            evaluate(model)
+        if model.strange:
+            model.odd()
+        try:
+            model.save()
+        except OSError:
+            model.again()
+    model.after()
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int)
+parser.add_argument("--kind", default="gru")
+parser.add_argument("-t", "--test-it", dest="test", action="store_true")
+parser.add_argument("--quiet", action="store_true")
+parser.add_argument("folder")
+train(parser.parse_args(), None)
+"""
+TOOLS = "def report(model):\n    model.draw()\n\ndef unused(model):\n    model.draw()\n"
+TREES = {"train.py": ast.parse(TRAIN), "tools.py": ast.parse(TOOLS), "other.py": ast.parse(TRAIN)}
+#: Everything up to the inner loop has run.
+BEGUN = {("train.py", line) for line in (8, 9, 10)}
+#: The body of the outer loop has come to its end.
+TURNED = BEGUN | {("train.py", 20)}
+
+
+def cause(path: str, line: int, *, turned: bool = False, **more: object) -> Cause:
+    """Why ``line`` did not run, where the run was ended in line 10 (``turned``: in a later turn of the outer loop)."""
+    made = record([1.0, 2.0], end="steps")
+    made.reached = TURNED if turned else BEGUN
+    made.loaded = ("train.py", "tools.py")
+    made.stack = (Site("train.py", 10, "train"), Site("train.py", 30, "<module>"))
+    return Causes(replace(run(made), **more), TREES, "{}:{}".format).of(path, line)  # type: ignore[arg-type]
+
+
+def test_behind_the_loop_that_was_running() -> None:
+    found = cause("train.py", 23)
+    assert found.text == "train.py:23 comes after train.py:10, where the run was ended after 2 steps"
+    assert found.advice == "-- --epochs 1 would end that loop"
+    assert found.caps == (Cap("train.py", 8, OUTER), Cap("train.py", 9, INNER))
+    assert found.bounds == ()
+
+
+@pytest.mark.parametrize(("steps", "turns"), [(0, 1), (2, 1), (9, 3), (90, INNER)])
+def test_fewer_turns_where_there_was_no_time(steps: int, turns: int) -> None:
+    made = record([1.0] * steps, end="watchdog")
+    made.reached, made.loaded, made.stack = BEGUN, ("train.py",), (Site("train.py", 10, "train"),)
+    found = Causes(run(made, outcome=Outcome.TIMEOUT), TREES, "{}:{}".format).of("train.py", 23)
+    assert found.caps == (Cap("train.py", 8, 1), Cap("train.py", 9, turns))
+    assert "the run was out of time" in found.text
+
+
+def test_a_bound_behind_the_inner_loop() -> None:
+    found = cause("train.py", 12)
+    assert found.text == "the condition `epoch % 10 == 0` at train.py:11 was never true"
+    assert found.bounds == (Bound("train.py", 11),)
+    assert found.caps == (Cap("train.py", 9, INNER),)
+
+
+def test_a_function_is_followed_to_the_call_of_it() -> None:
+    found = cause("tools.py", 2)
+    assert found.text.startswith("report (line 1 of tools.py) was never called: the condition `epoch % 10 == 0`")
+    assert found.bounds == (Bound("train.py", 11),)
+
+
+def test_options_that_open_a_condition() -> None:
+    assert cause("train.py", 14).arguments == ("--kind", "lstm")
+    assert cause("train.py", 14).advice == "-- --kind lstm may make it so"
+    assert cause("train.py", 5).arguments == ("--test-it",)
+
+
+def test_what_nothing_opens() -> None:
+    odd = cause("train.py", 18)
+    assert (odd.text, odd.bounds, odd.arguments) == (
+        "the condition `model.strange` at train.py:17 was never true", (), ()
+    )  # fmt: skip
+    assert cause("train.py", 22, turned=True).text == "the error that train.py:21 waits for did not come"
+    assert cause("tools.py", 5) == Cause("unused (line 4 of tools.py) was never called: nothing in sight calls it")
+    assert cause("missing.py", 1) == Cause("missing.py:1 did not run")
+
+
+def test_a_file_that_was_not_loaded() -> None:
+    assert cause("other.py", 23).advice == "--entry 'other.py' would run it"
+    made = record([], error=OTHER)
+    found = Causes(run(made, outcome=Outcome.RAISED), TREES, "{}:{}".format).of("tools.py", 2)
+    assert found == Cause("tools.py was not loaded: the run stops at train.py:8 (ValueError)")
+
+
+def test_an_error_in_front() -> None:
+    made = record([1.0], error=OTHER)
+    made.reached, made.loaded = {("train.py", 8)}, ("train.py", "tools.py")
+    found = Causes(run(made, outcome=Outcome.RAISED), TREES, "{}:{}".format).of("train.py", 23)
+    assert found == Cause("the run stops at train.py:8 (ValueError), before train.py:23")
+
+
+@pytest.mark.parametrize(("test", "wanted", "words"), [
+    ("args.test", True, ("--test-it",)),
+    ("args.test", False, ()),
+    ("not args.test", False, ("--test-it",)),
+    ("args.kind == 'lstm'", True, ("--kind", "lstm")),
+    ("args.kind != 'lstm'", False, ("--kind", "lstm")),
+    ("args.kind != 'lstm'", True, ()),
+    ("args.kind in ('lstm',)", True, ()),
+    ("args.test or args.quiet", True, ("--test-it",)),
+    ("args.test and args.quiet", True, ("--test-it", "--quiet")),
+    ("args.other", True, ()),
+    ("args.folder == 'x'", True, ()),
+    ("compute(args.test)", True, ()),
+])  # fmt: skip
+def test_arguments(test: str, wanted: bool, words: tuple[str, ...]) -> None:
+    assert arguments(TREES, ast.parse(test, mode="eval").body, wanted) == words
+
+
+def test_options_as_they_are_declared() -> None:
+    assert [tuple(each) for each in declared(TREES["train.py"])] == [
+        ("--epochs", "epochs", False), ("--kind", "kind", False),
+        ("--test-it", "test", True), ("--quiet", "quiet", True),
+    ]  # fmt: skip
+
+
+def test_the_heads_of_blocks() -> None:
+    assert heads(ast.parse('def f():\n    """Text."""\n    global x\n    x = 1\n    if x:\n        pass\n')) == {4, 6}

@@ -1,0 +1,136 @@
+"""Scripts that lack something, from end to end: named once, run once, and without the states that nobody has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from tests.commands import codemod
+
+pytestmark = pytest.mark.slow
+
+LOOP = """
+total = 0
+for step in range(8):
+    loss = model(torch.randn(3, 2)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss
+print(total)
+"""
+MODEL = """
+import torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: a project of its own."""
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def verified(folder: Path, text: str, *arguments: str) -> dict[str, Any]:
+    """The report on ``train.py`` with this text."""
+    (folder / "train.py").write_text(dedent(text))
+    report: dict[str, Any] = json.loads(codemod("verify", "--format", "json", "train.py", *arguments).stdout)
+    return report
+
+
+def test_what_is_missing_is_named_together_and_the_script_run_once(folder: Path) -> None:
+    text = "import nowhere_one\nimport nowhere_two as two\n" + MODEL + "open('data/x.txt').read()\n" + LOOP
+    report = verified(folder, text)
+    (entry,) = report["entries"]
+    assert entry["again"] is None
+    assert entry["rewritten"] is None
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["not reached"]
+    assert report["status"] == 3
+    modules, file = report["advice"]
+    assert "lacks modules nowhere_one, nowhere_two: " in modules
+    assert file == "it also names what is not there: data/x.txt"
+
+
+def test_a_missing_variable_is_named_and_given(folder: Path) -> None:
+    text = MODEL + "import os\nlr = float(os.environ['MY_RATE'])\n" + LOOP
+    report = verified(folder, text)
+    assert report["advice"] == [
+        "it asks for the variable MY_RATE: pass yours on with --env MY_RATE, or --env MY_RATE=VALUE"
+    ]
+    assert verified(folder, text, "--env", "MY_RATE=0.1")["status"] == 0
+
+
+def test_states_that_are_not_there_are_those_of_what_loads_them(folder: Path) -> None:
+    text = (
+        MODEL
+        + """
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)
+checkpoint = torch.load("pretrained/model.pth", map_location="cpu")
+print(model.load_state_dict(checkpoint["model"] if "model" in checkpoint else checkpoint, strict=False))
+optimizer.load_state_dict(checkpoint["optimizer"])
+scheduler.load_state_dict(checkpoint.get("scheduler"))
+start, best = checkpoint["epoch"] + 1, checkpoint["best"]
+print(f"from {start}, best {best:.2f}", 0.5 > best, range(start), int(best))
+"""
+        + LOOP
+    )
+    report = verified(folder, text)
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["kept"]
+    assert any("stand-in data for pretrained/model.pth" in limit for limit in report["limits"])
+    assert "All keys matched successfully" in report["entries"][0]["original"]["output"]
+    assert "from 1, best 0.00 True range(0, 1) 0" in report["entries"][0]["original"]["output"]
+    assert verified(folder, text, "--no-data")["status"] == 3
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "data = [x for x in torch.load('data.pt')]",
+        "data = torch.load('data.pt').items()",
+        "data = torch.utils.data.TensorDataset(*torch.load('data.pt'))",
+        "model = torch.load('data.pt'); model.eval()",
+        "data = torch.tensor(torch.load('data.pt')['x'])",
+        "model(torch.load('data.pt')[0])",
+    ],
+)
+def test_data_that_is_not_there_is_no_state(folder: Path, use: str) -> None:
+    report = verified(folder, MODEL + use + LOOP)
+    assert "FileNotFoundError" in report["reason"]
+    assert report["advice"][0].startswith("data.pt is not there: ")
+
+
+def test_a_script_that_goes_on_without_its_checkpoint_is_run_as_it_is(folder: Path) -> None:
+    text = MODEL + "try:\n    torch.load('x.pt')\nexcept FileNotFoundError:\n    print('a fresh start 1')\n" + LOOP
+    report = verified(folder, text)
+    assert "a fresh start 1" in report["entries"][0]["original"]["output"]
+    assert report["status"] == 0
+    assert not any("x.pt" in limit for limit in report["limits"])
+
+
+def test_one_command_of_two_that_lacks_something_says_so(folder: Path) -> None:
+    (folder / "other.py").write_text("import nowhere_one\nimport train\n")
+    report = verified(folder, MODEL + LOOP, "--entry", "other.py")
+    assert report["status"] == 0
+    assert report["judged"]
+    assert any("lacks the module nowhere_one: " in note for note in report["notes"])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("import time; time.sleep(60)", ("--timeout", "4"), "timed out, within --timeout 4"),
+        ("x = bytearray(900_000_000); import time; time.sleep(9)", ("--memory", "500M"), "limit is 500 MiB (--memory)"),
+        ("open('big', 'wb').write(bytes(90_000_000)); import time; time.sleep(9)", ("--disk", "20M"), "limit is 20 MiB (--disk)"),
+    ],
+)
+def test_limits_have_words_of_their_own(folder: Path, text: str, options: tuple[str, ...], words: str) -> None:
+    report = verified(folder, f"import torch\n{text}\n" + MODEL + LOOP, *options)
+    assert words in report["reason"], report["reason"]
+    assert options[0] in report["advice"][0]

@@ -1,0 +1,1 @@
+"""Two runs held side by side: losses, parameters, numbers, files."""

@@ -1,0 +1,322 @@
+"""Two runs side by side: how far they computed the same, and where they part first.
+
+Losses are compared where a step of the one had as many backwards as that of the other (a merged backward has other
+losses); parameters after every optimizer step, tensor by tensor, by all of their values. What is compared are bytes
+first, then distances in proportion to what is compared. Of the rest (gradients, buffers, learning rates, generators,
+outputs, what is printed and written) only that counts which the original, run twice, shows to be steady.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from statistics import median
+
+from verify.comparing.distances import Training, epsilon
+from verify.comparing.traces import Gap, afterwards, of_step
+from verify.measured.records import Backward, Loss, Record, Site, Step
+from verify.measured.results import Comparison, Difference, Run
+
+#: How much further what follows a parameter may be apart than the parameter itself.
+_FOLLOWS = 2.0
+#: Lower types round more coarsely: so many times the distance from 1 to the next number is rounding.
+_ROUNDINGS = 4
+
+
+@dataclass
+class _Parting:
+    """What was seen so far: the first difference, and the largest ones."""
+
+    limit: float
+    unsteady: frozenset[str] | None = None
+    first: str = ""
+    beyond: str = ""
+    losses: float | None = None
+    parameters: float | None = None
+    updates: float | None = None
+    relative: float = 0.0
+    same_bits: bool = True
+    random_moved: bool = False
+    steps: int = 0
+    backwards: int = 0
+    outputs: int = 0
+    undecided: str = ""
+    compared: Counter[str] = field(default_factory=Counter)
+    left_out: dict[str, None] = field(default_factory=dict)
+    digits: float = 0.0
+    noise: float = 0.0
+
+    def note(self, where: str, relative: float) -> None:
+        self.same_bits = False
+        self.first = self.first or where
+        if not relative <= self.limit:
+            self.beyond = self.beyond or where
+        self.relative = max(self.relative, math.inf if math.isnan(relative) else relative)
+
+    def take(self, gaps: Iterable[Gap]) -> None:
+        """Count what was compared beside losses and parameters, and note what differs."""
+        if self.unsteady is None:
+            return
+        for gap in gaps:
+            if gap.where and self.noise and gap.distance <= _FOLLOWS * self.noise:
+                # A running mean follows a bias that learns noise, and differs as far as that does.
+                self.left_out[f"{gap.what}: they follow parameters of which gradients are rounding alone"] = None
+                self.note(gap.where, 0.0)
+            elif gap.missing:
+                self.left_out[f"{gap.what}: {gap.missing}"] = None
+            elif gap.key in self.unsteady or gap.key.partition(": ")[0] in self.unsteady:
+                self.left_out[f"{gap.what}: the original, run twice, differs there"] = None
+            else:
+                self.compared[gap.what] += 1
+                if gap.undecided:
+                    self.undecided = self.undecided or gap.where
+                elif gap.digits:
+                    self.digits = max(self.digits, gap.relative)
+                elif gap.where:
+                    self.random_moved = self.random_moved or (gap.random and self.same_bits)
+                    self.note(gap.where, gap.relative)
+
+
+def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True, before_failure: bool = False) -> Comparison:
+    """Compare ``one`` with ``other``, process by process, as far as both came.
+
+    ``before_failure`` leaves out the turn in which ``one`` failed: what was begun there may come in another order now.
+    ``whole`` also counts it as a difference that one of them made fewer steps although nothing stopped it, and what
+    outputs, prints, files and the end show. What ``one.unsteady`` names does not count. ``tolerance`` is relative.
+    """
+    rounding = max((_ROUNDINGS * epsilon(record.precision) for record in one.records), default=0.0)
+    limit = max(tolerance, rounding)
+    seen = _Parting(limit, one.unsteady if whole or before_failure else None)
+    theirs = {record.process: record for record in other.records}
+    for record in one.records:
+        partner = theirs.get(record.process)
+        if partner is not None:
+            mine = _complete(record, stepping=bool(partner.steps)) if before_failure else record
+            if before_failure and _reordered(mine, partner):
+                seen.backwards += len(mine.backwards)
+                seen.losses = seen.losses or 0.0
+            else:
+                _compare(mine, partner, seen, whole)
+        elif record.backwards and whole:
+            seen.note(f"process {record.process} did not train in the other run", math.inf)
+    if seen.same_bits:
+        difference = Difference.IDENTICAL
+    else:
+        difference = Difference.CLOSE if seen.relative <= limit else Difference.DIFFERENT
+    return Comparison(
+        difference,
+        seen.beyond or seen.first,
+        seen.losses,
+        seen.parameters,
+        seen.steps,
+        seen.backwards,
+        seen.random_moved,
+        updates=seen.updates,
+        outputs=seen.outputs,
+        digits=seen.digits,
+        undecided=seen.undecided,
+        compared=dict(seen.compared),
+        not_compared=tuple(seen.left_out),
+    )
+
+
+def unsteady(one: Run, other: Run) -> frozenset[str]:
+    """What differs, beside losses and parameters, between two runs of the same program: it says nothing of others."""
+    found: set[str] = set()
+    theirs = {record.process: record for record in other.records}
+    for record in one.records:
+        partner = theirs.get(record.process)
+        if partner is not None:
+            for _, step in _pairs(record, partner):
+                if step is not None:
+                    found |= {
+                        gap.key for gap in of_step(*step, Training([step[0]], [step[1]]), record.trained) if gap.where
+                    }
+            found |= {gap.key for gap in afterwards(record, partner) if gap.where}
+    return frozenset(found)
+
+
+def _complete(record: Record, *, stepping: bool) -> Record:
+    """Return ``record`` up to the last time that the backward which failed had not, and the steps that followed it.
+
+    Where optimizers step (``stepping``), that was before the last step: an earlier call since then belongs to the turn
+    that failed.
+    """
+    failed = next((backward for backward in record.backwards if backward.error is not None), None)
+    if failed is None:
+        return record
+    fine = [
+        backward
+        for backward in record.backwards
+        if backward.index < failed.index
+        and backward.site == failed.site
+        and (not stepping or backward.steps_before < failed.steps_before)
+    ]
+    if not fine:
+        return replace(record, backwards=[], steps=[])
+    kept = record.backwards[: record.backwards.index(fine[-1]) + 1]
+    following = record.backwards[len(kept)]
+    return replace(record, backwards=kept, steps=record.steps[: following.steps_before])
+
+
+def _reordered(one: Record, other: Record) -> bool:
+    """Whether all losses of ``one`` came up in ``other`` too, in another order: blocks were swapped within a turn.
+
+    Steps then stand elsewhere as well, so that parameters after the same number of them mean nothing.
+    """
+    mine = [loss.digest for backward in one.backwards for loss in backward.losses]
+    # The turn in which it failed may already have put the later losses first.
+    theirs = [loss.digest for backward in other.backwards[: 2 * len(mine) + 1] for loss in backward.losses]
+    return mine != theirs[: len(mine)] and not Counter(mine) - Counter(theirs)
+
+
+Pair = tuple[Step, Step]
+Backwards = tuple[list[Backward], list[Backward]]
+
+
+def _pairs(one: Record, other: Record) -> Iterable[tuple[Backwards | None, Pair | None]]:
+    """What there is to compare, in the order in which it happened: the backwards before a step, and the step."""
+    mine, theirs = _by_step(one), _by_step(other)
+    count = min(len(one.steps), len(other.steps))
+    last = (max(mine, default=0), max(theirs, default=0))
+    for number in range(max(count, *last) + 1):
+        backwards = None
+        if number in mine and number in theirs:
+            ours, others = mine[number], theirs[number]
+            # The interval in which a run ended may be cut off anywhere.
+            if len(ours) == len(others) or (number in last and _prefix_fits(ours, others)):
+                backwards = ours, others
+        yield backwards, (one.steps[number], other.steps[number]) if number < count else None
+
+
+def _compare(one: Record, other: Record, seen: _Parting, whole: bool) -> None:
+    usual = _usual(one)
+    trained: dict[int, Training] = {}
+    for backwards, step in _pairs(one, other):
+        for left, right in zip(*backwards, strict=False) if backwards else ():
+            if left.error is not None or right.error is not None:
+                break
+            seen.backwards += 1
+            _compare_backward(left, right, seen, usual)
+        if step is not None:
+            seen.steps += 1
+            index = step[0].optimizer
+            if index not in trained:
+                trained[index] = Training(_of(one, step[0]), _of(other, step[0]))
+            _compare_step(*step, trained[index], seen, one.trained | other.trained)
+    if not whole:
+        return
+    found = list(afterwards(one, other))
+    if seen.unsteady is not None:
+        seen.outputs += sum(gap.key == "outputs" and not gap.missing for gap in found)
+    seen.take(found)
+    if one.error is not None or other.error is not None:
+        return
+    # A run that was stopped might have gone on; one that came to its own end early did something else.
+    if _short(one, other) or _short(other, one):
+        seen.note(f"{len(one.steps)} optimizer steps and {len(other.steps)}", math.inf)
+
+
+def _of(record: Record, step: Step) -> list[Step]:
+    return [each for each in record.steps if each.optimizer == step.optimizer]
+
+
+def _short(one: Record, other: Record) -> bool:
+    return one.end in ("completed", "exit") and len(one.steps) < len(other.steps)
+
+
+def _prefix_fits(ours: Sequence[Backward], others: Sequence[Backward]) -> bool:
+    """Whether the shorter one was cut off by an error, not by an edit that merged its backwards."""
+    shorter = min(ours, others, key=len)
+    longer = max(ours, others, key=len)
+    return bool(shorter) and shorter[-1].error is not None and _lines(shorter) == _lines(longer[: len(shorter)])
+
+
+def _lines(backwards: Iterable[Backward]) -> list[str | None]:
+    return [backward.site.function if backward.site else None for backward in backwards]
+
+
+def _by_step(record: Record) -> dict[int, list[Backward]]:
+    return {step: list(group) for step, group in groupby(record.backwards, key=lambda b: b.steps_before)}
+
+
+def _usual(record: Record) -> dict[Site | None, float]:
+    """How large losses usually are, by line: one that cancels itself out for once is not measured by itself."""
+    values: dict[Site | None, list[float]] = {}
+    for backward in record.backwards:
+        for loss in backward.losses:
+            if loss.value is not None and math.isfinite(loss.value):
+                values.setdefault(backward.site, []).append(abs(loss.value))
+    return {site: median(sizes) for site, sizes in values.items()}
+
+
+def _compare_backward(mine: Backward, theirs: Backward, seen: _Parting, usual: Mapping[Site | None, float]) -> None:
+    if mine.rng != theirs.rng and seen.same_bits:
+        seen.random_moved = True
+    where = f"loss of call {mine.call} of the backward at {mine.site or '?'}"
+    if len(mine.losses) != len(theirs.losses):
+        seen.note(f"{where}: {len(mine.losses)} outputs and {len(theirs.losses)}", math.inf)
+        return
+    for left, right in zip(mine.losses, theirs.losses, strict=True):
+        _compare_loss(left, right, seen, where, usual.get(mine.site, 0.0))
+
+
+def _compare_loss(left: Loss, right: Loss, seen: _Parting, where: str, usual: float) -> None:
+    if left.digest == right.digest and left.numel == right.numel and _same(left.value, right.value):
+        if left.value is not None:
+            seen.losses = seen.losses or 0.0
+        return
+    if left.value is None or right.value is None:
+        # No number says how far apart they are: nothing shows that it is rounding, unless gradients do.
+        told = left.numel == right.numel and seen.unsteady is not None
+        seen.note(f"{where}: other values in a tensor of {left.numel} elements", 0.0 if told else math.inf)
+        return
+    gap = _gap(left.value, right.value)
+    seen.losses = _larger(seen.losses, gap)
+    size = max(abs(left.value), abs(right.value), usual)
+    relative = math.inf if math.isnan(gap) else gap / size if size else 0.0
+    seen.note(f"{where}: {left.value:.9g} and {right.value:.9g}", relative)
+
+
+def _compare_step(mine: Step, theirs: Step, training: Training, seen: _Parting, others: Collection[int]) -> None:
+    if mine.optimizer != theirs.optimizer or mine.count != theirs.count:
+        text = f"step {seen.steps} is one of {mine.name} ({mine.count} values) and of {theirs.name} ({theirs.count})"
+        seen.note(text, math.inf)
+        return
+    found = list(of_step(mine, theirs, training, others, seen.steps))
+    # Gradients were there before the parameters changed.
+    seen.take(gap for gap in found if gap.before)
+    if mine.digest == theirs.digest:
+        seen.parameters = seen.parameters or 0.0
+    else:
+        apart = training.parameters(mine.params, theirs.params)
+        name = training.name(apart.place)
+        moved = f" ({name or 'one'} by {apart.relative:.2g} of what it has moved)" if apart.relative else ""
+        seen.note(f"parameters after step {seen.steps}: largest difference {apart.distance:.3g}{moved}", apart.relative)
+        seen.parameters = _larger(seen.parameters, apart.distance)
+        seen.updates = max(seen.updates or 0.0, apart.relative)
+        seen.noise = max(seen.noise, training.noise)
+    seen.take(gap for gap in found if not gap.before)
+
+
+def _same(left: float | None, right: float | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return left == right or (math.isnan(left) and math.isnan(right))
+
+
+def _gap(left: float, right: float) -> float:
+    """Return the absolute difference: 0 where both are the same, not finite included, nan where only one is finite."""
+    if _same(left, right):
+        return 0.0
+    gap = abs(left - right)
+    return gap if math.isfinite(gap) else math.nan
+
+
+def _larger(known: float | None, gap: float) -> float:
+    if known is None:
+        return gap
+    return math.nan if math.isnan(known) or math.isnan(gap) else max(known, gap)

@@ -1,0 +1,139 @@
+"""Which parameters learn in a run: those that a gradient arrives at before their optimizer steps.
+
+Optimizers are told apart by their class and the number of their values: a script may make a new one every epoch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from verify.measured.records import Record
+from verify.measured.results import Run
+
+#: After so many steps without a gradient a parameter is said to have stopped learning.
+FEWEST = 3
+_SHOWN = 3
+
+Kind = tuple[str, int]
+
+
+class Parameter(NamedTuple):
+    """A tensor of an optimizer: which kind, and its place in it."""
+
+    kind: Kind
+    place: int
+
+
+@dataclass
+class Learning:
+    """What learns in a process.
+
+    ``gradients`` has for each parameter the numbers of the steps, of all optimizers together, in which it got one,
+    ``steps`` those of each kind of optimizer; ``names`` are what people call the parameters of each kind.
+    """
+
+    gradients: dict[Parameter, list[int]] = field(default_factory=lambda: defaultdict(list))
+    steps: dict[Kind, list[int]] = field(default_factory=lambda: defaultdict(list))
+    names: dict[Kind, list[str]] = field(default_factory=dict)
+
+    def name(self, parameter: Parameter) -> str:
+        """What people call ``parameter``; empty where that is not known."""
+        names = self.names.get(parameter.kind, [])
+        return names[parameter.place] if parameter.place < len(names) else ""
+
+
+class Loss(NamedTuple):
+    """What no longer learns. ``never``: at all; ``later``: after the end of the original, or from some step on, and
+    ``nothing``: that is all that there is to learn."""
+
+    never: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    nothing: bool = False
+
+    @property
+    def text(self) -> str:
+        """What is lost, as a clause; empty where nothing is."""
+        if self.never:
+            return f"{_listed(self.never)} no longer learn{'s' * (len(self.never) == 1)}"
+        if self.nothing:
+            return "after that nothing is learned any more"
+        return f"after that {_listed(self.later)} no longer learn{'s' * (len(self.later) == 1)}" if self.later else ""
+
+
+def learning(record: Record) -> Learning:
+    """Return what learns in the process of ``record``."""
+    found = Learning()
+    for number, step in enumerate(record.steps):
+        kind = step.name, step.count
+        found.steps[kind].append(number)
+        rows = step.grads.rows() if step.grads is not None else []
+        names = step.tensors.names if step.tensors is not None else ()
+        found.names.setdefault(kind, [names[place] if place < len(names) else "" for place in range(len(rows))])
+        for place, row in enumerate(rows):
+            if any(row):
+                found.gradients[Parameter(kind, place)].append(number)
+    return found
+
+
+def lost(before: Run, after: Run, *, died: bool) -> Loss:
+    """Return what learns in ``before`` and not in ``after``; ``died``: the one came to a bad end, where it may have had
+    gradients that no step has taken yet."""
+    never: dict[str, None] = {}
+    later: dict[str, None] = {}
+    nothing = False
+    theirs = {record.process: record for record in after.records}
+    for record in before.records:
+        partner = theirs.get(record.process)
+        if partner is None or not partner.steps:
+            continue
+        mine, other = learning(record), learning(partner)
+        waiting = dict.fromkeys(_waiting(record, other)) if died else {}
+        for parameter in {**mine.gradients, **waiting}:
+            name = mine.name(parameter) or other.name(parameter) or f"a parameter of {parameter.kind[0]}"
+            had, has = mine.gradients.get(parameter, []), other.gradients.get(parameter, [])
+            if not has and parameter.kind in other.steps:
+                never[name] = None
+            elif has and _stops(had, has, other.steps[parameter.kind], len(record.steps) if died else None):
+                later[name] = None
+        beyond = range(len(record.steps) + 1, len(partner.steps))
+        if died and mine.gradients and len(beyond) >= FEWEST:
+            nothing = nothing or not any(number in beyond for steps in other.gradients.values() for number in steps)
+    return Loss(tuple(never), tuple(later), nothing)
+
+
+def idle_optimizers(before: Record, after: Record) -> tuple[str, ...]:
+    """Return the optimizers that step in ``before``, and not in as many steps of ``after``.
+
+    The last quarter does not count: what comes up there first may come up a little later.
+    """
+    mine = {(step.name, step.count) for step in before.steps[: len(after.steps) * 3 // 4]}
+    return tuple(name for name, _ in sorted(mine - {(step.name, step.count) for step in after.steps}))
+
+
+def _waiting(record: Record, other: Learning) -> Iterator[Parameter]:
+    """The parameters of which gradients waited for optimizers that had made no step yet."""
+    told = [entry for backward in record.backwards for entry in backward.waiting]
+    told += [entry for step in record.steps for entry in step.waiting]
+    told += () if record.state is None else record.state.waiting
+    for entry in told:
+        rows = entry.values.rows()
+        # How many values it has was not asked; there is no doubt where one of this class has as many tensors.
+        kinds = [kind for kind in other.steps if kind[0] == entry.name]
+        if len(kinds) == 1 and len(other.names[kinds[0]]) == len(rows):
+            yield from (Parameter(kinds[0], place) for place, row in enumerate(rows) if any(row))
+
+
+def _stops(had: list[int], has: list[int], steps: list[int], end: int | None) -> bool:
+    """Whether a parameter that got gradients in the steps ``had`` gets none any more after those that it ``has``."""
+    if end is not None:
+        beyond = [number for number in steps if number > end]
+        return len(beyond) >= FEWEST and has[-1] < beyond[0]
+    return sum(number > has[-1] for number in had if number <= steps[-1]) >= FEWEST
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

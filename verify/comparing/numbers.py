@@ -1,0 +1,104 @@
+"""Numbers in texts of two runs: what is printed and what is written to files for people."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+#: What an ``exact`` promise allows of totals: a sum of rounded numbers is rounded elsewhere when it is made of others.
+TOTALS = 1e-5
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)(?![\w.]*\w)")
+#: Times and sizes: what follows such a number, and forms that only clocks and calendars have.
+_UNIT = re.compile(
+    r"\s?(?:[numµ]?s|secs?|seconds?|mins?|minutes?|m|h|hours?|it/s|s/it|fps|/s|\w+/s|\w+/sec|[KMGT]i?B|bytes|B)\b"
+)
+_CLOCK = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}(?::\d\d){1,2}(?:[.,]\d+)?|\d+%\|")
+#: What a tensor's text has around its numbers; without a graph it has not.
+_TENSOR = re.compile(
+    r",?\s*(?:grad_fn=<[^>]*>|requires_grad=True|dtype=[\w.]+|device='[^']*')"
+    r"|\btensor\b|\b0x[0-9a-fA-F]+\b|\bParameter containing:?"
+)
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class Number(NamedTuple):
+    """A number as it stands in a text: ``unit`` is one in its last place."""
+
+    value: float
+    unit: float
+    text: str
+
+
+class Line(NamedTuple):
+    """The words of a line, and its numbers without those that tell a time or a size."""
+
+    words: str
+    numbers: tuple[Number, ...]
+
+
+class Unlike(NamedTuple):
+    """Two texts part: at the ``place``-th number of a line with these words, or (-1) in what is said at all.
+
+    ``whole``: both are whole numbers, of which nothing tells whether they count something or were rounded.
+    """
+
+    words: str
+    place: int
+    told: str
+    relative: float
+    whole: bool = False
+
+    @property
+    def digits(self) -> bool:
+        """Whether only the last digits differ."""
+        return self.relative <= TOTALS
+
+
+def read(text: str) -> Line:
+    """Take a line apart."""
+    plain = _CLOCK.sub(" ", _TENSOR.sub(" ", text))
+    numbers = []
+    for match in _NUMBER.finditer(plain):
+        if not _UNIT.match(plain, match.end()):
+            numbers.append(_number(match.group()))
+    return Line(" ".join(_WORD.findall(_NUMBER.sub(" ", plain))), tuple(numbers))
+
+
+def unlike(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Unlike]:
+    """Where two texts part, as far as both go; after lines that say something else nothing is compared."""
+    for one, other in zip(mine, theirs, strict=False):
+        if one == other:
+            continue
+        left, right = read(one), read(other)
+        if left.words != right.words or len(left.numbers) != len(right.numbers):
+            yield Unlike(left.words, -1, f"{one.strip()[:60]!r} and {other.strip()[:60]!r}", math.inf)
+            return
+        for place, (a, b) in enumerate(zip(left.numbers, right.numbers, strict=True)):
+            relative = _apart(a, b)
+            if relative:
+                told = f"{a.text} and {b.text} in {one.strip()[:60]!r}"
+                yield Unlike(left.words, place, told, relative, not (a.unit or b.unit))
+
+
+def _number(text: str) -> Number:
+    value = float(text)
+    mantissa, _, exponent = text.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2]) if "." in mantissa else 0
+    power = (int(exponent) if exponent else 0) - decimals
+    whole = "." not in text and not exponent
+    return Number(value, 0.0 if whole or not math.isfinite(value) else 10.0**power, text)
+
+
+def _apart(one: Number, other: Number) -> float:
+    """How far two numbers are apart in proportion; 0 where one may be the other, printed with fewer places."""
+    if one.value == other.value or (math.isnan(one.value) and math.isnan(other.value)):
+        return 0.0
+    gap = abs(one.value - other.value)
+    if not math.isfinite(gap):
+        return math.inf
+    # Of the one more places may be printed: a tensor has four, what item() gives has all.
+    if one.unit and other.unit and one.unit != other.unit and gap <= 0.501 * max(one.unit, other.unit):
+        return 0.0
+    return gap / max(abs(one.value), abs(other.value))

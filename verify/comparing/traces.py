@@ -1,0 +1,277 @@
+"""What two runs left beside losses and parameters, held side by side: each comparison becomes a :class:`Gap`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from verify.comparing.distances import Training, apart, distance, length
+from verify.comparing.numbers import TOTALS, unlike
+from verify.measured.records import Rates, Record, Step, Values, Waiting, Written
+
+#: What an ``exact`` promise allows of totals and of outputs computed without gradients, where other kernels sum up.
+LAST_DIGITS = 1e-5
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something that was compared; ``where`` is empty where both are the same.
+
+    ``what`` is what people call it, ``key`` tells it from others when the same program is run twice. ``relative`` says
+    how far apart they are in proportion; ``digits``: only in the last digits. ``undecided``: they differ, but whether
+    anything follows from it this run does not show. ``missing`` says why it could not be compared. ``before``: it was
+    there before the parameters changed; ``random``: it is a generator's state; ``distance``: how far apart tensors are
+    that follow parameters.
+    """
+
+    what: str
+    key: str
+    where: str = ""
+    relative: float = 0.0
+    digits: bool = False
+    undecided: bool = False
+    missing: str = ""
+    before: bool = False
+    random: bool = False
+    distance: float = math.inf
+
+
+def of_step(
+    mine: Step, theirs: Step, training: Training, trained: Collection[int] = (), number: int = 0
+) -> Iterator[Gap]:
+    """What a step tells: gradients, learning rates, buffers, generators.
+
+    Gradients that wait for one of ``trained``, which steps later, may be cleared before that: its own steps tell.
+    """
+    yield from _gradients(mine, theirs, training, number)
+    yield from _waiting(mine.waiting, theirs.waiting, f"at step {number}", trained)
+    at = f"after step {number}"
+    if mine.rates or theirs.rates:
+        yield _rates(mine.rates, theirs.rates, f"{at} of {mine.name}")
+    if mine.buffers is not None and theirs.buffers is not None:
+        yield _values("buffers", mine.buffers, theirs.buffers, mine.buffer_names, theirs.buffer_names, at)
+    if mine.rng and theirs.rng:
+        yield _generators(mine.rng, theirs.rng, at)
+
+
+def outputs(one: Record, other: Record) -> Iterator[Gap]:
+    """What modules returned where no backward used it."""
+    theirs = {(output.line, output.call): output for output in other.outputs}
+    for mine in one.outputs:
+        match = theirs.get((mine.line, mine.call))
+        where = f"output of call {mine.call} of the module at {mine.site or '?'}"
+        if match is None:
+            continue
+        if not (mine.values.digest and match.values.digest):
+            yield Gap("outputs of modules", "outputs", missing="too large")
+        elif mine.values.digest == match.values.digest:
+            yield Gap("outputs of modules", "outputs")
+        else:
+            relative = apart(mine.values, match.values).relative
+            text = f"{where}: {_share(relative)}"
+            yield Gap("outputs of modules", "outputs", text, relative, digits=relative <= LAST_DIGITS)
+
+
+def at_the_end(one: Record, other: Record) -> Iterator[Gap]:
+    """What was alive when the processes ended, where they ended at the same place."""
+    mine, theirs = one.state, other.state
+    if mine is None or theirs is None or not _alike(one, other):
+        return
+    at = "at the end"
+    yield from _waiting(mine.waiting, theirs.waiting, at, one.trained | other.trained)
+    if mine.names and theirs.names:
+        yield _values("parameters at the end", mine.parameters, theirs.parameters, mine.names, theirs.names, at)
+    if mine.buffers is not None and theirs.buffers is not None:
+        yield _values("buffers", mine.buffers, theirs.buffers, (), (), at)
+    for left, right in zip(mine.rates, theirs.rates, strict=False):
+        yield _rates(left, right, at)
+    yield _generators(mine.rng, theirs.rng, at)
+
+
+def variables(one: Record, other: Record) -> Iterator[Gap]:
+    """What the variables hold that both have at the end. Nothing tells what a difference would come to."""
+    mine, theirs = one.variables, other.variables
+    if mine is None or theirs is None or not _alike(one, other):
+        return
+    yield Gap("variables", "variables")
+    for name, number in mine.numbers.items():
+        value = theirs.numbers.get(name)
+        if value is not None and value != number and not (math.isnan(value) and math.isnan(number)):
+            gap = abs(number - value)
+            relative = gap / max(abs(number), abs(value)) if math.isfinite(gap) else math.inf
+            yield _variable(name, f"{number:.9g} and {value:.9g}", relative)
+    places = {name: place for place, name in enumerate(theirs.names)}
+    ours, others = mine.tensors.rows(), theirs.tensors.rows()
+    for row, name in zip(ours, mine.names, strict=True):
+        if name in places:
+            match = others[places[name]]
+            gap, size = distance(row, match), max(length(row), length(match))
+            if gap or math.isnan(gap):
+                relative = gap / size if math.isfinite(gap) and size else math.inf
+                yield _variable(name, _share(relative), relative)
+
+
+def _variable(name: str, told: str, relative: float) -> Gap:
+    kind = re.sub(r"\[\d+\]", "[*]", name)
+    digits = relative <= LAST_DIGITS
+    where = f"`{name}` differs at the end: {told}"
+    return Gap(f"variable {kind}", f"variable {kind}", where, relative, digits=digits, undecided=not digits)
+
+
+def afterwards(one: Record, other: Record) -> Iterator[Gap]:
+    """All that is compared when both runs are over."""
+    yield from outputs(one, other)
+    yield from at_the_end(one, other)
+    yield from variables(one, other)
+    yield from printed(one, other)
+    yield from files(one, other)
+
+
+def printed(one: Record, other: Record) -> Iterator[Gap]:
+    """The numbers that were printed, as far as both runs came."""
+    for stream in one.printed.keys() & other.printed.keys():
+        key = f"printed on {stream}"
+        mine, theirs = one.printed[stream], other.printed[stream]
+        if None in mine or None in theirs:
+            yield Gap(f"numbers {key}", key, missing="too many lines; the first ones were compared")
+        kept, others = ([line for line in lines if line is not None] for lines in (mine, theirs))
+        yield from _lines(f"numbers {key}", key, kept, others, whole=_alike(one, other))
+
+
+def files(one: Record, other: Record) -> Iterator[Gap]:
+    """The files that were written, by name, each writing of it for itself."""
+    theirs: dict[str, list[Written]] = {}
+    for each in other.files:
+        theirs.setdefault(each.path, []).append(each)
+    for mine in one.files:
+        key = f"file {mine.path}"
+        others = theirs.get(mine.path)
+        if others:
+            yield from _file(mine, others.pop(0), key, whole=_alike(one, other))
+        elif _alike(one, other):
+            yield Gap("files", key, f"{mine.path} is not written, or less often", math.inf)
+
+
+def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[Gap]:
+    if mine.kind != theirs.kind:
+        yield Gap("files", key, f"{mine.path} holds something else", math.inf)
+    elif mine.kind == "text":
+        # Where the runs ended at different places, the last line may be cut off.
+        kept = slice(None) if whole else slice(-1)
+        yield from _lines("files", key, mine.lines[kept], theirs.lines[kept], whole=whole, path=mine.path)
+    elif mine.kind == "bytes":
+        if mine.tensors.digest == theirs.tensors.digest:
+            yield Gap("files", key)
+        else:
+            where = f"{mine.path} differs, and what such a file holds is not known here"
+            ended = "" if whole else "the runs ended at different places"
+            yield Gap(f"file {mine.path}", key, where, undecided=True, missing=ended)
+    elif mine.names != theirs.names or mine.numbers.keys() != theirs.numbers.keys():
+        names = {*mine.names, *mine.numbers} ^ {*theirs.names, *theirs.numbers}
+        yield Gap("files", key, f"{mine.path} holds other things: {', '.join(sorted(names)[:3])}", math.inf)
+    else:
+        yield _values("files", mine.tensors, theirs.tensors, mine.names, theirs.names, f"in {mine.path}", key)
+        for name, number in mine.numbers.items():
+            other = theirs.numbers[name]
+            if number != other and not (math.isnan(number) and math.isnan(other)):
+                gap = abs(number - other)
+                relative = gap / max(abs(number), abs(other)) if math.isfinite(gap) else math.inf
+                where = f"{name} in {mine.path}: {number:.9g} and {other:.9g}"
+                whole = number.is_integer() and other.is_integer()
+                yield _number("files", f"{key}: {name}", where, relative, whole=whole)
+
+
+def _lines(
+    what: str, key: str, mine: Sequence[str], theirs: Sequence[str], *, whole: bool, path: str = ""
+) -> Iterator[Gap]:
+    at = f"{path}: " if path else "printed: "
+    yield Gap(what, key)
+    for found in unlike(mine, theirs):
+        own = key if found.place < 0 else f"{key}: {found.words} {found.place}"
+        yield _number(what, own, at + found.told, found.relative, whole=found.whole)
+    if whole and len(mine) != len(theirs):
+        yield Gap(what, key, f"{at}{len(mine)} lines with numbers and {len(theirs)}", math.inf)
+
+
+def _number(what: str, key: str, where: str, relative: float, *, whole: bool) -> Gap:
+    """A number that differs: of a whole one the last digit may count something, or be what a total was rounded to."""
+    last = relative <= TOTALS
+    return Gap(what, key, where, relative, digits=last and not whole, undecided=last and whole)
+
+
+def _alike(one: Record, other: Record) -> bool:
+    """Whether both ended at the same place."""
+    mine, theirs = ((each.end, len(each.steps), len(each.backwards)) for each in (one, other))
+    return mine == theirs and one.end not in (None, "watchdog", "raised")
+
+
+def _gradients(mine: Step, theirs: Step, training: Training, number: int) -> Iterator[Gap]:
+    if mine.grads is None or theirs.grads is None:
+        return
+    if mine.grads.digest == theirs.grads.digest:
+        yield Gap("gradients", "gradients", before=True)
+        return
+    found = training.gradients(mine.grads, theirs.grads)
+    if found.place < 0 and not found.relative:
+        # A zero where the other has nothing or a negative zero: what the step makes of it is told by the parameters.
+        yield Gap("gradients", "gradients", before=True)
+        return
+    name = training.name(found.place)
+    which = f"{name} differs by " if name else ""
+    where = f"gradients before step {number} of {mine.name}: {which}{_share(found.relative)}"
+    yield Gap("gradients", "gradients", where, found.relative, before=True)
+
+
+def _waiting(mine: Sequence[Waiting], theirs: Sequence[Waiting], at: str, trained: Collection[int]) -> Iterator[Gap]:
+    others = {entry.made: entry for entry in theirs}
+    for entry in mine:
+        match = others.get(entry.made)
+        if match is None or match.name != entry.name or entry.made in trained:
+            continue
+        what = f"gradients of {entry.name}, which has made no step"
+        if entry.values.digest == match.values.digest:
+            yield Gap(what, "waiting gradients", before=True)
+            continue
+        found = apart(entry.values, match.values)
+        if found.place < 0 and found.relative == 0.0:
+            yield Gap(what, "waiting gradients", before=True)
+            continue
+        alone = any(values.count == 0 for values in (entry.values, match.values))
+        where = f"{what}, {at}: {'only one of the programs has any' if alone else _share(found.relative)}"
+        yield Gap(what, "waiting gradients", where, found.relative, undecided=alone, before=True)
+
+
+def _rates(mine: Rates, theirs: Rates, at: str) -> Gap:
+    for group, (left, right) in enumerate(zip(mine, theirs, strict=False)):
+        for name in left.keys() & right.keys():
+            if left[name] != right[name] and not (math.isnan(left[name]) and math.isnan(right[name])):
+                where = f"{name} of group {group} {at}: {left[name]:.9g} and {right[name]:.9g}"
+                relative = abs(left[name] - right[name]) / max(abs(left[name]), abs(right[name]))
+                # No tensor's rounding is in them, unless a loss decides.
+                return Gap("learning rates", "learning rates", where, relative if relative <= TOTALS else math.inf)
+    return Gap("learning rates", "learning rates")
+
+
+def _values(
+    what: str, mine: Values, theirs: Values, names: Sequence[str], others: Sequence[str], at: str, key: str = ""
+) -> Gap:
+    key = key or what
+    if mine.digest == theirs.digest:
+        return Gap(what, key)
+    if mine.count != theirs.count or tuple(names) != tuple(others):
+        return Gap(what, key, f"{what} {at}: {mine.count} values and {theirs.count}", math.inf)
+    found = apart(mine, theirs)
+    name = f" {names[found.place]}" if 0 <= found.place < len(names) else ""
+    where = f"{what} {at}:{name} {_share(found.relative)}"
+    return Gap(what, key, where, found.relative, distance=math.inf if math.isnan(found.distance) else found.distance)
+
+
+def _generators(mine: str, theirs: str, at: str) -> Gap:
+    where = "" if mine == theirs else f"the random generators are in another state {at}"
+    return Gap("random generators", "random generators", where, math.inf if where else 0.0, random=True)
+
+
+def _share(relative: float) -> str:
+    return f"{relative:.2g} of its size" if math.isfinite(relative) else "more than its size"

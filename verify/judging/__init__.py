@@ -1,0 +1,1 @@
+"""Promises held against runs: errors, growth, endings, and which rewrite is to blame."""

@@ -1,0 +1,221 @@
+"""One command on the tree: the original twice, then the rewritten program as often as it takes to judge all of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from verify.comparing.compare import compare, unsteady
+from verify.judging.stages import Groups, Stages, Tried
+from verify.measured.records import Site
+from verify.measured.results import Comparison, Entry, Rewrite, Run, Verdict
+from verify.reaching.knobs import NONE, Knobs
+from verify.running import missing
+from verify.running.rewriting import Key, Lines, Rewriter, RuleRewriter, Version
+from verify.running.runner import Runner
+from verify.running.settings import Command
+
+Line = tuple[str, int]
+#: Steps before functions are called by themselves: enough that models and optimizers are in use.
+_FEW = 4
+#: Told what is being done, for a person who waits.
+Telling = Callable[[str], None]
+
+
+def judge(
+    runner: Runner,
+    rewriter: Rewriter,
+    version: Version,
+    command: Command,
+    original: Run,
+    tell: Telling,
+    *,
+    knobs: Knobs = NONE,
+    plan: str = "",
+    also: Iterable[Line] = (),
+) -> Entry:
+    """Judge the rewrites of ``version`` by ``command``, of which ``original`` is a run on the tree as it is.
+
+    All programs are driven with ``knobs``, as ``original`` was; ``plan`` says so to people. ``also`` are lines of the
+    original that are told of when they run. Raises :class:`verify.reaching.knobs.Unfit` where a rewritten program has
+    no place for a knob.
+    """
+    groups = version.groups
+    if not groups:
+        return Entry(original.command, original, None, None, None, None, (), plan=plan)
+    lacking = None if plan else missing.ended_by(original)
+    if lacking is not None and isinstance(rewriter, RuleRewriter):
+        died_at = _died_at(rewriter, version, None, original)
+        if not any(group.touched.before() & died_at for group in groups):
+            # No rewrite brings it, so another run would come as far as this one.
+            why = f"the original stops before it, for want of {lacking.name}"
+            rewrites = tuple(Rewrite(group.findings, Verdict.NOT_REACHED, why) for group in groups)
+            return Entry(original.command, original, None, None, None, None, rewrites)
+    tolerance = runner.settings.tolerance
+    seeds = original.record.seeds
+    before = {group.key: group.touched.before() for group in groups}
+    replaced = {group.key: group.touched.replaced({}, {}, version.old) for group in groups}
+
+    def run(name: str, made: Version | None, lines: list[list[Line]], also: Iterable[Line] = ()) -> Run:
+        return driven(runner, rewriter, command, name, made, lines, knobs, replay=seeds, also=also)
+
+    tell(f"original again: {command.text}")
+    # The second run is the one to show: it was watched as the rewritten one will be, which costs memory and time.
+    again = dataclasses.replace(original, name="original again")
+    original = run("original", None, _watch(rewriter, before, replaced), also)
+    repeatable = compare(original, again, tolerance=tolerance)
+    original = dataclasses.replace(original, unsteady=unsteady(original, again))
+
+    def execute(some: Groups, asked: frozenset[tuple[str, int]]) -> Tried:
+        made = version if len(some) == len(groups) else rewriter.some(group.key for group in some)
+        tell(f"rewritten ({len(some)} of {len(groups)} rewrites): {command.text}")
+        watched = made.watch(groups)
+        places = {line: made.standing(*line) for line in asked}
+        changed = made.statements(groups, version.old)
+        lines = [*_watch(rewriter, watched, changed), *lines_below(rewriter, places.values())]
+        rewritten = dataclasses.replace(run("rewritten", made, lines), unsteady=original.unsteady)
+        touched = {key: frozenset(lines_below(rewriter, [watched[key]])[0]) for key in made.made & watched.keys()}
+        seen = {line for record in rewritten.records for line in record.reached}
+        ran = frozenset(line for line in asked if seen.intersection(*lines_below(rewriter, [places[line]])))
+        late = _late(rewriter, changed, rewritten)
+        return _tried(made, rewritten, reached(rewriter, watched, rewritten), touched, ran, late)
+
+    def _tried(
+        made: Version | None,
+        run: Run,
+        reached: frozenset[Key],
+        touched: dict[Key, frozenset[tuple[str, int]]],
+        ran: frozenset[tuple[str, int]],
+        late: dict[Key, dict[tuple[str, int], int | None]],
+    ) -> Tried:
+        died_at = _died_at(rewriter, version, made, run)
+        near = frozenset(group.key for group in groups if group.touched.before() & died_at)
+        return Tried(run, reached, frozenset() if made is None else made.made, touched, died_at, near, ran, late)
+
+    stages = Stages(
+        execute,
+        _tried(
+            None,
+            original,
+            reached(rewriter, before, original),
+            {},
+            frozenset(),
+            _late(rewriter, replaced, original),
+        ),
+        deterministic=repeatable.difference.value == "identical",
+        tolerance=tolerance,
+        place=version.place,
+    )
+    outcome = stages.solve(groups)
+    final = outcome.final or (outcome.runs[-1][1] if outcome.runs else None)
+    comparison: Comparison | None = None
+    if final is not None:
+        comparison = compare(original, final, tolerance=tolerance)
+    staged = tuple((name, run) for name, run in outcome.runs if run is not final)
+    return Entry(
+        original.command, original, again, final, repeatable, comparison, tuple(outcome.rewrites), staged, plan=plan
+    )
+
+
+def driven(
+    runner: Runner,
+    rewriter: Rewriter,
+    command: Command,
+    name: str,
+    made: Version | None,
+    watch: list[list[Line]],
+    knobs: Knobs,
+    *,
+    replay: Iterable[tuple[str, Any]] | None = None,
+    also: Iterable[Line] = (),
+    strict: bool = True,
+) -> Run:
+    """Run ``command`` on ``made`` (None: on the tree as it is) with ``knobs``; see :meth:`Runner.run`.
+
+    With ``strict`` an error in a function that is called at the end ends the run.
+    """
+    files = knobs.over(rewriter, runner.root, made)
+    if not knobs.drives:
+        return runner.run(name, command, files=files, watch=watch, replay=replay, also=also, more=knobs.configuration())
+    # What is called at the end is what there is to see: nothing before it is waited for.
+    lines = {line for group in watch for line in group}.union(also)
+    more = {**knobs.configuration(), "strict": strict, "steps": min(_FEW, runner.settings.steps)}
+    return runner.run(name, command, files=files, replay=replay, also=lines, more=more)
+
+
+def as_read(run: Run, made: Version, rewriter: Rewriter) -> Run:
+    """``run``, one of ``made``, with the lines that ran, and those where it ended, as they are in the original."""
+    shown = {rewriter.relative(path): path for path in made.new}
+
+    def origin(path: str, line: int) -> Line | None:
+        if path not in shown:
+            return path, line
+        found = sorted(made.origins(shown[path], line))
+        return (path, found[0][1]) if found else None
+
+    def site(known: Site | None) -> Site | None:
+        place = None if known is None else origin(known.path, known.line)
+        return None if known is None or place is None else known._replace(line=place[1])
+
+    records = []
+    for record in run.records:
+        reached, alone = (
+            {found for line in lines if (found := origin(*line)) is not None}
+            for lines in (record.reached, record.alone)
+        )
+        stack = tuple(known for each in record.stack if (known := site(each)) is not None)
+        driven = [each._replace(site=site(each.site)) for each in record.driven]
+        records.append(
+            dataclasses.replace(
+                record, reached=reached, alone=alone, stack=stack, driven=driven, error_site=site(record.error_site)
+            )
+        )
+    return dataclasses.replace(run, records=tuple(records))
+
+
+def lines_below(rewriter: Rewriter, watched: Iterable[Lines]) -> list[list[tuple[str, int]]]:
+    """The lines to watch, with their paths below the root."""
+    return [[(rewriter.relative(path) or path, line) for path, line in lines] for lines in watched]
+
+
+def _watch(rewriter: Rewriter, watched: dict[Key, Lines], changed: dict[Key, list[Lines]]) -> list[list[Line]]:
+    """The lines of each rewrite, of which one is enough, and those of each statement that it changes."""
+    return [
+        *lines_below(rewriter, watched.values()),
+        *lines_below(rewriter, (each for lines in changed.values() for each in lines)),
+    ]
+
+
+def _late(rewriter: Rewriter, changed: dict[Key, list[Lines]], run: Run) -> dict[Key, dict[Line, int | None]]:
+    """The first line of each statement, and how many steps were complete when it ran first; None where it did not."""
+    seen: dict[Line, int] = {}
+    for record in run.records:
+        for line, steps in record.reached_after.items():
+            seen[line] = min(steps, seen.get(line, steps))
+    found: dict[Key, dict[Line, int | None]] = {}
+    for key, statements in changed.items():
+        for lines in statements:
+            ran = [seen[place] for place in lines_below(rewriter, [lines])[0] if place in seen]
+            found.setdefault(key, {})[min(lines)] = min(ran, default=None)
+    return found
+
+
+def reached(rewriter: Rewriter, watched: dict[Key, Lines], run: Run) -> frozenset[Key]:
+    """The rewrites of which a line in ``watched`` ran in ``run``."""
+    seen = {place for record in run.records for place in record.reached}
+    return frozenset(
+        key for key, lines in watched.items() if any((rewriter.relative(path), line) in seen for path, line in lines)
+    )
+
+
+def _died_at(rewriter: Rewriter, version: Version, made: Version | None, run: Run) -> frozenset[tuple[str, int]]:
+    """The lines as they were read that stand for the place of the error which ended ``run``, a run of ``made``.
+
+    Paths are as they are shown. Empty where the place is not known, or the line was added.
+    """
+    at = next((record.error_line for record in (run.record, *run.records) if record.error is not None), None)
+    if at is None:
+        return frozenset()
+    path = next((shown for shown in version.sources if rewriter.relative(shown) == at[0]), at[0])
+    return frozenset([(path, at[1])]) if made is None else made.origins(path, at[1])

@@ -1,0 +1,1 @@
+"""The same counts in the user's own process: ``verify.watch()``."""

@@ -1,0 +1,1 @@
+"""What runs leave: records of the probe, and verdicts with what they rest on."""

@@ -1,0 +1,590 @@
+"""What a probed process wrote down, and how it is read back: the one contract between the probe and everything else.
+
+The probe (:mod:`verify.probe`) runs in the user's interpreter and knows nothing of this module; it writes one JSON
+object a line, each flushed at once, so that what a killed process saw is not lost. The first word of every line is
+``event``. A file holds one process; its name is ``<process>-<pid>.jsonl``. Unknown events and unknown fields are
+ignored, so that an older reader copes with a newer probe.
+
+A *site* is ``[path, line, function]``, the innermost frame that belongs to the user's tree; ``path`` is relative to the
+root of the tree with ``/``, and the whole is null where no frame of the tree was on the stack. Times are seconds since
+the probe started, memory is in bytes, and floats that must be compared bit for bit are ``float.hex()`` strings
+(``"nan"``, ``"inf"``, ``"-inf"`` for those).
+
+The events and their fields:
+
+* ``start``: version (of this contract, 1), pid, process (``main``, ``rank-1``, ``SpawnProcess-2``), python, torch,
+  device (``cpu`` or the card's name), cuda (version or null), threads, argv
+* ``backward``: index (from 0), site, call (k-th call at that site, from 1), time, losses (list of {value, digest,
+  numel} for each output, value null unless one element), rng (fingerprint of the generators; empty from the first
+  optimizer step on), waiting (now and then: gradients of optimizers that never stepped, as in ``state``), retain,
+  create, grad (true where ``autograd.grad`` was called), nodes (new graph nodes walked), live (graph nodes
+  alive before it), seconds (that it took), bytes, peak, error (null or {type, message, kind})
+* ``tensors``: of (an optimizer's index, or ``buffers``), names, shapes, types, initial (of an optimizer: *values* of
+  the parameters before its first step), made (its number as in ``state``); again where the list changes
+* ``step``: optimizer (index in order of first step), name (its class), call (k-th step of it, from 1), site, time,
+  live (graph nodes alive), params (*values* of the parameters after it), grads (those of the gradients before it, with
+  missing: how many have none), rates (list of {lr, momentum, ...} a group; null where it is as at its last step),
+  buffers (of all modules, or null), rng (of the generators at its end), waiting, bytes, peak
+* ``output``: site, line (of the lines that call modules, in order of first call), call, digest, count, sums: what a
+  module returned that no other module called, until backwards have used what that line returns; digest is empty where
+  it was too large
+* ``precision``: type (float16 or bfloat16) in which modules compute, whatever their parameters are
+* ``printed``: stream (stdout or stderr), text (a line that has digits; null: from here on lines were left out)
+* ``file``: path (below the root, else its name), kind (``tensors``: names, digest, count, sums, numbers {name: hex}, a
+  ``torch.save``, a ``pickle.dump`` or an array; ``text``: lines; ``bytes``: digest), in order of writing
+* ``state``: what is alive at the end: rng, names and parameters (of modules that were called), buffers, rates, waiting
+  (list of {made, name, digest, count, sums, missing}: gradients of optimizers that made no step)
+* ``variables``: what the user's variables hold at the end, by name: numbers {name: hex}, names, digest, count, sums
+* ``reached``: path, line: a watched line ran for the first time
+* ``seed``: generator (torch, random, numpy), value: what the script seeded with; replayed by later runs
+* ``standin``: what (the data set or file), why, shape: data of ours took the place of missing data
+* ``device``: what: a request for a device that this machine lacks was answered by the CPU (once a kind of request)
+* ``capped``: site, length, cap: a DataLoader that stopped after ``cap`` of ``length`` batches (once a site)
+* ``knob``: kind (``loop``, ``bound``), path, line (as read), turns: a knob of the run's own did something
+* ``drive``, ``driven``: path, name, how, call, reason, error: a function is called at the end of the run, and has
+  returned; ``reason``: why it could not be called, ``error``: what it raised (as below)
+* ``caught``: site, error: an exception out of ``backward`` or ``autograd.grad``; the script may have caught it
+* ``raised``: the same out of a module that no other module called
+* ``error``: type, message, kind, site, traceback (text, user frames and the last frames of libraries), missing (null,
+  or the path, module or variable of the environment that is not there)
+* ``forwards``: sites: list of {site, calls, used, peak}: root-module forwards with gradients on; ``used`` were
+  reached by a backward, ``peak`` unused ones were alive at once
+* ``loaded``: paths: the Python files of the tree that were imported or run, relative to the root
+* ``census``: boundaries (number of steps or backwards that cut time), ages ({birth: nodes alive}), leak (bool),
+  holders (list of {name, function, nodes, births})
+* ``overhead``: seconds: what the probe itself took
+* ``note``: text: something that limits what may be claimed, for people
+* ``end``: reason: steps, backwards, completed, exit (with ``status``), left (by ``os._exit``), raised, watchdog;
+  stack: sites, the innermost first, of what was running
+
+*Values* of tensors are {digest, count, sums}: see probe/params.py for what the sums are.
+
+``kind`` of an error is ``freed`` (a second time through a graph), ``inplace``, ``memory`` (out of memory), ``missing``
+(module, file or variable), or ``other``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from codemods.source.secrets import Secrets
+
+VERSION = 1
+_NO_SECRETS = Secrets(())
+#: Numbers that are kept of a tensor, see probe/params.py.
+SUMS = 16
+
+
+class Site(NamedTuple):
+    """A line of the user's tree and the function that it stands in; of a notebook the line in its ``cell``."""
+
+    path: str
+    line: int
+    function: str
+    cell: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.cell is None else f"{self.path}:cell {self.cell}:{self.line}"
+
+
+class Trouble(NamedTuple):
+    """An exception: its type's name, its message and what kind of trouble it is (see the module's docstring)."""
+
+    type: str
+    message: str
+    kind: str
+
+
+class Caught(NamedTuple):
+    """An exception out of autograd or (``forward``) a module, whoever caught it: the last one may have ended the run.
+
+    ``steps_before`` optimizer steps, of all optimizers together, were complete then, and ``backwards`` had been called.
+    """
+
+    site: Site | None
+    error: Trouble
+    steps_before: int = 0
+    backwards: int = 0
+    forward: bool = False
+
+
+class Loss(NamedTuple):
+    """One output of a backward: its value if it has one element, and a digest of its bytes."""
+
+    value: float | None
+    digest: str
+    numel: int
+
+
+@dataclass(frozen=True)
+class Values:
+    """What was read of a list of tensors: a digest of all bits, the number of values, the sums of each tensor.
+
+    The sums are 64-bit floats, :data:`SUMS` a tensor; empty where none were taken. ``missing`` tensors were not there.
+    """
+
+    digest: str
+    count: int
+    sums: bytes = b""
+    missing: int = 0
+
+    def rows(self) -> list[tuple[float, ...]]:
+        """The sums, an entry a tensor."""
+        width = 8 * SUMS
+        return [struct.unpack_from(f"<{SUMS}d", self.sums, at) for at in range(0, len(self.sums) - width + 1, width)]
+
+
+class Waiting(NamedTuple):
+    """Gradients of an optimizer that has made no step; ``made`` numbers optimizers in the order of their making."""
+
+    made: int
+    name: str
+    values: Values
+
+
+class Output(NamedTuple):
+    """What a module returned: the k-th call of the ``line``-th line that calls modules. ``steps_before`` as below."""
+
+    site: Site | None
+    line: int
+    call: int
+    values: Values
+    steps_before: int
+
+
+class Tensors(NamedTuple):
+    """Names, types and first values of tensors that are read again and again."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    initial: Values | None
+
+
+class Driven(NamedTuple):
+    """The ``call``-th call at the end of the run of the function ``name`` of ``path``, with arguments from ``how``.
+
+    ``reason`` says why it could not be called. ``told`` is how much of what it did was written down.
+    """
+
+    path: str
+    name: str
+    how: str
+    call: int
+    reason: str
+    error: Trouble | None
+    site: Site | None
+    told: int
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """What tells the function from others."""
+        return self.path, self.name
+
+    @property
+    def line(self) -> tuple[str, int] | None:
+        """Where its error left the tree."""
+        return None if self.site is None else (self.site.path, self.site.line)
+
+
+class Written(NamedTuple):
+    """A file as it was written: ``tensors`` by their ``names`` and ``numbers`` by theirs, the ``lines`` of a text, or
+    the digest of something else; ``kind`` as above."""
+
+    path: str
+    kind: str
+    names: tuple[str, ...]
+    tensors: Values
+    numbers: Mapping[str, float]
+    lines: tuple[str, ...]
+
+
+#: What schedulers change, by group: {lr: 0.1, ...}.
+Rates = tuple[Mapping[str, float], ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """What was alive when the process ended."""
+
+    rng: str
+    names: tuple[str, ...]
+    parameters: Values
+    buffers: Values | None
+    rates: tuple[Rates, ...]
+    waiting: tuple[Waiting, ...]
+
+
+class Variables(NamedTuple):
+    """What variables led to when the process ended: tensors by their ``names``, ``numbers`` by theirs."""
+
+    names: tuple[str, ...]
+    tensors: Values
+    numbers: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Backward:
+    """One call of ``backward`` or ``autograd.grad``."""
+
+    index: int
+    site: Site | None
+    call: int
+    time: float
+    losses: tuple[Loss, ...]
+    rng: str
+    retain: bool
+    create: bool
+    grad: bool
+    nodes: int
+    live: int
+    seconds: float
+    bytes: int
+    peak: int
+    error: Trouble | None
+    #: How many optimizer steps, of all optimizers together, were complete when it was called.
+    steps_before: int
+    waiting: tuple[Waiting, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One optimizer step that was made: who, when, the parameters and all else after it, the gradients before it.
+
+    ``tensors`` is what ``params`` and ``grads`` are of, ``buffer_names`` what ``buffers`` are.
+    """
+
+    optimizer: int
+    name: str
+    call: int
+    site: Site | None
+    time: float
+    live: int
+    params: Values
+    bytes: int
+    peak: int
+    grads: Values | None = None
+    rates: Rates = ()
+    rng: str = ""
+    buffers: Values | None = None
+    tensors: Tensors | None = None
+    buffer_names: tuple[str, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Of all parameters."""
+        return self.params.digest
+
+    @property
+    def count(self) -> int:
+        """The number of values in all parameters."""
+        return self.params.count
+
+
+class Forwards(NamedTuple):
+    """Forwards of root modules at one site while gradients were on."""
+
+    site: Site | None
+    calls: int
+    used: int
+    peak: int
+
+    @property
+    def wasted(self) -> bool:
+        """Whether graphs are built here that no backward ever uses; fewer than three calls say nothing."""
+        return self.used == 0 and self.calls >= 3
+
+
+class Holder(NamedTuple):
+    """Who keeps old graph nodes alive: a variable's name, the function or module it stands in, nodes and births."""
+
+    name: str
+    function: str
+    nodes: int
+    births: int
+
+
+@dataclass(frozen=True)
+class Census:
+    """The graph nodes alive at the end, by the step in which they were made."""
+
+    boundaries: int
+    ages: Mapping[int, int]
+    leak: bool
+    holders: tuple[Holder, ...]
+
+
+@dataclass
+class Record:
+    """One process of one run, as far as it came."""
+
+    process: str = "main"
+    about: dict[str, Any] = field(default_factory=dict)
+    backwards: list[Backward] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    reached: set[tuple[str, int]] = field(default_factory=set)
+    #: How many steps were complete when a line ran first.
+    reached_after: dict[tuple[str, int], int] = field(default_factory=dict)
+    seeds: list[tuple[str, Any]] = field(default_factory=list)
+    standins: list[dict[str, Any]] = field(default_factory=list)
+    devices: list[str] = field(default_factory=list)
+    capped: list[dict[str, Any]] = field(default_factory=list)
+    caught: list[Caught] = field(default_factory=list)
+    error: Trouble | None = None
+    error_site: Site | None = None
+    #: Where ``error_site`` is the line of a cell: the path and the line in the notebook's program.
+    error_program: tuple[str, int] | None = None
+    traceback: str = ""
+    missing: str | None = None
+    loaded: tuple[str, ...] = ()
+    forwards: list[Forwards] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
+    #: Which optimizers made steps, by the order in which they were made.
+    trained: set[int] = field(default_factory=set)
+    precision: str = ""
+    #: Lines that have digits, by stream; None stands for those that were left out.
+    printed: dict[str, list[str | None]] = field(default_factory=dict)
+    files: list[Written] = field(default_factory=list)
+    state: State | None = None
+    variables: Variables | None = None
+    census: Census | None = None
+    overhead: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    #: What the run's own knobs did, functions that it called at its end, and lines that only these calls reached.
+    knobs: list[dict[str, Any]] = field(default_factory=list)
+    driven: list[Driven] = field(default_factory=list)
+    alone: set[tuple[str, int]] = field(default_factory=set)
+    #: What was running at the end, the innermost first.
+    stack: tuple[Site, ...] = ()
+    end: str | None = None
+    status: int | None = None
+
+    @property
+    def error_line(self) -> tuple[str, int] | None:
+        """The path and the line of ``error_site`` as ``reached`` has them: of a notebook those of its program."""
+        site = self.error_site
+        return self.error_program or (None if site is None else (site.path, site.line))
+
+
+def read_records(folder: Path, secrets: Secrets = _NO_SECRETS) -> list[Record]:
+    """Read all records in ``folder``, less ``secrets``: the main process first, then by the process's name.
+
+    A last line that was cut off by a kill is left out. Raises OSError where the folder cannot be read.
+    """
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in folder.glob("*.jsonl")]
+    records = [read_record(text, secrets) for text in texts]
+    return sorted(records, key=lambda record: (record.process != "main", record.process))
+
+
+def read_record(text: str, secrets: Secrets = _NO_SECRETS) -> Record:
+    """Read the lines of one process; in place of ``secrets`` stands which variable each is the value of."""
+    record = Record()
+    tensors: dict[Any, Tensors] = {}
+    rates: dict[int, Rates] = {}
+    driving, told = False, 0
+    for event in _events(text.splitlines(), secrets):
+        kind = event.pop("event", "")
+        told += kind in _TELLING and bool(event.get("told", True))
+        match kind:
+            case "drive":
+                driving, told = True, 0
+            case "driven":
+                record.driven.append(_driven(event, told))
+                driving = False
+            case "knob":
+                record.knobs.append(event)
+            case "start":
+                record.about = event
+                record.process = str(event.get("process", "main"))
+            case "backward":
+                record.backwards.append(_backward(event, len(record.steps)))
+            case "step":
+                if event.get("rates") is not None:
+                    rates[event["optimizer"]] = _rates(event["rates"])
+                record.steps.append(_step(event, rates, tensors))
+            case "tensors":
+                record.trained.update(event.get("made", ()))
+                initial = event.get("initial")
+                tensors[event["of"]] = Tensors(
+                    tuple(event["names"]), tuple(event["types"]), None if initial is None else _values(initial)
+                )
+            case "printed":
+                record.printed.setdefault(event["stream"], []).append(event["text"])
+            case "file":
+                record.files.append(_written(event))
+            case "precision":
+                record.precision = event["type"]
+            case "output":
+                site = _site(event.get("site"))
+                record.outputs.append(Output(site, event["line"], event["call"], _values(event), len(record.steps)))
+            case "state":
+                record.state = _state(event)
+            case "variables":
+                record.variables = Variables(tuple(event["names"]), _values(event), _numbers(event))
+            case "reached":
+                if driving and (event["path"], event["line"]) not in record.reached:
+                    record.alone.add((event["path"], event["line"]))
+                record.reached.add((event["path"], event["line"]))
+                record.reached_after.setdefault((event["path"], event["line"]), len(record.steps))
+            case "seed":
+                record.seeds.append((event["generator"], event["value"]))
+            case "standin":
+                record.standins.append(event)
+            case "device":
+                record.devices.append(event["what"])
+            case "capped":
+                record.capped.append(event)
+            case "caught" | "raised":
+                site, error = _site(event.get("site")), _trouble(event["error"])
+                forward = kind == "raised"
+                record.caught.append(Caught(site, error, len(record.steps), len(record.backwards), forward))
+            case "error":
+                record.error = _trouble(event)
+                record.error_site = _site(event.get("site"))
+                record.traceback = event.get("traceback", "")
+                record.missing = event.get("missing")
+            case "forwards":
+                record.forwards = [Forwards(_site(f["site"]), f["calls"], f["used"], f["peak"]) for f in event["sites"]]
+            case "loaded":
+                record.loaded = tuple(event["paths"])
+            case "census":
+                record.census = Census(
+                    event["boundaries"],
+                    {int(birth): nodes for birth, nodes in event["ages"].items()},
+                    event["leak"],
+                    tuple(Holder(h["name"], h["function"], h["nodes"], h["births"]) for h in event["holders"]),
+                )
+            case "overhead":
+                record.overhead = event["seconds"]
+            case "note":
+                record.notes.append(event["text"])
+            case "end":
+                record.end, record.status = event["reason"], event.get("status")
+                record.stack = tuple(Site(*site) for site in event.get("stack", ()))
+            case _:
+                pass
+    return record
+
+
+#: Events by which a function shows what it did.
+_TELLING = ("output", "backward", "step", "printed")
+
+
+def _driven(event: Mapping[str, Any], told: int) -> Driven:
+    error = event["error"]
+    trouble, site = (None, None) if error is None else (_trouble(error), _site(error.get("site")))
+    return Driven(event["path"], event["name"], event["how"], event["call"], event["reason"], trouble, site, told)
+
+
+def _events(lines: Iterable[str], secrets: Secrets) -> Iterable[dict[str, Any]]:
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            yield secrets.mask_all(event) if secrets.mask(line) != line else event
+
+
+def _backward(event: Mapping[str, Any], steps_before: int) -> Backward:
+    error = event.get("error")
+    return Backward(
+        index=event["index"],
+        site=_site(event.get("site")),
+        call=event["call"],
+        time=event["time"],
+        losses=tuple(
+            Loss(None if loss["value"] is None else float.fromhex(loss["value"]), loss["digest"], loss["numel"])
+            for loss in event["losses"]
+        ),
+        rng=event["rng"],
+        retain=event["retain"],
+        create=event["create"],
+        grad=event["grad"],
+        nodes=event["nodes"],
+        live=event["live"],
+        seconds=event["seconds"],
+        bytes=event["bytes"],
+        peak=event["peak"],
+        error=None if error is None else _trouble(error),
+        steps_before=steps_before,
+        waiting=_waiting(event),
+    )
+
+
+def _step(event: Mapping[str, Any], rates: Mapping[int, Rates], tensors: Mapping[Any, Tensors]) -> Step:
+    grads, buffers = event.get("grads"), event.get("buffers")
+    names = tensors.get("buffers")
+    return Step(
+        optimizer=event["optimizer"],
+        name=event["name"],
+        call=event["call"],
+        site=_site(event.get("site")),
+        time=event["time"],
+        live=event["live"],
+        params=_values(event["params"]),
+        bytes=event["bytes"],
+        peak=event["peak"],
+        grads=None if grads is None else _values(grads),
+        rates=rates.get(event["optimizer"], ()),
+        rng=event.get("rng", ""),
+        buffers=None if buffers is None else _values(buffers),
+        tensors=tensors.get(event["optimizer"]),
+        buffer_names=names.names if names is not None else (),
+        waiting=_waiting(event),
+    )
+
+
+def _written(event: Mapping[str, Any]) -> Written:
+    kind = event["kind"]
+    return Written(
+        event["path"],
+        kind,
+        tuple(event.get("names", ())),
+        _values(event) if kind == "tensors" else Values(event.get("digest", ""), 0),
+        _numbers(event),
+        tuple(event.get("lines", ())),
+    )
+
+
+def _numbers(event: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float.fromhex(number) for name, number in event.get("numbers", {}).items()}
+
+
+def _state(event: Mapping[str, Any]) -> State:
+    buffers = event.get("buffers")
+    return State(
+        rng=event["rng"],
+        names=tuple(event["names"]),
+        parameters=_values(event["parameters"]),
+        buffers=None if buffers is None else _values(buffers),
+        rates=tuple(_rates(groups) for groups in event["rates"] if groups is not None),
+        waiting=_waiting(event),
+    )
+
+
+def _values(value: Mapping[str, Any]) -> Values:
+    sums = base64.b64decode(value.get("sums", ""))
+    return Values(value["digest"], value["count"], sums, value.get("missing", 0))
+
+
+def _waiting(event: Mapping[str, Any]) -> tuple[Waiting, ...]:
+    return tuple(Waiting(entry["made"], entry["name"], _values(entry)) for entry in event.get("waiting", ()))
+
+
+def _rates(groups: Iterable[Mapping[str, str]]) -> Rates:
+    return tuple({name: float.fromhex(value) for name, value in group.items()} for group in groups)
+
+
+def _site(value: Any) -> Site | None:
+    return None if value is None else Site(value[0], value[1], value[2])
+
+
+def _trouble(value: Mapping[str, Any]) -> Trouble:
+    return Trouble(value["type"], value["message"], value.get("kind", "other"))

@@ -1,0 +1,181 @@
+"""What the script writes to files: tensors of checkpoints and pickles, the lines of texts, arrays; else a digest."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from .guard import Part, Write
+from .hooks import when_imported
+from .params import Parameters
+from .tensors import hasher
+
+_TEXTS = (".csv", ".tsv", ".json", ".jsonl", ".txt", ".log", ".yaml", ".yml", ".md")
+_ARRAYS = (".npy", ".npz")
+_MOST_FILES = 200
+_MOST_TEXT = 1 << 18
+_MOST_BYTES = 1 << 26
+_MOST_THINGS = 5000
+_DEEPEST = 10
+_NOT_HIS = ("/dev/", "/proc/", "/sys/")
+
+
+class Files:
+    """Notes which files are opened for writing, reads them at the end, and reads along what ``torch.save`` writes.
+
+    ``root`` is the user's tree, by which files are named; ``own`` the folder that the probe itself writes to.
+    """
+
+    def __init__(self, root: str, own: str, write: Write, part: Part) -> None:
+        self._root = os.path.join(root, "")
+        self._own = os.path.realpath(own)
+        self._write = write
+        self._part = part
+        self._pid = os.getpid()
+        self._on = True
+        self._paths: dict[str, None] = {}
+        self._saved: set[str] = set()
+        self._reader: Parameters | None = None
+
+    def install(self) -> None:
+        """Call at the start of the process."""
+        sys.addaudithook(self._heard)
+        when_imported("pickle", lambda: self._wrap("dump", [sys.modules["pickle"]]))
+
+    def torch(self, reader: Parameters) -> None:
+        """Call once torch has been imported."""
+        import torch
+
+        self._reader = reader
+        self._wrap("save", [torch, torch.serialization])
+
+    def _wrap(self, name: str, modules: list[Any]) -> None:
+        """Read along what ``name`` of the modules, a function of an object and a file, writes."""
+        original = getattr(modules[0], name)
+
+        @functools.wraps(original)
+        def save(obj: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(obj, *args, **kwargs)
+            file = args[0] if args else kwargs.get("f", kwargs.get("file"))
+            if self._on and self._part.on and self._reader is not None and os.getpid() == self._pid:
+                with self._part:
+                    self._save(obj, file)
+            return result
+
+        for module in modules:
+            if getattr(module, name, None) is original:
+                setattr(module, name, save)
+
+    def _heard(self, event: str, arguments: Any) -> None:
+        # Called for all kinds of events: everything else must cost nothing.
+        if event != "open" or not self._on:
+            return
+        try:
+            path, mode, _ = arguments
+            writes = isinstance(mode, str) and any(letter in mode for letter in "wax+")
+            if writes and isinstance(path, (str, bytes)) and os.getpid() == self._pid:
+                self._note(os.fsdecode(path))
+        except Exception:
+            # What fails here would fail in the script.
+            self._on = False
+
+    def _note(self, path: str) -> None:
+        path = os.path.abspath(path)
+        if path.startswith(_NOT_HIS) or path.startswith(self._own) or len(self._paths) >= _MOST_FILES:
+            return
+        self._paths[path] = None
+
+    def _name(self, path: str) -> str:
+        path = os.path.abspath(path)
+        inside = path.startswith(self._root)
+        return path[len(self._root) :].replace(os.sep, "/") if inside else os.path.basename(path)
+
+    def _save(self, obj: Any, f: Any) -> None:
+        path = getattr(f, "name", f)
+        if not isinstance(path, (str, os.PathLike)):
+            return
+        path = os.path.abspath(os.fspath(path))
+        self._saved.add(path)
+        names, tensors, numbers = [], [], {}
+        for name, value in _things(obj):
+            if isinstance(value, float):
+                numbers[name] = value.hex()
+            else:
+                names.append(name)
+                tensors.append(value)
+        assert self._reader is not None
+        event = {"event": "file", "path": self._name(path), "kind": "tensors", "names": names, "numbers": numbers}
+        event.update(self._reader.read(tensors))
+        self._write(event)
+
+    def end(self) -> None:
+        """Write ``file`` events of all files that are there."""
+        self._on = False
+        for path in self._paths:
+            if path not in self._saved and os.path.isfile(path) and os.path.getsize(path) <= _MOST_BYTES:
+                event = {"event": "file", "path": self._name(path)}
+                event.update(self._read(path))
+                self._write(event)
+
+    def _read(self, path: str) -> dict[str, Any]:
+        if path.endswith(_TEXTS):
+            with open(path, "rb") as file:
+                lines = file.read(_MOST_TEXT).decode("utf-8", "replace").split("\n")
+            # The last line may not be finished, and a text that is cut off is compared so far.
+            return {"kind": "text", "lines": lines if path.endswith(".json") else lines[:-1]}
+        numpy = sys.modules.get("numpy")
+        if path.endswith(_ARRAYS) and numpy is not None and self._reader is not None:
+            import torch
+
+            loaded = numpy.load(path, allow_pickle=False)
+            arrays = {"": loaded} if path.endswith(".npy") else dict(loaded.items())
+            kept = {name: array for name, array in arrays.items() if array.dtype.kind in "fiubc"}
+            event = {"kind": "tensors", "names": list(kept), "numbers": {}}
+            event.update(self._reader.read([torch.from_numpy(numpy.ascontiguousarray(each)) for each in kept.values()]))
+            return event
+        state = hasher()
+        with open(path, "rb") as file:
+            for block in iter(lambda: file.read(1 << 20), b""):
+                state.update(block)
+        return {"kind": "bytes", "digest": state.hexdigest()[:16]}
+
+
+def _things(obj: Any) -> Iterator[tuple[str, Any]]:
+    """The tensors and numbers in what is saved, each with the way to it; one-element tensors are numbers."""
+    import torch
+
+    stack = [("", obj, 0)]
+    seen = 0
+    while stack:
+        name, value, depth = stack.pop()
+        if isinstance(value, torch.Tensor):
+            seen += 1
+            if value.numel() == 1 and value.layout is torch.strided and not value.is_complex() and not value.is_meta:
+                yield name, float(value.detach().item())
+            else:
+                yield name, value
+        elif isinstance(value, (int, float)):
+            yield name, float(value)
+        elif type(value).__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):
+            number = value.item()
+            if isinstance(number, (int, float)):
+                yield name, float(number)
+        elif depth < _DEEPEST:
+            stack.extend((name + part, child, depth + 1) for part, child in reversed(list(_parts(value))))
+        if seen >= _MOST_THINGS:
+            return
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    import torch
+
+    if isinstance(value, dict):
+        yield from ((f".{key}", child) for key, child in value.items())
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"[{place}]", value[place]) for place in range(min(len(value), _MOST_THINGS)))
+    elif isinstance(value, torch.nn.Module):
+        for table in ("_parameters", "_buffers", "_modules"):
+            yield from ((f".{key}", child) for key, child in vars(value).get(table, {}).items())

@@ -1,0 +1,228 @@
+"""Why lines did not run: from the run (which blocks ran, where it ended) and from the syntax around them.
+
+A cause is a sentence for people with what would bring a run there, and what the run itself can turn on the way: loops
+that stand in front of the lines, bounds that were not met, functions that nobody called.
+"""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from verify.measured.records import Site
+from verify.measured.results import STOPPED, Outcome, Run
+from verify.reaching.drives import calls, enclosing
+from verify.reaching.knobs import Bound, Cap, comparisons, counters
+from verify.reaching.options import arguments, option
+
+Line = tuple[str, int]
+#: How many calls up the way is followed.
+_DEEPEST = 4
+#: Turns of the loop that was running when the run ended, and of those around it.
+INNER, OUTER = 5, 2
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why lines did not run (``text``), what would reach them (``advice``, may be empty), and the knobs for it.
+
+    ``arguments`` of the command would open what is closed.
+    """
+
+    text: str
+    advice: str = ""
+    caps: tuple[Cap, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        """Whether there is something to turn."""
+        return bool(self.caps or self.bounds or self.arguments)
+
+
+class Causes:
+    """Of one run: ``trees`` are the files of the tree by path below the root, ``place`` is what people call a line."""
+
+    def __init__(self, run: Run, trees: Mapping[str, ast.AST], place: Callable[[str, int], str]) -> None:
+        self._run = run
+        self._trees = trees
+        self._place = place
+        self._loaded = {path for record in run.records for path in record.loaded}
+        self._seen = {line for record in run.records for line in record.reached}
+        self._stack: list[Site] = [site for record in run.records for site in record.stack]
+        if not self._stack:
+            self._stack = [record.error_site for record in run.records if record.error_site is not None]
+
+    def of(self, path: str, line: int, depth: int = 0) -> Cause:
+        """Why ``line`` of ``path`` did not run."""
+        tree = self._trees.get(path)
+        place = self._place(path, line)
+        if tree is None:
+            return Cause(f"{place} did not run")
+        if path not in self._loaded:
+            return self._not_loaded(path)
+        around = list(blocks(tree, line))
+        inside = [block for block in around if isinstance(block.owner, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        function = inside[-1] if inside else None
+        if function is not None and (path, function.head) not in self._seen:
+            return self._not_called(path, function.owner, depth)
+        own = around[around.index(function) + 1 :] if function is not None else around
+        front = self._in_front(path, line, function, own)
+        closed = [block for block in own if (path, block.head) not in self._seen]
+        for block in closed:
+            cause = self._closed(path, block)
+            if cause is not None:
+                if front is None:
+                    return cause
+                turned = any(isinstance(each.owner, _LOOPS) for each in own[: own.index(block)])
+                # Outside of loops, what comes after the place where the run ended was not even asked.
+                told = cause if turned else front
+                return replace(cause, text=told.text, advice=told.advice, caps=(*front.caps, *cause.caps))
+        if front is not None:
+            return front
+        return Cause(f"{place} did not run: control left before it")
+
+    def _not_loaded(self, path: str) -> Cause:
+        acts = any(not isinstance(node, _DEFINING) for node in getattr(self._trees[path], "body", ()))
+        if self._run.outcome is Outcome.RAISED and self._run.error is not None:
+            return Cause(f"{path} was not loaded: {self._ended()}")
+        advice = f"--entry {path!r} would run it" if acts else ""
+        return Cause(f"{path} was not loaded: nothing that ran imports it", advice)
+
+    def _not_called(self, path: str, function: ast.AST, depth: int) -> Cause:
+        name = getattr(function, "name", "")
+        found = enclosing(self._trees[path], getattr(function, "lineno", 0))
+        sites = list(calls(found[0] if found else name, self._trees, path))
+        start = f"{name} (line {getattr(function, 'lineno', 0)} of {path}) was never called"
+        if not sites:
+            return Cause(f"{start}: nothing in sight calls it" if name != "forward" else start)
+        causes = [
+            self.of(at, call.lineno, depth + 1)
+            for at, _, call in sites[:_DEEPEST]
+            if depth < _DEEPEST and (at, call.lineno) not in self._seen
+        ]
+        if not causes:
+            return Cause(start)
+        cause = max(causes, key=lambda cause: (cause.open, bool(cause.advice)))
+        return replace(cause, text=f"{start}: {cause.text}")
+
+    def _in_front(self, path: str, line: int, function: Block | None, own: list[Block]) -> Cause | None:
+        """The end of the run in front of ``line``, in the same call."""
+        name = getattr(function.owner, "name", "") if function is not None else "<module>"
+        at = next((site for site in self._stack if site.path == path and site.function == name), None)
+        if at is None or (at.line >= line and not any(isinstance(block.owner, _LOOPS) for block in own)):
+            return None
+        running = [block.owner for block in blocks(self._trees[path], at.line) if isinstance(block.owner, _LOOPS)]
+        around = [block.owner for block in own]
+        loops = [loop for loop in running if loop not in around]
+        if self._run.error is not None:
+            return Cause(f"{self._ended()}, before {self._place(path, line)}")
+        text = f"{self._place(path, line)} comes after {self._place(path, at.line)}, where {self._ended()}"
+        if self._run.record.end not in {*STOPPED, "watchdog"}:
+            return Cause(text)
+        inner, outer = self._turns()
+        caps = tuple(Cap(path, loop.lineno, inner if loop is loops[-1] else outer) for loop in loops)
+        if running and not caps:
+            # It stands in the very loop: a turn more may come to it.
+            return None
+        advice = next(filter(None, (self._fewer(loop) for loop in loops)), "") or self._longer()
+        return Cause(text, advice, caps)
+
+    def _turns(self) -> tuple[int, int]:
+        """The turns of the loop that was running, and of those around it: fewer where there was no time for more."""
+        record = self._run.record
+        if record.end != "watchdog":
+            return INNER, OUTER
+        return max(1, min(INNER, len(record.steps) // 3)), 1
+
+    def _fewer(self, loop: ast.AST) -> str:
+        wanted = loop.iter if isinstance(loop, ast.For) else getattr(loop, "test", loop)
+        name = option(self._trees, wanted)
+        return f"-- {name.name} 1 would end that loop" if name is not None else ""
+
+    def _closed(self, path: str, block: Block) -> Cause | None:
+        owner, line = block.owner, getattr(block.owner, "lineno", 0)
+        place = self._place(path, line)
+        if isinstance(owner, ast.If):
+            wanted = block.field == "body"
+            if any(getattr(node, "id", "") == "__name__" for node in ast.walk(owner.test)):
+                return Cause(f"{path} was imported and not run", f"--entry {path!r} would run it")
+            test = ast.unparse(owner.test)
+            test = test if len(test) <= 60 else test[:59] + "…"
+            text = f"the condition `{test}` at {place} was never {'true' if wanted else 'false'}"
+            bound = any(True for _ in comparisons(owner.test, wanted, counters(self._trees[path])))
+            name = option(self._trees, owner.test)
+            words = arguments(self._trees, owner.test, wanted)
+            said = shlex.join(words) or (name.name if name is not None and not name.flag else "")
+            advice = f"-- {said} may make it so" if said else "more --steps may make it so" if bound else ""
+            return Cause(text, advice, (), (Bound(path, line, wanted),) if bound else (), words)
+        if isinstance(owner, ast.ExceptHandler):
+            return Cause(f"the error that {place} waits for did not come")
+        if isinstance(owner, _LOOPS):
+            return Cause(f"the loop at {place} made no turn" if block.field == "body" else f"the loop at {place} broke")
+        return None
+
+    def _ended(self) -> str:
+        error, record = self._run.error, self._run.record
+        if error is not None:
+            site = next((each.error_site for each in self._run.records if each.error_site is not None), None)
+            where = f" at {self._place(site.path, site.line)}" if site is not None else ""
+            return f"the run stops{where} ({error.type})"
+        if record.end in STOPPED:
+            count = len(record.steps) or len(record.backwards)
+            return f"the run was ended after {count} {'steps' if record.steps else 'backwards'}"
+        if self._run.outcome is Outcome.OK and record.end != "watchdog":
+            return "the run came to its end"
+        return "the run was out of time" if self._run.outcome is Outcome.TIMEOUT else f"it {self._run.outcome.value}"
+
+    def _longer(self) -> str:
+        return "a longer --timeout may reach it" if self._run.record.end == "watchdog" else "more --steps may reach it"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A list of statements: what it belongs to, as which part of it, and its first line that does something."""
+
+    owner: ast.AST
+    field: str
+    head: int
+
+
+_LOOPS = (ast.For, ast.While, ast.AsyncFor)
+_DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+
+
+def blocks(tree: ast.AST, line: int) -> Iterator[Block]:
+    """The blocks around ``line``, from the outside in, without that of the module."""
+    for owner, field, body in suites(tree):
+        if body[0].lineno <= line <= (body[-1].end_lineno or body[-1].lineno):
+            yield Block(owner, field, head(body))
+
+
+def suites(tree: ast.AST) -> Iterator[tuple[ast.AST, str, list[ast.stmt]]]:
+    """All blocks of ``tree`` but those of modules and classes, outer ones first."""
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.ClassDef):
+            for field in ("body", "orelse", "finalbody"):
+                body = getattr(node, field, None)
+                if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+                    yield node, field, body
+        yield from suites(node)
+
+
+def head(body: list[ast.stmt]) -> int:
+    """The first line of a block that does something: no docstring, and no declaration."""
+    for statement in body:
+        text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not text and not isinstance(statement, (ast.Global, ast.Nonlocal)):
+            lines = [each.lineno for each in getattr(statement, "decorator_list", ())]
+            return min(statement.lineno, *lines) if lines else statement.lineno
+    return body[0].lineno
+
+
+def heads(tree: ast.AST) -> set[int]:
+    """The lines to watch so that it is known which blocks of ``tree`` ran."""
+    return {head(body) for _, _, body in suites(tree)}

@@ -1,0 +1,112 @@
+"""Functions to call at the end of a run: which hold the lines that no run reached, and how the program calls them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: Stands for the function where only the arguments of a call are asked for.
+TAKE = "__codemod_take__"
+#: How many calls of one function are tried, the nearest first.
+_MOST_SITES = 6
+
+#: Methods of torch's that a loop calls which trains.
+_TRAINS = ("backward", "step")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """A call as the program has it: ``function`` and ``arguments`` (a call of :data:`TAKE`) are expressions that mean
+    something in the function ``inside`` (``<module>``: at the top) of ``path``."""
+
+    path: str
+    line: int
+    inside: str
+    function: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Drive:
+    """The function ``name`` (with its class) of ``path`` is called at the end of a run, as one of ``sites`` does."""
+
+    path: str
+    name: str
+    sites: tuple[CallSite, ...] = ()
+
+    def configuration(self) -> dict[str, Any]:
+        """As the probe takes it."""
+        return asdict(self)
+
+
+def enclosing(tree: ast.AST, line: int) -> tuple[str, Function] | None:
+    """The outermost function around ``line``, with the name of its class before its own; None at the top."""
+    for name, function in functions(tree):
+        if _first(function) <= line <= (function.end_lineno or function.lineno):
+            return name, function
+    return None
+
+
+def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
+    """The functions and methods of ``tree`` that stand in no other function."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield prefix + node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, (ast.stmt, ast.ExceptHandler)):
+            yield from functions(node, prefix)
+
+
+def calls(name: str, trees: Mapping[str, ast.AST], first: str) -> Iterator[tuple[str, str, ast.Call]]:
+    """The calls of what is named ``name`` in ``trees`` (by path): (path, function around it, call); those in ``first``
+    come first. Names are all there is to go by: whoever calls it has to look at what they mean."""
+    *_, owner, last = ["", *name.split(".")]
+    wanted = owner if last == "__init__" else last
+    for path in sorted(trees, key=lambda path: (path != first, path)):
+        for inside, node in _within(trees[path], "<module>"):
+            if isinstance(node, ast.Call):
+                called = node.func
+                if getattr(called, "id", None) == wanted or getattr(called, "attr", None) == wanted:
+                    yield path, inside, node
+
+
+def drive(path: str, name: str, trees: Mapping[str, ast.AST]) -> Drive:
+    """How the function ``name`` of ``path`` can be called."""
+    sites = [
+        CallSite(
+            at,
+            call.lineno,
+            inside,
+            ast.unparse(call.func),
+            ast.unparse(ast.Call(ast.Name(TAKE), call.args, call.keywords)),
+        )
+        for at, inside, call in calls(name, trees, path)
+    ]
+    return Drive(path, name, tuple(dict.fromkeys(sites))[:_MOST_SITES])
+
+
+def training(tree: ast.AST, name: str) -> Iterator[int]:
+    """The lines of the loops of the function ``name`` that could go on for ever: those that train, and ``while``."""
+    for known, function in functions(tree):
+        for node in ast.walk(function) if known == name else ():
+            calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+            if isinstance(node, ast.While) or (
+                isinstance(node, ast.For) and any(getattr(each, "attr", "") in _TRAINS for each in calls)
+            ):
+                yield node.lineno
+
+
+def _within(node: ast.AST, inside: str) -> Iterable[tuple[str, ast.AST]]:
+    for child in ast.iter_child_nodes(node):
+        own = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+        yield inside, child
+        yield from _within(child, child.name if own else inside)  # type: ignore[attr-defined]
+
+
+def _first(function: Function) -> int:
+    return min([function.lineno, *(each.lineno for each in function.decorator_list)])

@@ -1,0 +1,70 @@
+"""Options of command lines, found where a program declares them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+
+class Option(NamedTuple):
+    """An option as one types it, the attribute that it ends up in, and whether giving it means true."""
+
+    name: str
+    target: str
+    flag: bool
+
+
+def arguments(trees: Mapping[str, ast.AST], test: ast.expr, wanted: bool) -> tuple[str, ...]:
+    """The arguments that make ``test`` come out as ``wanted``: a flag, or the value that an option is compared with.
+
+    Empty where they are not known. What is compared need not come from the option: a run has to show it.
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return arguments(trees, test.operand, not wanted)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if wanted else ast.Or):
+        return tuple(word for value in test.values for word in arguments(trees, value, wanted))
+    if isinstance(test, ast.BoolOp):
+        return next(filter(None, (arguments(trees, value, wanted) for value in test.values)), ())
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        value = test.comparators[0]
+        same = isinstance(test.ops[0], ast.Eq) if wanted else isinstance(test.ops[0], ast.NotEq)
+        if isinstance(test.left, ast.BinOp):
+            return _each_time(trees, test.left, value) if same else ()
+        found = option(trees, test.left)
+        if found is not None and same and isinstance(value, ast.Constant) and isinstance(value.value, (str, int)):
+            return () if found.flag else (found.name, str(value.value))
+        return ()
+    found = option(trees, test) if isinstance(test, (ast.Name, ast.Attribute)) else None
+    return (found.name,) if found is not None and found.flag and wanted else ()
+
+
+def _each_time(trees: Mapping[str, ast.AST], count: ast.BinOp, value: ast.expr) -> tuple[str, ...]:
+    """``--every 1`` for ``epoch % args.every == 0``; of other sums nothing is known."""
+    found = option(trees, count.right) if isinstance(count.op, ast.Mod) else None
+    zero = isinstance(value, ast.Constant) and value.value == 0
+    return (found.name, "1") if found is not None and not found.flag and zero else ()
+
+
+def option(trees: Mapping[str, ast.AST], expression: ast.AST) -> Option | None:
+    """The option that decides ``expression``: one that ``add_argument`` declares under a name which is read there."""
+    read = {node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)}
+    read |= {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+    known = (found for tree in trees.values() for found in declared(tree)) if read else ()
+    return next((found for found in known if found.target in read), None)
+
+
+def declared(tree: ast.AST) -> Iterator[Option]:
+    """The option of each ``add_argument`` with a literal name."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "add_argument":
+            continue
+        names = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        long = next((name for name in names if name.startswith("--")), next(iter(names), ""))
+        if not long.startswith("-"):
+            continue
+        named = [each.value for each in node.keywords if each.arg == "dest"]
+        given = [each.value for each in named if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        action = next((ast.unparse(each.value) for each in node.keywords if each.arg == "action"), "")
+        target = given[0] if given else long.lstrip("-").replace("-", "_")
+        yield Option(long, target, action == "'store_true'")

@@ -1,0 +1,136 @@
+"""Changes that somebody made by hand, taken as rewrites: each hunk one, so that the one that breaks can be named."""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from codemods.rewriting.result import Mended
+from codemods.rewriting.touched import Touched
+from codemods.source.diffs import unified, unified_text
+from codemods.source.discovery import discover
+from codemods.source.errors import MissingPath, SourceError
+from codemods.source.files import SourceFile, read_source
+from codemods.terms.findings import Finding, Promise
+from codemods.terms.spans import Span
+from verify.errors import VerifyError
+from verify.running.rewriting import Key, Version, below
+
+RULE = "change"
+
+
+class _Hunk(NamedTuple):
+    """Old lines ``start`` to ``end`` (from 0, exclusive) that become ``new``, and what it is called."""
+
+    start: int
+    end: int
+    new: list[str]
+    group: Mended
+
+
+class HandRewriter:
+    """What stands in ``other`` instead of the files of the tree at ``root``, judged by ``promise``.
+
+    ``other`` is a folder laid out like the tree (files that it lacks stay as they are), or one file that takes the
+    place of ``script``. Raises :class:`VerifyError` where there is nothing to compare.
+    """
+
+    def __init__(self, other: Path, promise: Promise, *, root: Path, script: Path | None) -> None:
+        self._sources: dict[str, SourceFile] = {}
+        self._below: dict[str, str] = {}
+        self._hunks: dict[str, list[_Hunk]] = {}
+        self._added: dict[str, bytes] = {}
+        if other.is_file():
+            if script is None:
+                raise VerifyError(f"{other}: is a file, and no script is named whose place it could take")
+            pairs = [(script, other)]
+        else:
+            try:
+                found = discover([other]).files
+            except MissingPath as error:
+                raise VerifyError(str(error)) from None
+            top = other.absolute()
+            pairs = [(root / path.relative_to(top), path) for path in found if path.is_relative_to(top)]
+        for mine, theirs in pairs:
+            self._compare(mine, theirs, root, promise)
+        if not self._hunks and not self._added:
+            raise VerifyError(f"{other}: no difference to the files of {root}")
+
+    def _compare(self, mine: Path, theirs: Path, root: Path, promise: Promise) -> None:
+        place = below(mine, root)
+        if place is None:
+            raise VerifyError(f"{mine}: lies outside {root}")
+        try:
+            new = read_source(theirs)
+            if not mine.exists():
+                self._added[place] = theirs.read_bytes()
+                return
+            old = read_source(mine)
+        except SourceError as error:
+            raise VerifyError(f"{error.skipped.path}: {error.skipped.reason}") from None
+        if old.notebook is not None:
+            try:
+                old.encode(new.text)
+            except SourceError:
+                raise VerifyError(f"{theirs}: has other cells, or other magics in them, than {mine}") from None
+        self._sources[old.path], self._below[old.path] = old, place
+        before, after = _lines(old.text), _lines(new.text)
+        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+        hunks = [
+            _hunk(old.path, start, end, after[first:last], promise)
+            for tag, start, end, first, last in matcher.get_opcodes()
+            if tag != "equal"
+        ]
+        if hunks:
+            self._hunks[old.path] = hunks
+
+    def all(self) -> Version:
+        """See :class:`verify.running.rewriting.Rewriter`."""
+        return self._version(hunk.group.key for hunks in self._hunks.values() for hunk in hunks)
+
+    def some(self, keys: Iterable[Key]) -> Version:
+        """See :class:`verify.running.rewriting.Rewriter`."""
+        return self._version(keys)
+
+    def relative(self, path: str) -> str | None:
+        """See :class:`verify.running.rewriting.Rewriter`."""
+        return self._below.get(path)
+
+    def _version(self, keys: Iterable[Key]) -> Version:
+        wanted = frozenset(keys)
+        files = dict(self._added)
+        groups: list[Mended] = []
+        old: dict[str, str] = {}
+        new: dict[str, str] = {}
+        for path, hunks in self._hunks.items():
+            source = self._sources[path]
+            lines = _lines(source.text)
+            chosen = [hunk for hunk in hunks if hunk.group.key in wanted]
+            groups.extend(hunk.group for hunk in chosen)
+            for hunk in reversed(chosen):
+                lines[hunk.start : hunk.end] = hunk.new
+            text = "".join(lines)
+            if text != source.text:
+                old[path], new[path] = source.text, text
+                files[self._below[path]] = source.encode(text)
+        diff = b"".join(unified(path, self._sources[path].encode(old[path]), files[self._below[path]]) for path in new)
+        readable = unified_text(change for path in new for change in self._sources[path].shown(old[path], new[path]))
+        return Version(files, tuple(groups), diff, readable, old, new, self._sources)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that Python counts: a form feed ends none, whatever :meth:`str.splitlines` thinks."""
+    return list(io.StringIO(text, newline=""))
+
+
+def _hunk(path: str, start: int, end: int, new: list[str], promise: Promise) -> _Hunk:
+    first, last = start + 1, max(end, start + 1)
+    finding = Finding(RULE, path, Span(first, 0, last, 0), promise, "changed by hand")
+    if start == end:
+        touched = Touched(frozenset(), frozenset((path, line) for line in (start, start + 1) if line), whole=True)
+    else:
+        touched = Touched(frozenset((path, line) for line in range(first, last + 1)), frozenset(), whole=True)
+    return _Hunk(start, end, new, Mended((finding,), touched))

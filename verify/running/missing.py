@@ -1,0 +1,221 @@
+"""What a program lacks to run at all: modules, arguments, files, variables, the network; and what to do about each.
+
+A run that dies shows the first piece alone. The others are read in the script and in what it imports of the tree: they
+are named beside it, and nothing is decided by them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from verify.isolation.launcher.mounts import inside
+from verify.isolation.view import homes
+from verify.measured.results import Run
+from verify.running.asking import Wants, wants_of
+from verify.running.settings import Command, Settings
+from verify.running.standins import UNSUPPORTED, parse
+
+MODULE, ARGUMENT, FILE, VARIABLE, NETWORK = "module", "argument", "file", "variable", "network"
+
+#: What a module is called where packages are found, by those that are called otherwise.
+PACKAGES = {
+    "Bio": "biopython",
+    "OpenGL": "PyOpenGL",
+    "PIL": "pillow",
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python-headless",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "faiss": "faiss-cpu",
+    "fitz": "pymupdf",
+    "git": "GitPython",
+    "hydra": "hydra-core",
+    "librosa": "librosa",
+    "pl_bolts": "lightning-bolts",
+    "prettytable": "prettytable",
+    "pytorch_lightning": "pytorch-lightning",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "tensorboardX": "tensorboardX",
+    "torch_geometric": "torch-geometric",
+    "umap": "umap-learn",
+    "yaml": "pyyaml",
+}
+_REQUIRED = (
+    re.compile(r"error: the following arguments are required: (?P<names>.+)"),
+    re.compile(r"Error: Missing (?:option|argument|parameter) '?(?P<names>[^'\n.]+)"),
+    re.compile(r"ERROR: The function received no value for the required argument: (?P<names>\S+)"),
+    re.compile(r"error: one of the arguments (?P<names>.+) is required"),
+)
+_OFFLINE = re.compile(
+    r"Name or service not known|Temporary failure in name resolution|Network is unreachable|nodename nor servname"
+    r"|Connection refused|Failed to resolve|Max retries exceeded|couldn't connect to|find the requested files in the "
+    r"(?:local|disk) cache|outgoing traffic has been disabled",
+    re.IGNORECASE,
+)
+_CACHES = (
+    ".cache/torch",
+    ".cache/huggingface",
+    ".keras",
+    "nltk_data",
+    "scikit_learn_data",
+    ".cache/clip",
+    ".cache/kagglehub",
+)
+_IMAGES = (".png", ".jpg", ".jpeg", ".bmp")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something that is not there: of which ``kind``, and its ``name`` (of a file the path, as the script has it)."""
+
+    kind: str
+    name: str
+
+
+def ended_by(run: Run) -> Piece | None:
+    """The piece that ``run`` died for the lack of, before its first backward; None where it is none, or not known."""
+    if run.record.backwards or run.status == 0:
+        return None
+    record = next((record for record in run.records if record.error), None)
+    if record is None or record.error is None:
+        for pattern in _REQUIRED:
+            match = pattern.search(run.output)
+            if match is not None and run.status == 2:
+                return Piece(ARGUMENT, match["names"].strip())
+        return None
+    error, missing = record.error, record.missing
+    if missing is not None:
+        kinds = {"ModuleNotFoundError": MODULE, "ImportError": MODULE, "KeyError": VARIABLE}
+        return Piece(kinds.get(error.type, FILE), missing)
+    if error.kind == "other" and _OFFLINE.search(error.message):
+        return Piece(NETWORK, error.message.strip().splitlines()[0])
+    return None
+
+
+def may_be_state(piece: Piece, run: Run) -> bool:
+    """Whether the lack of ``piece`` may be that of what a model, an optimizer or the like loads."""
+    text = "".join(record.traceback for record in run.records)
+    return piece.kind == NETWORK or (piece.kind == FILE and "torch/serialization.py" in text.replace(os.sep, "/"))
+
+
+def advice(
+    piece: Piece, command: Command, root: Path, settings: Settings, lacks: Callable[[Collection[str]], Collection[str]]
+) -> tuple[str, ...]:
+    """What to do about ``piece``, and about all else that ``command`` can be seen to lack.
+
+    ``lacks`` says which of some modules the interpreter has not.
+    """
+    wants = Wants() if command.script is None else wants_of(command.script, root, command.cwd)
+    modules = sorted({name.partition(".")[0] for name in lacks(wants.modules)})
+    arguments = [name for name in wants.required if not _given(name, command.argv)]
+    files = [
+        path
+        for path in wants.files
+        if not (command.cwd / path).exists() and not _declared(path, root, command, settings)
+    ]
+    said: list[str] = []
+    if piece.kind == MODULE and piece.name.partition(".")[0] not in modules:
+        modules.insert(0, piece.name.partition(".")[0] if lacks([piece.name.partition(".")[0]]) else piece.name)
+    if modules:
+        said.append(_of_modules(modules, settings.python))
+    if piece.kind == ARGUMENT:
+        said.append(f"give the arguments that it asks for after --: {piece.name}")
+    elif arguments:
+        said.append(f"it asks for arguments, to be given after --: {', '.join(arguments)}")
+    if piece.kind == VARIABLE:
+        said.append(
+            f"it asks for the variable {piece.name}: pass yours on with --env {piece.name}, or --env {piece.name}=VALUE"
+        )
+    if piece.kind == NETWORK:
+        said.append(_of_network())
+    if piece.kind == FILE:
+        said.append(_of_file(piece.name, command, root, settings, wants))
+    others = [path for path in files if not (piece.kind == FILE and _same(path, piece.name, command))]
+    if others:
+        said.append(f"it also names what is not there: {', '.join(others)}")
+    return tuple(said)
+
+
+def _of_modules(names: Sequence[str], python: str) -> str:
+    packages = [PACKAGES.get(name, name.replace("_", "-")) for name in names]
+    several = "modules" if len(names) > 1 else "the module"
+    install = shlex.join([python, "-m", "pip", "install", *packages])
+    return (
+        f"{python} lacks {several} {', '.join(names)}: {install} (a package may be called otherwise), "
+        "or name another interpreter with --python"
+    )
+
+
+def _of_network() -> str:
+    found = [
+        f"--expose ~/{cache}"
+        for home in homes(os.environ)[:1]
+        for cache in _CACHES
+        if os.path.exists(f"{home}/{cache}")
+    ]
+    kept = f"; if it has been downloaded already: {' '.join(found)}" if found else ""
+    return f"it downloads, and runs have no network: --network lets it{kept}"
+
+
+def _of_file(path: str, command: Command, root: Path, settings: Settings, wants: Wants) -> str:
+    place = os.path.normpath(command.cwd / path)
+    if os.path.exists(place) and any(inside(os.path.realpath(place), home) for home in homes(os.environ)):
+        return f"{path} lies in your home folder, which runs find empty: --expose {shlex.quote(place)}"
+    if os.path.exists(place):
+        return f"{path} is there, but runs do not see it: --expose {shlex.quote(place)}"
+    options = [
+        option
+        for option, default in wants.defaults.items()
+        if default and inside(place, os.path.normpath(command.cwd / default))
+    ]
+    ways = [f"give its place with {options[0]}" if options else "give the path of the data as an argument"]
+    declared = _declaration(place, root)
+    if declared:
+        ways.append(f"let a stand-in be made (of your shape): --stand-in {shlex.quote(declared)}")
+    elif not inside(place, str(root)):
+        ways.append("no stand-in is written outside of the tree")
+    return f"{path} is not there: {', or '.join(ways[:2])}" if declared else f"{path} is not there: {'; '.join(ways)}"
+
+
+def _declaration(place: str, root: Path) -> str:
+    """What ``--stand-in`` could be given for a file; empty where none can be made."""
+    if not inside(place, str(root)):
+        return ""
+    relative = os.path.relpath(place, root)
+    suffix = os.path.splitext(relative)[1].lower()
+    if suffix in UNSUPPORTED:
+        return ""
+    made = {
+        ".npz": "[x]=float32:100,3,32,32",
+        ".txt": "=text:100000",
+        ".csv": "=float32:100,10",
+        ".tsv": "=float32:100,10",
+    }
+    text = relative + made.get(suffix, "=uint8:64,64,3" if suffix in _IMAGES else "=float32:100,3,32,32")
+    if not suffix:
+        text = f"{relative}/*.png=uint8:20,64,64,3"
+    try:
+        parse(text)
+    except ValueError:
+        return ""
+    return text
+
+
+def _declared(path: str, root: Path, command: Command, settings: Settings) -> bool:
+    relative = os.path.relpath(os.path.normpath(command.cwd / path), root)
+    return any(declared["path"] == relative for declared in settings.stand_ins)
+
+
+def _given(name: str, argv: Sequence[str]) -> bool:
+    return any(word == name or word.startswith(f"{name}=") for word in argv)
+
+
+def _same(one: str, other: str, command: Command) -> bool:
+    return os.path.normpath(command.cwd / one) == os.path.normpath(command.cwd / other)

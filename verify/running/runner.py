@@ -1,0 +1,325 @@
+"""Runs a command on a version of the tree, with the probe inside, and reads what it wrote down."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import verify.probe
+from codemods.source.secrets import Secrets
+from verify.errors import VerifyError
+from verify.isolation import Ending, Execution, Limits, Unavailable, View, Workspace, view
+from verify.isolation.environment import passed
+from verify.measured.records import Record, read_records
+from verify.measured.results import STOPPED, Outcome, Run
+from verify.running.notebooks import RUNNER, RunnableNotebook
+from verify.running.rewriting import below
+from verify.running.settings import Command, Settings, is_notebook
+
+BOOT = Path(verify.probe.__file__).parent / "boot"
+#: The probe ends the run a little before the limit, so that there is a census; seconds at most.
+GRACE = 10.0
+MEBIBYTE = 1 << 20
+
+# Without importing torch, which takes seconds, and in words that any Python 3 knows.
+_QUESTION = """
+import importlib.util, sys
+version = ""
+if importlib.util.find_spec("torch") is not None:
+    version = "unknown"
+    try:
+        from importlib.metadata import version as of
+        version = of("torch")
+    except Exception:
+        pass
+print("%d.%d;%s" % (sys.version_info[0], sys.version_info[1], version))
+"""
+_LACKING = """
+    try:
+        if importlib.util.find_spec(name) is None:
+            found.append(name)
+    except (ImportError, ValueError):
+        pass
+print(json.dumps(found))
+"""
+OLDEST_PYTHON = (3, 8)
+OLDEST_TORCH = (2, 0)
+
+
+class Place(Protocol):
+    """Where programs see the tree; :class:`verify.isolation.Workspace` is the one for other people's programs."""
+
+    original: Path
+
+    @property
+    def root(self) -> Path:
+        """The path at which programs see the tree."""
+        ...
+
+    def seen(self, path: str | os.PathLike[str]) -> Path:
+        """The path at which programs see ``path``."""
+        ...
+
+    def execute(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        changed: Mapping[str, bytes],
+        environment: Mapping[str, str],
+        shared: Path,
+        limits: Limits,
+        view: View,
+    ) -> Execution:
+        """Execute ``command`` in the folder ``cwd``, with ``changed`` in place of the files, and wait for its end."""
+        ...
+
+    def close(self) -> None:
+        """Remove whatever is still there of it."""
+        ...
+
+
+class Runner:
+    """Runs commands on the tree at ``root``; a context manager that owns the place where they run.
+
+    Entering it raises :class:`VerifyError` where the isolation that was asked for cannot be had.
+    """
+
+    def __init__(self, root: Path, settings: Settings, place: Callable[..., Place] = Workspace) -> None:
+        self.root = root
+        self.settings = settings
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._make_place = place
+        self._workspace: Place | None = None
+        self._numbers = itertools.count(1)
+        #: Commands (as written) that run without the state dictionaries that they load.
+        self.without_states: set[str] = set()
+        self._places: tuple[str, ...] | None = None
+        self.secrets = Secrets((os.environ, settings.environment))
+
+    def __enter__(self) -> Runner:
+        try:
+            self._workspace = self._make_place(self.root, mode=self.settings.isolation)
+        except (Unavailable, OSError) as error:
+            raise VerifyError(f"cannot isolate a run: {error}") from None
+        self._folder = tempfile.TemporaryDirectory(prefix="codemod-verify-", ignore_cleanup_errors=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+        if self._workspace is not None:
+            self._workspace.close()
+            self._workspace = None
+
+    def trouble(self) -> str:
+        """Say in one sentence why the chosen interpreter cannot run anything with torch; empty if it can.
+
+        Raises :class:`VerifyError` for one that is not there or cannot be executed.
+        """
+        python = self.settings.python
+        try:
+            answer = self._ask(_QUESTION, 60)
+            version, torch = answer.stdout.strip().split(";")
+        except OSError as error:
+            raise VerifyError(f"{python}: {(error.strerror or str(error)).lower()}") from None
+        except subprocess.TimeoutExpired as error:
+            return f"{python} cannot be run as a Python interpreter: {error}"
+        except ValueError:
+            return f"{python} cannot be run as a Python interpreter: {answer.stderr.strip()[-200:] or 'no answer'}"
+        if not torch:
+            return f"there is no torch in {python}: choose an interpreter that has it with --python"
+        for name, found, oldest in (("Python", version, OLDEST_PYTHON), ("torch", torch, OLDEST_TORCH)):
+            if _numbers(found) < oldest:
+                return f"{python} has {name} {found}; {name} {'.'.join(map(str, oldest))} or newer is needed"
+        return self._no_device() if self.settings.device == "cuda" else ""
+
+    def _ask(self, question: str, seconds: float) -> subprocess.CompletedProcess[str]:
+        """Have the chosen interpreter answer, outside of the tree: nothing is isolated yet.
+
+        Python looks for modules in the folder that it is started in, also where ``PYTHONPATH`` names it by a dot.
+        """
+        python = self.settings.python
+        if os.path.dirname(python):
+            python = os.path.join(os.path.abspath(self.root), python)
+        return subprocess.run(
+            [python, "-c", question], capture_output=True, text=True, timeout=seconds, cwd=os.sep, check=False
+        )
+
+    def _needed(self) -> tuple[str, ...]:
+        """Where the interpreter and its packages lie; nothing where it does not say."""
+        if self._places is None:
+            try:
+                self._places = tuple(json.loads(self._ask(view.QUESTION, 60).stdout.splitlines()[-1]))
+            except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
+                self._places = ()
+        return self._places
+
+    def lacks(self, names: Collection[str]) -> list[str]:
+        """Which top-level modules of these the interpreter has not, the tree left aside; none where it does not say."""
+        question = f"import importlib.util, json\nfound = []\nfor name in {sorted(names)!r}:" + _LACKING
+        try:
+            return list(json.loads(self._ask(question, 60).stdout.splitlines()[-1]))
+        except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
+            return []
+
+    def _no_device(self) -> str:
+        try:
+            answer = self._ask("import torch; print(torch.cuda.is_available())", 120)
+        except subprocess.TimeoutExpired:
+            return "torch does not answer whether there is a CUDA device"
+        if answer.stdout.strip() != "True":
+            return "torch sees no CUDA device here; without --device cuda, the CPU answers for one"
+        return ""
+
+    def run(
+        self,
+        name: str,
+        command: Command,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        watch: Iterable[Iterable[tuple[str, int]]] = (),
+        replay: Iterable[tuple[str, Any]] | None = None,
+        also: Iterable[tuple[str, int]] = (),
+        more: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Run ``command`` with ``files`` (by path below the root) in place of the originals.
+
+        ``watch`` are groups of lines (path below the root, number): it is written down whether a line of the group ran.
+        ``replay`` are the seeds that an earlier run drew, ``also`` lines that are told of and not waited for, and
+        ``more`` belongs to the probe's configuration.
+        """
+        assert self._folder is not None, "a runner is used as a context manager"
+        assert self._workspace is not None
+        workspace = self._workspace
+        shared = Path(self._folder.name) / str(next(self._numbers))
+        records = shared / "records"
+        records.mkdir(parents=True)
+        settings = self.settings
+        configuration = {
+            "records": str(records),
+            "root": str(workspace.root),
+            "steps": settings.steps,
+            "seed": settings.seed,
+            "threads": settings.threads,
+            "deterministic": True,
+            "device": settings.device,
+            "memory_limit": settings.memory_limit,
+            "replay": None if replay is None else [list(seed) for seed in replay],
+            "watch": [[list(line) for line in sorted(lines)] for lines in watch],
+            "batches": settings.cap,
+            "watchdog": settings.timeout - min(GRACE, 0.15 * settings.timeout),
+            "stand_ins": list(settings.stand_ins),
+            "data": settings.data,
+            "states": command.text in self.without_states,
+            "params": True,
+            "also": [list(line) for line in sorted(also)],
+            **(more or {}),
+        }
+        config = shared / "config.json"
+        config.write_text(json.dumps(configuration), encoding="utf-8")
+        words = [self._seen(word) for word in command.argv[1:]]
+        notebook = self._notebook(command, files or {})
+        if notebook is not None:
+            program = shared / "notebook.json"
+            program.write_text(notebook.program(), encoding="utf-8")
+            words = [str(RUNNER), str(program), *words]
+        execution = workspace.execute(
+            [command.argv[0], *words],
+            cwd=command.cwd,
+            changed=dict(files or {}),
+            environment=self._environment(config),
+            shared=shared,
+            limits=Limits(
+                seconds=settings.timeout, memory=settings.memory, disk=settings.disk, network=settings.network
+            ),
+            view=View(self._needed(), settings.expose),
+        )
+        run = _run(name, command, execution, tuple(read_records(records, self.secrets)), self.secrets)
+        if notebook is None:
+            return run
+        for record in run.records:
+            notebook.place(record)
+        return replace(run, output=notebook.text(run.output), notes=(*run.notes, *notebook.notes()))
+
+    def _notebook(self, command: Command, files: Mapping[str, bytes]) -> RunnableNotebook | None:
+        script = command.script
+        if script is None or not is_notebook(script.name):
+            return None
+        place = below(script, self.root) or script.name
+        data = files.get(place)
+        try:
+            return RunnableNotebook(script.read_bytes() if data is None else data, place)
+        except OSError as error:
+            raise VerifyError(f"{script}: {(error.strerror or str(error)).lower()}") from None
+
+    def _seen(self, word: str) -> str:
+        """A word of the command as the program has to write it: paths of the tree lie elsewhere in a copy."""
+        assert self._workspace is not None
+        if os.path.isabs(word) and Path(word).resolve().is_relative_to(self._workspace.original):
+            return str(self._workspace.seen(word))
+        return word
+
+    def _environment(self, config: Path) -> dict[str, str]:
+        environment = passed(os.environ, self.settings.environment)
+        paths = [str(BOOT), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        environment["CODEMOD_PROBE"] = str(config)
+        environment["PYTHONHASHSEED"] = str(self.settings.seed)
+        environment["PYTHONUNBUFFERED"] = "1"
+        # Plots have no screen here, and a script that waits for a window to be closed would hang.
+        environment.setdefault("MPLBACKEND", "Agg")
+        # Without it matrix products on CUDA differ from run to run; see torch.use_deterministic_algorithms.
+        environment.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        environment["WANDB_MODE"] = environment.get("WANDB_MODE", "offline")
+        if self.settings.device == "cpu":
+            environment["CUDA_VISIBLE_DEVICES"] = ""
+        return environment
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version; large ones where it has none, as some builds of torch."""
+    parts = version.split(".")[:2]
+    return tuple(map(int, parts)) if all(part.isdigit() for part in parts) else (999,)
+
+
+def _run(name: str, command: Command, execution: Execution, records: tuple[Record, ...], secrets: Secrets) -> Run:
+    """What a run came to; here everything that it said enters, and what looks secret does not."""
+    return Run(
+        name=name,
+        command=tuple(map(secrets.mask, command.argv)),
+        outcome=_outcome(execution, records),
+        status=execution.status,
+        wall=execution.seconds,
+        peak=execution.peak,
+        records=records,
+        output=secrets.mask(execution.output),
+        sandbox=execution.sandbox,
+        notes=tuple(map(secrets.mask, execution.notes)),
+    )
+
+
+def _outcome(execution: Execution, records: tuple[Record, ...]) -> Outcome:
+    ends = {record.end for record in records}
+    if execution.ending is Ending.EXITED:
+        if any(record.error for record in records) or (execution.status != 0 and not ends & STOPPED):
+            return Outcome.RAISED
+        return Outcome.TIMEOUT if "watchdog" in ends else Outcome.OK
+    return {
+        Ending.TIMEOUT: Outcome.TIMEOUT,
+        Ending.MEMORY: Outcome.MEMORY,
+        Ending.DISK: Outcome.DISK,
+        Ending.KILLED: Outcome.KILLED,
+        Ending.NOT_STARTED: Outcome.NOT_STARTED,
+    }[execution.ending]

@@ -1,0 +1,190 @@
+"""What a user can choose about the runs, and the commands that are run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from verify.errors import VerifyError
+from verify.isolation.workspace import Mode
+
+STEPS = 20
+TIMEOUT = 120.0
+DISK = 2 << 30
+#: Relative to the largest magnitude beside it: float32 rounds at 6e-8, and a few steps of training amplify that.
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the runs are made.
+
+    ``steps`` are optimizer steps; ``batches`` is where every DataLoader stops (None: a quarter of the steps, so that
+    validation is reached), 0 for no cap. ``timeout`` is in seconds for each run, ``memory`` and ``memory_limit`` (of
+    the CUDA device) and ``disk`` in bytes. ``python`` is the interpreter that has torch. ``device`` is auto, cpu or
+    cuda. ``isolation`` is auto, overlay or copy. ``stand_ins`` are what :func:`verify.running.standins.parse` returns.
+    ``environment`` are variables that runs get beside those that all runs get; ``expose`` are paths in the home folder
+    (absolute) that they can read.
+    ``reach`` is how many seconds may be spent on looking for runs that come to what the commands do not reach (None:
+    four times ``timeout``).
+    """
+
+    steps: int = STEPS
+    batches: int | None = None
+    timeout: float = TIMEOUT
+    seed: int = 0
+    threads: int = 1
+    device: str = "auto"
+    python: str = sys.executable
+    memory: int | None = None
+    memory_limit: int | None = None
+    disk: int = DISK
+    network: bool = False
+    data: bool = True
+    stand_ins: tuple[dict[str, Any], ...] = ()
+    tolerance: float = TOLERANCE
+    isolation: Mode = "auto"
+    environment: dict[str, str] = field(default_factory=dict)
+    expose: tuple[str, ...] = ()
+    reach: float | None = None
+
+    def told(self) -> dict[str, Any]:
+        """The settings for reports, by name; of variables the names alone: their values may be secrets."""
+        return {**asdict(self), "environment": sorted(self.environment)}
+
+    @property
+    def reach_seconds(self) -> float:
+        """How long to look for runs that reach what the commands did not."""
+        return 4 * self.timeout if self.reach is None else self.reach
+
+    @property
+    def cap(self) -> int | None:
+        """How many batches a DataLoader gives, None for all."""
+        if self.batches is not None:
+            return self.batches or None
+        return max(2, self.steps // 4)
+
+
+def interpreter(name: str, folder: Path) -> str:
+    """Return the interpreter that ``name`` means to somebody in ``folder``: a path becomes absolute, a bare name stays.
+
+    Raises :class:`VerifyError` where there is no file of this name that can be executed.
+    """
+    path = os.path.expanduser(name)
+    if os.path.dirname(path):
+        # The link of a virtual environment is what makes its packages be found: it is not followed.
+        path = os.path.abspath(folder / path)
+    if shutil.which(path) is not None:
+        return path
+    if not os.path.dirname(path):
+        raise VerifyError(f"{name}: no such command; name the interpreter that has torch")
+    if os.path.isdir(path):
+        raise VerifyError(f"{name}: is a folder; name the interpreter that has torch")
+    raise VerifyError(f"{name}: {'cannot be executed' if os.path.exists(path) else 'no such file'}")
+
+
+def variables(texts: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return what ``NAME=VALUE`` and ``NAME`` (with its value in ``given``) come to.
+
+    Raises :class:`VerifyError` for a name that is none, or that ``given`` lacks.
+    """
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not name or "\0" in text:
+            raise VerifyError(f"--env {text!r}: write NAME or NAME=VALUE")
+        if not sign and name not in given:
+            raise VerifyError(f"--env {name}: there is no such variable here; give its value with --env {name}=VALUE")
+        found[name] = value if sign else given[name]
+    return found
+
+
+def exposed(paths: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return ``paths`` as somebody in ``folder`` means them, absolute.
+
+    Raises :class:`VerifyError` for one that is not there.
+    """
+    found = [os.path.normpath(folder / os.path.expanduser(path)) for path in paths]
+    for path in found:
+        if not os.path.exists(path):
+            raise VerifyError(f"--expose {path}: no such file or folder")
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command on a tree: what is started (``argv``), where (``cwd``), as the user would write it (``text``)."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    text: str
+    script: Path | None = None
+
+
+def script_command(script: str, arguments: Sequence[str], python: str, *, module: bool = False) -> Command:
+    """Return the command that runs ``script`` (with ``module``: the module of that name) with ``arguments``.
+
+    It is started in the working directory, as the user would. Raises :class:`VerifyError` for a missing script.
+    """
+    cwd = Path.cwd()
+    if module:
+        place = cwd.joinpath(*script.split("."))
+        source = next((p for p in (place.with_suffix(".py"), place / "__main__.py") if p.is_file()), None)
+        return Command((python, "-m", script, *arguments), cwd, shlex.join(["-m", script, *arguments]), source)
+    path = Path(script)
+    if not path.exists():
+        raise VerifyError(f"{script}: no such file")
+    if is_notebook(script):
+        # Jupyter starts a notebook in its own folder.
+        text = shlex.join([script, *arguments])
+        return Command((python, path.name, *arguments), path.absolute().parent, text, path.absolute())
+    if path.is_dir() and not (path / "__main__.py").is_file():
+        raise VerifyError(f"{script}: is a folder; name the script to run")
+    return Command((python, script, *arguments), cwd, shlex.join([script, *arguments]), path.absolute())
+
+
+def entry_command(text: str, python: str, cwd: Path) -> Command:
+    """Return the command that ``text`` describes, as a user would type it in ``cwd``.
+
+    ``train.py --epochs 1``, ``-m package.train``, ``python train.py`` and launchers such as ``torchrun train.py``: a
+    script, ``-m`` and any ``python`` are run by ``python``, everything else as it stands. Raises :class:`VerifyError`
+    where there is nothing to run.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise VerifyError(f"--entry {text!r}: {error}") from None
+    if not words:
+        raise VerifyError("--entry: an empty command")
+    name = os.path.basename(words[0])
+    if name in ("python", "python3"):
+        words = words[1:]
+        if not words:
+            raise VerifyError(f"--entry {text!r}: no script to run")
+    if is_notebook(words[0]) and (cwd / words[0]).is_file():
+        path = cwd / words[0]
+        return Command((python, path.name, *words[1:]), path.parent, text, path)
+    if name not in ("python", "python3") and not (words[0].endswith((".py", ".ipynb")) or words[0] == "-m"):
+        beside = Path(python).parent / words[0]
+        argv = (str(beside) if beside.is_file() else words[0], *words[1:])
+        return Command(argv, cwd, text, _script_in(words, cwd))
+    script = _script_in(words, cwd)
+    if script is None and words[0].endswith((".py", ".ipynb")):
+        raise VerifyError(f"--entry {text!r}: {words[0]}: no such file")
+    return Command((python, *words), cwd, text, script)
+
+
+def is_notebook(name: str) -> bool:
+    """Whether a file of this name is a notebook."""
+    return name.lower().endswith(".ipynb")
+
+
+def _script_in(words: Sequence[str], cwd: Path) -> Path | None:
+    """The first of ``words`` that names a script which is there."""
+    return next((cwd / word for word in words if word.endswith(".py") and (cwd / word).is_file()), None)
