@@ -14,7 +14,7 @@ _SEEN_MODULES = (
 )
 _OPERATORS = frozenset(c.__name__ for c in ast.operator.__subclasses__())
 
-RUN_BY_BACKWARD = frozenset({"hook", "module-hook", "custom-function", "recomputed"})
+RUN_BY_BACKWARD = frozenset({"hook", "module-hook", "own-backward", "recomputed"})
 """Marks of code that a backward runs. It may do with a sum of gradients something else than with each of them, and what
 it draws or counts comes at the time of the backward."""
 

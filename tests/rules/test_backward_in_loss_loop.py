@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.rules.tools import found, lines, mended
+from tests.rules.tools import CLIPPED, found, lines, mended
 
 RULE = "backward-in-loss-loop"
 
@@ -278,16 +278,8 @@ NOOPS = {
                 head(code).mean().backward(retain_graph=True)
             opt.step()
         """,
-    "a function of their own that clips gradients": """
-        class Clipped(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, values):
-                return values.view_as(values)
-
-            @staticmethod
-            def backward(ctx, gradient):
-                return gradient.clamp(-0.05, 0.05)
-
+    "a function of their own that clips gradients": CLIPPED
+    + """
         for step in range(5):
             code = Clipped.apply(net(x))
             for head in heads:

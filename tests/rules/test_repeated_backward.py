@@ -9,7 +9,7 @@ import pytest
 
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
-from tests.rules.tools import analysed, found, lines, marked, mended
+from tests.rules.tools import CLIPPED, analysed, found, lines, marked, mended
 
 RULE = "repeated-backward"
 BOTH = (RULE, "surplus-retain-graph")
@@ -205,16 +205,8 @@ SILENT = {
             loss.backward()
             opt.step()
         """,
-    "a function of their own that clips gradients": """
-        class Clipped(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, values):
-                return values.view_as(values)
-
-            @staticmethod
-            def backward(ctx, gradient):
-                return gradient.clamp(-0.05, 0.05)
-
+    "a function of their own that clips gradients": CLIPPED
+    + """
         for step in range(9):
             loss = head(Clipped.apply(enc(x))).pow(2).mean()
             opt.zero_grad()

@@ -34,6 +34,18 @@ def learn(loss):
 """
 """The head of a program that learns a little, for rules about what becomes of its losses."""
 
+CLIPPED = """
+        class Clipped(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, values):
+                return values.view_as(values)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient.clamp(-0.05, 0.05)
+"""
+"""A function whose backward is no derivative."""
+
 
 def found(folder: Path, rule: str, *sources: str, **files: str) -> list[Finding]:
     """What ``rule`` finds in a project: ``sources``, joined, are its script, ``files`` its modules by name."""

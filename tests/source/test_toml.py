@@ -32,7 +32,7 @@ def test_what_is_wrong_is_told_with_the_file(tmp_path: Path, data: bytes, why: s
 
 
 def test_what_is_no_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NotToml, match="none.toml: no such file"):
+    with pytest.raises(NotToml, match=r"none\.toml: no such file"):
         read_toml(tmp_path / "none.toml")
     with pytest.raises(NotToml, match="is a folder"):
         read_toml(tmp_path)

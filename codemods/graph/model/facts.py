@@ -570,6 +570,15 @@ SAVES_SELF = _words(
 )
 """Operations of one tensor that keep the tensor itself, not their result (derivatives)."""
 
+NOT_LINEAR = SAVES_SELF | _words(
+    """
+    clamp clamp_min clamp_max clip sign sgn renorm round floor ceil trunc nan_to_num exp sqrt rsqrt tanh sigmoid softmax
+    log_softmax relu hardtanh threshold topk sort argsort argmax argmin max min amax amin median quantile normalize
+    maximum minimum fmod remainder reciprocal logsumexp cumprod isnan isinf isfinite any all item
+    """
+)
+"""Operations whose result for a sum is not the sum of their results."""
+
 SHARING_MEMORY = _words(
     """
     view view_as reshape reshape_as transpose permute t mT T squeeze unsqueeze expand expand_as contiguous flatten

@@ -38,6 +38,7 @@ from codemods.graph.model.values import (
 )
 from codemods.graph.python.standard import Standard
 from codemods.graph.run.contents import ANY, BACKING
+from codemods.graph.torch.own_backward import is_linear
 
 _ASKS = re.compile(r"\{\w*[.\[]")
 _THREADS = frozenset({"threading.Thread", "multiprocessing.Process"})
@@ -358,9 +359,13 @@ class Calls(Standard):
             self.set_attribute(target, known, value, at)
 
     def _apply_function(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
-        """``autograd.Function.apply``: its backward is its own business."""
+        """``autograd.Function.apply``: its backward is a derivative unless more is seen in it."""
         nodes = [n for v in args.all() for n in self.nodes_of(v)]
         self.mark("custom-function", at, nodes)
+        backward = info.find("backward")
+        seen = backward.definition if isinstance(backward, Function) else None
+        if seen is None or isinstance(seen, ast.Lambda) or not is_linear(seen):
+            self.mark("own-backward", at, nodes)
         made = self.unknown(info.name, self.node(at, "op", nodes, label="custom-function"))
         made.shadow = self.shadow_of(args.all())
         return made

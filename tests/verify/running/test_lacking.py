@@ -127,7 +127,11 @@ def test_one_command_of_two_that_lacks_something_says_so(folder: Path) -> None:
     [
         ("import time; time.sleep(60)", ("--timeout", "4"), "timed out, within --timeout 4"),
         ("x = bytearray(900_000_000); import time; time.sleep(9)", ("--memory", "500M"), "limit is 500 MiB (--memory)"),
-        ("open('big', 'wb').write(bytes(90_000_000)); import time; time.sleep(9)", ("--disk", "20M"), "limit is 20 MiB (--disk)"),
+        (
+            "open('big', 'wb').write(bytes(90_000_000)); import time; time.sleep(9)",
+            ("--disk", "20M"),
+            "limit is 20 MiB (--disk)",
+        ),
     ],
 )
 def test_limits_have_words_of_their_own(folder: Path, text: str, options: tuple[str, ...], words: str) -> None:

@@ -209,7 +209,8 @@ class Watch:
             used = (exact + max(0, held - shared)) or total
             if used > self.limits.memory:
                 self._stop(
-                    "MEMORY", f"stopped at {_bytes(used)} of memory, the limit is {_bytes(self.limits.memory)} (--memory)"
+                    "MEMORY",
+                    f"stopped: it held {_bytes(used)}, the limit is {_bytes(self.limits.memory)} (--memory)",
                 )
             self._quiet_until = now + _SETTLE
 
