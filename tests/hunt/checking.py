@@ -122,12 +122,20 @@ class Checker:
         if Promise.REPAIR in promises:
             # what another mistake raises, or an old form, stays
             graphs = any(walk == before.site for finding in result.fixed for walk, _ in finding.mends)
-            self._note("repair", comparing.repair(before, new, graphs=graphs), result, after)
+            why = comparing.repair(before, new, graphs=graphs)
+            self._note("repair", "" if why and self._raised_anyway(new) else why, result, after)
             if strict:
                 self._on_top(options, result, after, strict)
         elif strict:
             self._strict(strict, self.files, result, after)
         self._settled(options, result, after)
+
+    def _raised_anyway(self, after: Run) -> bool:
+        """Whether a loss without a graph is a mistake of its own: the original has it as soon as its graphs last."""
+        if "does not require grad" not in after.message:
+            return False
+        kept = run(self.files, retain=True)
+        return (kept.message, kept.where) == (after.message, after.where)
 
     def _on_top(self, options: Options, result: ApplyResult, after: Files, strict: set[Promise]) -> None:
         repairs = {group.key for group in result.mended if _promise(group) is Promise.REPAIR}

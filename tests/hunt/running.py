@@ -101,8 +101,11 @@ def warm() -> None:
     repr(torch.ones(2))
 
 
-def run(files: Mapping[str, str], *, double: bool = False) -> Run:
-    """Run ``main.py`` of ``files`` in a child of its own, with numbers of 64 bits by default if ``double``."""
+def run(files: Mapping[str, str], *, double: bool = False, retain: bool = False) -> Run:
+    """Run ``main.py`` of ``files`` in a child of its own.
+
+    Numbers have 64 bits by default if ``double``; every backward keeps its graph if ``retain``.
+    """
     folder = tempfile.mkdtemp(prefix="hunt-", dir=_memory())
     try:
         for path, text in files.items():
@@ -113,7 +116,7 @@ def run(files: Mapping[str, str], *, double: bool = False) -> Run:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            _child(folder, writing, double=double)
+            _child(folder, writing, double=double, retain=retain)
         os.close(writing)
         with open(reading, "rb") as pipe:
             data = pipe.read()
@@ -130,12 +133,12 @@ def _memory() -> str | None:
     return "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
-def _child(folder: str, writing: int, *, double: bool) -> None:
+def _child(folder: str, writing: int, *, double: bool, retain: bool) -> None:
     signal.alarm(SECONDS)
     try:
         if double:
             torch.set_default_dtype(torch.float64)
-        found = _watched(folder)
+        found = _watched(folder, retain=retain)
         with open(writing, "wb") as pipe:
             pickle.dump(found, pipe)
     except BaseException:
@@ -144,10 +147,10 @@ def _child(folder: str, writing: int, *, double: bool) -> None:
         os._exit(0)
 
 
-def _watched(folder: str) -> Run:
+def _watched(folder: str, *, retain: bool) -> Run:
     found = Run()
     watch = _Watch(found)
-    watch.install()
+    watch.install(retain=retain)
     os.chdir(folder)
     sys.path.insert(0, folder)
     sys.dont_write_bytecode = True
@@ -180,17 +183,19 @@ class _Watch:
         self._optimizers: dict[int, int] = {}
         self._alive: weakref.WeakSet[_Token] = weakref.WeakSet()
 
-    def install(self) -> None:
-        """Hook what is watched into torch."""
+    def install(self, *, retain: bool) -> None:
+        """Hook what is watched into torch; ``retain`` every graph if so."""
         engine: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
         made = torch.nn.Module.__init__
         watch = self
 
-        def backward(tensors: Iterable[torch.Tensor], *args: Any, **kwargs: Any) -> Any:
+        def backward(
+            tensors: Iterable[torch.Tensor], gradients: Any, keep_graph: bool, *args: Any, **kwargs: Any
+        ) -> Any:
             tensors = tuple(tensors)
             watch._run.losses.append([_array(t) for t in tensors])
             watch._mark(tensors)
-            return engine(tensors, *args, **kwargs)
+            return engine(tensors, gradients, keep_graph or retain, *args, **kwargs)
 
         def module(this: torch.nn.Module, *args: Any, **kwargs: Any) -> None:
             made(this, *args, **kwargs)

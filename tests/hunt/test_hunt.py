@@ -153,6 +153,30 @@ for step in range(4):
     assert [violation.kind for violation in verdict.violations if violation.kind not in HARMLESS] == []
 
 
+def test_a_loss_without_a_graph_is_a_mistake_of_its_own() -> None:
+    program = """\
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    out = net(torch.randn(2, 3))
+    opt.zero_grad()
+    for term in (out.mean(), out.pow(2).mean()):
+        term.backward()
+    opt.step()
+    extra = torch.zeros(())
+    extra.backward()
+"""
+    verdict = check({"main.py": program})
+    assert verdict.fired == {"backward-in-loss-loop repair": 1}
+    assert verdict.violations == []
+    kept = run({"main.py": program}, retain=True)
+    assert "does not require grad" in kept.message
+    assert "second time" in run({"main.py": program}).message
+
+
 def test_a_child_that_dies_is_told() -> None:
     assert run({"main.py": "import os\nos._exit(3)\n"}).error == "Killed"
 
