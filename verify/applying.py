@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from codemods.checking.reported import Reported
 from codemods.rewriting.apply import Wanted
 from codemods.rewriting.limited import apply_some
 from codemods.rewriting.result import ApplyResult, Dropped
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
-from codemods.terms.findings import Finding
+from codemods.terms.findings import Finding, Promise
 from verify.judging.bench import Telling
 from verify.measured.results import Verdict, Verification
 from verify.running.settings import Command, Settings
@@ -37,9 +38,11 @@ def apply_verified(
     ``wanted`` limits them, as for :func:`codemods.rewriting.apply.apply`: what it leaves is neither run nor made.
     The result names the others as ``dropped``, each with its verdict. Where nothing could be judged, nothing is
     written. Of what was kept no more than ``max_hunks`` hunks are made, the rest is ``postponed``. With ``everything``
-    all rewrites are made, for whoever decides by the verdicts. Raises :class:`verify.errors.VerifyError` for what the
+    all rewrites are made, for whoever decides by the verdicts. What is only likely is run, too, and made where a run
+    of the commands came to it and it was kept. Raises :class:`verify.errors.VerifyError` for what the
     user has to put right.
     """
+    options = replace(options, likely=True)
     verified = verify(
         commands,
         options=options,
@@ -51,12 +54,21 @@ def apply_verified(
         tell=tell,
     )
     kept = frozenset(key for group in verified.kept() for key in group)
+    held = frozenset(
+        key
+        for one in verified.verification.rewrites
+        if one.verdict is Verdict.KEPT and not one.alone
+        for key in one.key
+    )
 
-    def was_kept(findings: tuple[Finding, ...]) -> bool:
-        return all(finding.key in kept for finding in findings)
+    def chosen(findings: tuple[Finding, ...]) -> bool:
+        likely = any(finding.likely is not None for finding in findings)
+        if everything and not likely:
+            return wanted is None or wanted(findings)
+        return all(finding.key in (held if likely else kept) for finding in findings)
 
-    choice = wanted if everything else was_kept
-    result = apply_some(targets, max_hunks=max_hunks, options=options, dry_run=dry_run, jobs=jobs, wanted=choice)
+    result = apply_some(targets, max_hunks=max_hunks, options=options, dry_run=dry_run, jobs=jobs, wanted=chosen)
+    result = replace(result, remaining=tuple(map(_advice_again, result.remaining)))
     if everything:
         return result, verified.verification
     dropped = tuple(
@@ -66,3 +78,12 @@ def apply_verified(
         for finding in rewrite.findings
     )
     return replace(result, dropped=dropped), verified.verification
+
+
+def _advice_again(left: Reported) -> Reported:
+    """What is likely and was not made is the advice that it was."""
+    if left.finding.likely is None:
+        return left
+    return left._replace(
+        finding=replace(left.finding, promise=Promise.ADVICE), obstacle="no run has shown that it holds"
+    )

@@ -16,7 +16,7 @@ from codemods.rules import all_rules
 from codemods.rules.base import Rule
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
-from codemods.terms.findings import Finding, Skipped
+from codemods.terms.findings import Finding, Skipped, promoted
 
 
 class Analysis(NamedTuple):
@@ -52,7 +52,8 @@ def analyse(
         seen = observe(project, rules, decide, jobs=jobs, progress=progress)
         notes += seen.notes
         conduct.add(seen.conduct)
-        findings += ending(seen.findings, seen.conduct, unsafe=options.unsafe)
+        found = promoted(seen.findings) if options.likely else seen.findings
+        findings += ending(found, seen.conduct, unsafe=options.unsafe)
         skipped += _unparsable(project)
     findings.sort(key=lambda f: (f.path, f.span, f.rule))
     return Analysis(findings, sorted(skipped), list(dict.fromkeys(notes)), conduct)

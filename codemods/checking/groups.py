@@ -85,6 +85,8 @@ def _obstacle(
     if not finding.fixable(unsafe=options.unsafe):
         if finding.promise is Promise.BEHAVIOUR and finding.edits:
             return f"{finding.rule} at {place} changes what is learned and needs --unsafe"
+        if finding.likely is not None:
+            return f"{finding.rule} at {place} is likely, and apply --verify shows whether it holds"
         return f"{finding.rule} at {place} is advice"
     if finding.since and options.target_torch != "current" and older(options.target_torch, finding.since):
         return f"{finding.rule} at {place} writes what PyTorch has since {finding.since} only"

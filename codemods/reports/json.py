@@ -68,6 +68,7 @@ def finding_object(finding: Finding, fixable: bool) -> dict[str, Any]:
         "end_column": end_column + 1,
         "promise": finding.promise.value,
         "fixable": fixable,
+        "likely": finding.likely and finding.likely.value,
         "message": finding.message,
         "remedy": finding.remedy,
         "trail": [step._asdict() for step in finding.trail],

@@ -113,7 +113,8 @@ class _Log:
             "message": {"text": self._named(finding.path, finding.span.line, told)},
             "locations": [self._location(finding)],
             "partialFingerprints": self._fingerprints(finding),
-            "properties": {"promise": finding.promise.value, "fixable": reported.fixable},
+            "properties": {"promise": finding.promise.value, "fixable": reported.fixable}
+            | ({"likely": finding.likely.value} if finding.likely else {}),
         }
         if finding.trail:
             result["codeFlows"] = [{"threadFlows": [{"locations": [self._step(step) for step in finding.trail]}]}]

@@ -94,6 +94,9 @@ def _summary(report: Report) -> Iterator[str]:
     else:
         parts.append(plain_count_text(len(report.findings), "finding"))
         parts.append(f"{report.fixable} fixable")
+    likely = sum(one.finding.likely is not None for one in report.findings)
+    if likely:
+        parts.append(f"{likely} likely (apply --verify shows which hold)")
     if report.elsewhere:
         parts.append(f"{report.elsewhere} on lines that did not change")
     if report.frozen:

@@ -124,17 +124,19 @@ class SurplusRetainGraph(Rule):
         trail.append(TrailStep(site.path, site.span.line, "kept here, and nothing walks it again"))
         walker = "backward" if site.facts["walker"] == "backward" else "autograd.grad"
         message = f"{name}=True keeps the graph of this {walker} in memory, but no later backward walks it"
+        promise = Promise.REPAIR if name == "retain_variables" else Promise.EXACT
         if advice:
             message = f"{name}=True keeps the graph of this {walker}, and no later backward in sight walks it; {advice}"
         yield Finding(
             self.name,
             site.path,
             site.span,
-            Promise.ADVICE if advice else Promise.REPAIR if name == "retain_variables" else Promise.EXACT,
+            Promise.ADVICE if advice else promise,
             message,
             f"drop `{name}=True`",
             tuple(trail),
-            () if advice else ((site.path, edit),),
+            ((site.path, edit),),
+            likely=promise if advice else None,
         )
 
 

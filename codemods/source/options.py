@@ -21,6 +21,8 @@ class Options:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     unsafe: bool = False
+    likely: bool = False
+    """Whether findings that are likely are mended, too; set by what runs the program and keeps only what held."""
     hidden_state: str = "auto"
     total_style: str = "auto"
     no_grad_style: str = "auto"

@@ -65,7 +65,7 @@ class Finding:
 
     ``edits`` are the changes that mend it, each with the path of the file that it changes (most often ``path`` itself);
     they are made together or not at all, and together with those of ``partners``, the findings (rule, path, line)
-    that make sense only in company of this one. An ``advice`` has none.
+    that make sense only in company of this one. An ``advice`` has edits only where it is `likely`.
     """
 
     rule: str
@@ -91,6 +91,9 @@ class Finding:
     cuts: tuple[tuple[tuple[str, int] | None, tuple[str, int]], ...] = ()
     """The parameters, by path and line of where they were made, that a backward shall no longer come to, each with the
     path and line of that backward; None for all of them."""
+    likely: Promise | None = None
+    """Of an advice whose edits are right unless code that cannot be seen does something unusual: what they promise
+    once a run has shown that it does not."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -102,6 +105,11 @@ class Finding:
         if self.promise is Promise.ADVICE or not self.edits:
             return False
         return unsafe or self.promise is not Promise.BEHAVIOUR
+
+
+def promoted(findings: Sequence[Finding]) -> list[Finding]:
+    """Return ``findings``; those that are likely make their promise now, for whoever lets a run decide."""
+    return [f if f.likely is None else replace(f, promise=f.likely) for f in findings]
 
 
 def as_advice(findings: Sequence[Finding], why: Mapping[tuple[str, str, int], str]) -> list[Finding]:
@@ -122,6 +130,7 @@ def as_advice(findings: Sequence[Finding], why: Mapping[tuple[str, str, int], st
             partners=(),
             mends=(),
             cuts=(),
+            likely=None,
         )
         if f.key in lost and f.edits
         else f

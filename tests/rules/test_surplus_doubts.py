@@ -102,10 +102,10 @@ kept[name()] = net(torch.randn(2, 4)).mean()
         (LOST, "net(x).mean() + kept.get(name(), 0.0)", ""),
     ],
 )
-def test_a_doubt_is_advice_and_no_edit(tmp_path: Path, before: str, loss: str, why: str) -> None:
+def test_a_doubt_is_advice_that_is_never_applied(tmp_path: Path, before: str, loss: str, why: str) -> None:
     findings = found(tmp_path, RULE, START, before, LOOP.format(loss=loss))
     assert {f.promise.value for f in findings} <= {"advice"}
-    assert all(not f.edits for f in findings)
+    assert not any(f.fixable(unsafe=True) for f in findings)
     if why:
         assert [why in f.message for f in findings] == [True]
 
@@ -113,7 +113,7 @@ def test_a_doubt_is_advice_and_no_edit(tmp_path: Path, before: str, loss: str, w
 def test_what_was_not_looked_at_to_its_end_is_advice(tmp_path: Path) -> None:
     deep = "".join(f"def f{i}(v):\n    return f{i + 1}(v)\n" for i in range(30)) + "def f30(v):\n    return v\n"
     findings = found(tmp_path, RULE, START, deep, "f0(1)", LOOP.format(loss="net(x).mean()"))
-    assert [(f.promise.value, f.edits) for f in findings] == [("advice", ())]
+    assert [(f.promise.value, f.fixable(unsafe=True)) for f in findings] == [("advice", False)]
 
 
 FED = """

@@ -530,8 +530,8 @@ def test_an_unseen_model_is_advice(tmp_path: Path) -> None:
             loss.backward(retain_graph=True)
     """
     findings = found(tmp_path, RULE, START, source)
-    assert [f.promise for f in findings] == [Promise.ADVICE]
-    assert findings[0].edits == ()
+    assert [(f.promise, f.likely) for f in findings] == [(Promise.ADVICE, Promise.EXACT)]
+    assert not findings[0].fixable(unsafe=True)
     assert "class of the model" in findings[0].message
 
 
@@ -711,9 +711,9 @@ def test_what_cannot_be_seen_may_bring_a_graph(
     if why is None:
         assert findings == []
         return
-    assert [f.promise for f in findings] == [Promise.ADVICE]
+    assert [(f.promise, f.likely) for f in findings] == [(Promise.ADVICE, Promise.EXACT)]
     assert why in findings[0].message
-    assert findings[0].edits == ()
+    assert not findings[0].fixable(unsafe=True)
 
 
 def test_a_backward_by_hand_goes_on_where_its_part_ends(tmp_path: Path) -> None:

@@ -138,6 +138,11 @@ class Rewrite:
         return f"{self.verdict.value}, driven alone" if self.alone else self.verdict.value
 
     @property
+    def likely(self) -> bool:
+        """Whether it is made only where a run shows that it holds."""
+        return any(finding.likely is not None for finding in self.findings)
+
+    @property
     def key(self) -> frozenset[tuple[str, str, int]]:
         """What tells it from others."""
         return frozenset(finding.key for finding in self.findings)
@@ -206,9 +211,9 @@ class Verification:
         """The exit status: 0 every promise held, 1 one was broken, 3 could not be judged.
 
         Rewrites that were not reached, or in part, do not count, but where no rewrite at all could be held to its
-        promise, nothing was judged.
+        promise, nothing was judged. Of what is only likely the verdict is the very question: none counts.
         """
-        verdicts = [rewrite.verdict for rewrite in self.rewrites]
+        verdicts = [rewrite.verdict for rewrite in self.rewrites if not rewrite.likely]
         if Verdict.BROKEN in verdicts:
             return 1
         if not self.judged or Verdict.NOT_JUDGED in verdicts or (verdicts and Verdict.KEPT not in verdicts):

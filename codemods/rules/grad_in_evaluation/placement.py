@@ -210,8 +210,8 @@ class Placement:
             edits = [(path, AddDecorator(span, "{torch}.no_grad()"))]
             remedy = "add `@torch.no_grad()`"
         edits += _drop_volatile(forwards)
-        promise, message = _doubts(forwards, promise, message, site.any("doubted"))
-        return self._finding(path, span, promise, message, remedy, edits, forwards)
+        doubts = _doubts(forwards, site.any("doubted"))
+        return self._finding(path, span, promise, message, remedy, edits, forwards, doubts)
 
     # blocks
 
@@ -304,8 +304,8 @@ class Placement:
             # forgotten
             promise = Promise.ADVICE
             message = "no backward reaches this forward: run it under no_grad, or add the missing step"
-        promise, message = _doubts(forwards, promise, message)
-        return self._finding(file.path, first, promise, message, "wrap it in `with torch.no_grad():`", edits, forwards)
+        remedy = "wrap it in `with torch.no_grad():`"
+        return self._finding(file.path, first, promise, message, remedy, edits, forwards, _doubts(forwards))
 
     # findings
 
@@ -328,13 +328,19 @@ class Placement:
         remedy: str,
         edits: list[tuple[str, Edit]],
         forwards: list[Observation],
+        doubts: str = "",
     ) -> Finding:
         trail = tuple(
             dict.fromkeys(TrailStep(f.path, f.span.line, "graph produced here, and dropped unused") for f in forwards)
         )
-        if promise is Promise.ADVICE:
+        likely = promise if doubts and promise is not Promise.ADVICE else None
+        if doubts:
+            promise = Promise.ADVICE
+        if promise is Promise.ADVICE and likely is None:
             edits = []
-        return Finding(self.rule.name, path, span, promise, message, remedy, trail[:4], tuple(edits))
+        return Finding(
+            self.rule.name, path, span, promise, message + doubts, remedy, trail[:4], tuple(edits), likely=likely
+        )
 
 
 def _drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
@@ -350,15 +356,14 @@ def _is_test(path: str) -> bool:
     )
 
 
-def _doubts(forwards: list[Observation], promise: Promise, message: str, doubted: bool = False) -> tuple[Promise, str]:
-    """A promise and a message with what code that cannot be seen leaves open."""
+def _doubts(forwards: list[Observation], doubted: bool = False) -> str:
+    """What code that cannot be seen leaves open, as the end of a message; empty if nothing."""
+    doubts = ""
     if all(f.facts["unseen"] for f in forwards):
-        promise = Promise.ADVICE
-        message += "; the class of the model is not in the tree and might take gradients inside"
+        doubts += "; the class of the model is not in the tree and might take gradients inside"
     if doubted or any(f.facts["doubted"] for f in forwards):
-        promise = Promise.ADVICE
-        message += "; what gets its results cannot be seen, and might back-propagate them"
-    return promise, message
+        doubts += "; what gets its results cannot be seen, and might back-propagate them"
+    return doubts
 
 
 def _inside(inner: tuple[Span, Span], outer: tuple[Span, Span]) -> bool:
