@@ -602,6 +602,48 @@ def test_parts_of_a_transformer_choose_other_kernels_too(tmp_path: Path) -> None
     assert [f.promise for f in findings] == [Promise.EQUIVALENT]
 
 
+MASKED = """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+            self.one, self.encoder = layer, nn.TransformerEncoder(layer, 1)
+            self.whole = nn.Transformer(8, 2)
+            self.out = nn.Linear(8, 5)
+
+        def forward(self, x, mask, **more):
+            return self.out({call})
+
+    model = Net()
+    more = dict([("src_key_padding_mask", torch.zeros(3, 4).bool())])
+
+    def evaluate():
+        model.eval()
+        print(model(torch.randn(3, 4, 8), torch.zeros(3, 4).bool(), **more).argmax(-1))
+
+    evaluate()
+    """
+
+
+@pytest.mark.parametrize(
+    ("call", "promise"),
+    [
+        ("self.encoder(x, src_key_padding_mask=mask)", Promise.ADVICE),
+        ("self.encoder(x, None, mask)", Promise.ADVICE),
+        ("self.encoder(x, **more)", Promise.ADVICE),
+        ("self.whole(x, x, src_key_padding_mask=mask)", Promise.ADVICE),
+        ("self.whole.encoder(x, src_key_padding_mask=mask)", Promise.ADVICE),
+        ("self.encoder(x, src_key_padding_mask=None)", Promise.EXACT),
+        ("self.encoder(x)", Promise.EXACT),
+        ("self.one(x, None, mask)", Promise.EXACT),
+    ],
+)
+def test_an_encoder_leaves_zeros_where_its_mask_says_padding(tmp_path: Path, call: str, promise: Promise) -> None:
+    findings = found(tmp_path, RULE, START, MASKED.format(call=call))
+    assert [f.promise for f in findings] == [promise]
+    assert [f.likely for f in findings] == [None]
+
+
 ADVICE = {
     "a teacher whose output is detached": """
         for x, y in batches:

@@ -632,3 +632,75 @@ def test_each_place_of_a_long_graph_is_looked_at_once(tmp_path: Path, monkeypatc
     code = f"v = Variable(torch.zeros(4, 4), volatile=True)\nh = v\n{steps}\nprint(h.sum().item())"
     assert found(tmp_path, RULE, HEAD, code)
     assert 0 < len(places) < 200
+
+
+SHARED = """
+    import operator
+    import elsewhere
+    from torch import nn
+    from torchvision.utils import save_image
+
+    def shrink(t):
+        t.mul_(0.5)
+        return t
+
+    enc = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+    dec = nn.Linear(8, 4)
+    into = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(8, 1))
+    beside = nn.Sequential(nn.Flatten(), nn.ELU())
+    opt = torch.optim.SGD([*enc.parameters(), *dec.parameters()], lr=0.1)
+    for x in torch.randn(4, 6, 4):
+        h = enc(x)
+        loss = F.mse_loss(dec(h), x)
+        {read}
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        {later}
+    """
+WRITTEN = (
+    "into(h.data)",
+    "nn.Sequential(nn.Identity(), nn.ReLU(True))(h.data)",
+    "nn.Sequential(nn.Flatten(), nn.ELU(inplace=True))(h.data)",
+    "F.relu(h.data, True)",
+    "F.leaky_relu(h.data, 0.1, True)",
+    "F.dropout(h.data, 0.2, True, True)",
+    "F.threshold(h.data, 0.1, 0.0, True)",
+    "F.embedding(torch.tensor([0]), h.data, max_norm=0.1)",
+    "torch._foreach_abs_([h.data])",
+    "operator.imul(h.data, 0.5)",
+    "h.data.__setitem__(0, 0.5)",
+    "h.data.__imul__(0.5)",
+    "shrink(torch.atleast_2d(h.data))",
+    "shrink(torch.ravel(h.data))",
+    "shrink(torch.movedim(h.data, 0, 1))",
+    "shrink(nn.Identity()(h.data))",
+    "shrink(F.dropout(h.data, 0.0, False))",
+    "shrink(h.data.moveaxis(0, 1))",
+    "elsewhere.look(h.data)",
+)
+READ = (
+    "print(h.data.mean())",
+    "F.relu(h.data)",
+    "F.dropout(h.data, 0.5, True)",
+    "beside(h.data)",
+    "torch.softmax(h.data, 1)",
+    "save_image(h.data, 'x.png')",
+    "shrink(torch.exp(h.data))",
+)
+
+
+@pytest.mark.parametrize("read", WRITTEN)
+def test_data_stays_where_its_memory_may_be_written_before_a_backward(tmp_path: Path, read: str) -> None:
+    assert found(tmp_path, RULE, HEAD, SHARED.format(read=read, later="pass")) == []
+
+
+@pytest.mark.parametrize("read", READ)
+def test_data_goes_where_it_is_only_read(tmp_path: Path, read: str) -> None:
+    findings = found(tmp_path, RULE, HEAD, SHARED.format(read=read, later="pass"))
+    assert [f.promise for f in findings] == [Promise.EXACT]
+
+
+def test_unseen_code_may_write_to_what_no_backward_needs_again(tmp_path: Path) -> None:
+    findings = found(tmp_path, RULE, HEAD, SHARED.format(read="pass", later="elsewhere.look(h.data)"))
+    assert [f.promise for f in findings] == [Promise.EXACT]

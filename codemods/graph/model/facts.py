@@ -190,6 +190,40 @@ VIEWS = _words(
 MAY_COPY = _words("reshape reshape_as contiguous flatten to cpu cuda float double half type type_as long int")
 """Methods whose result is the tensor, a view of it or a copy, as it happens (docs: torch.Tensor)."""
 
+MAY_SHARE = (VIEWS | MAY_COPY) - {"requires_grad_"} | _words(
+    """
+    atleast_1d atleast_2d atleast_3d ravel real moveaxis swapdims positive resolve_conj resolve_neg sum_to_size to_dense
+    as_tensor asarray view_as_real view_as_complex as_strided broadcast_to index resize module_load unbind split chunk
+    tensor_split hsplit vsplit dsplit unsafe_split unsafe_chunk from_dlpack mT T imag relu relu6 elu selu celu
+    leaky_relu rrelu hardtanh hardswish hardsigmoid silu mish threshold dropout dropout1d dropout2d dropout3d
+    alpha_dropout feature_alpha_dropout adjoint conj conj_physical dequantize broadcast_tensors einsum mH H
+    """
+)
+"""Functions whose result may share the memory of their first argument, or be that argument (ran)."""
+
+INPLACE_AT = {
+    **dict.fromkeys(("relu", "relu6", "selu", "hardsigmoid", "hardswish", "silu", "mish"), 1),
+    **dict.fromkeys(("elu", "celu", "leaky_relu"), 2),
+    **dict.fromkeys(("threshold", "hardtanh", "dropout", "alpha_dropout", "feature_alpha_dropout"), 3),
+    **dict.fromkeys(("dropout1d", "dropout2d", "dropout3d"), 3),
+    "rrelu": 4,
+}
+"""At which position functions of ``torch.nn.functional`` take ``inplace`` (their signatures)."""
+
+INPLACE_OF_LAYER = {
+    **dict.fromkeys(("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardsigmoid", "Hardswish"), 0),
+    **dict.fromkeys(("ELU", "CELU", "LeakyReLU", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d"), 1),
+    **dict.fromkeys(("AlphaDropout", "FeatureAlphaDropout"), 1),
+    **dict.fromkeys(("Hardtanh", "RReLU", "Threshold"), 2),
+}
+"""At which position modules take ``inplace`` (their signatures)."""
+
+SHARING_LAYERS = frozenset(INPLACE_OF_LAYER) | {"Identity", "Flatten", "Unflatten"}
+"""Modules whose output may share the memory of their input, or be that input."""
+
+IN_PLACE_OPERATORS = _words("iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor iconcat")
+"""Functions of ``operator``, and special methods, that change what they get."""
+
 TENSOR_METHODS = frozenset(
     name
     for name in frozenset().union(
@@ -543,6 +577,18 @@ OTHER_KERNELS = _words(
     """
 )
 """Modules that choose other kernels without gradients: results differ by 1e-8 to 5e-7 (ran; GRU was seen identical)."""
+
+PADDING_MASKS = {"TransformerEncoder": 2, "Transformer": 5}
+"""At which position a ``forward`` takes its ``src_key_padding_mask``. Given one, and without gradients, the encoder
+leaves zeros at masked positions, where it computes something otherwise (ran)."""
+
+NAMED_PARTS = {
+    ("Transformer", "encoder"): "TransformerEncoder",
+    ("Transformer", "decoder"): "TransformerDecoder",
+    ("TransformerEncoderLayer", "self_attn"): "MultiheadAttention",
+    ("TransformerDecoderLayer", "self_attn"): "MultiheadAttention",
+}
+"""Attributes of modules that are modules with names of their own (docs)."""
 
 WEIGHT_FOR_INPUT = _words(
     """

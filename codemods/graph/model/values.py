@@ -151,6 +151,8 @@ class Module(Value):
     leaf: Node | None = None
     scalar_output: bool = False
     dimensionless_output: bool = False
+    inplace: bool = False
+    """Whether it may write its output into its input."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -236,10 +236,11 @@ class Attributes(Names):
                     return Tensor(receiver.leaf if not self.frozen(receiver.leaf) else None)
                 if (part := self.named_part(receiver, name)) is not None:
                     return part
-                if not receiver.name and receiver.leaf is not None:
+                known = facts.NAMED_PARTS.get((receiver.name, name), "")
+                if receiver.leaf is not None and (known or not receiver.name):
                     # part of a module that cannot be seen: most often a submodule with parameters among the module's
                     # own
-                    child = Module(self.new_oid(), "", receiver.leaf)
+                    child = Module(self.new_oid(), known, receiver.leaf)
                     self.s.set((receiver.oid, name), child)
                     return child
                 return Method(receiver, None, name)

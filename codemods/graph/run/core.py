@@ -171,6 +171,10 @@ class Core:
         """The possibilities of a value."""
         return value.options if isinstance(value, Join) else (value,)
 
+    def may_be_true(self, flag: Value | None) -> bool:
+        """Whether an argument is given that is not seen to be false."""
+        return flag is not None and self.truth(flag) is not False
+
     def truth(self, value: Value) -> bool | None:
         """What ``bool(value)`` gives, None if it cannot be seen."""
         if isinstance(value, Const):

@@ -210,6 +210,13 @@ class Recording(Contents):
             return replace(made, aliases=given.aliases)
         return made
 
+    @staticmethod
+    def may_share(given: Value, made: Tensor) -> Tensor:
+        """``made``, of which it is open whether it is ``given``, a view of it or a tensor of its own."""
+        if isinstance(given, Tensor) and given.aliases and not made.aliases:
+            return replace(made, aliases=tuple(alias.perhaps() for alias in given.aliases))
+        return made
+
     def alias(self, form: str, given: Value, made: Tensor, at: ast.AST) -> Tensor:
         """``made``, known as a tensor that shares its memory with ``given``."""
         one = Alias(form, self.place(at), given, self.s.grad)
@@ -222,6 +229,12 @@ class Recording(Contents):
         for option in value.options if isinstance(value, Join) else (value,):
             if isinstance(option, (Tensor, Unknown)):
                 self.trace.alterations.append(Alteration(how, self.place(at), option))
+
+    def may_alter(self, values: Iterable[Value], at: ast.AST) -> None:
+        """Record that code that cannot be seen gets tensors whose memory others share, and may write to it."""
+        for value in values:
+            if isinstance(value, Tensor) and value.aliases:
+                self.trace.alterations.append(Alteration("unseen", self.place(at), value))
 
     def taken(self, at: ast.AST, value: Value, name: str = "item") -> Unknown:
         """What is in ``value``, or is handed out by it, in a way that is not followed: perhaps any of its graphs.

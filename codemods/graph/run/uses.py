@@ -205,6 +205,8 @@ class Uses(Joins):
         ``label`` is a full public name, or what the program calls it: that has no dots, and says nothing.
         """
         given = list(inputs)
+        if not public:
+            self.may_alter(given, at)
         label = label if public else label.rpartition(".")[2]
         for value in given:
             self.use(value, f"call:{label}" if public else f"unseen:{label}", at)

@@ -102,7 +102,9 @@ class Layers(Tensors):
         if name.startswith("InstanceNorm") and affine is not None and self.truth(affine) is not False:
             return Module(oid, name, self.leaf(at, name))
         if name in facts.MODULES_WITHOUT_PARAMETERS or name in ("Module",):
-            return Module(oid, name)
+            flag = args.get(facts.INPLACE_OF_LAYER.get(name, -1), "inplace")
+            writes = name in facts.INPLACE_OF_LAYER and (bool(args.more) or self.may_be_true(flag))
+            return Module(oid, name, inplace=writes)
         if name[:1].isupper():
             return Module(oid, name, self.leaf(at, name))
         return self.unknown(f"torch.nn.{name}")
@@ -226,6 +228,11 @@ class Layers(Tensors):
             finally:
                 self.running.discard(module.oid)
             return value
+        given: Value = args.positional[0] if args.positional else DATA
+        if module.inplace:
+            self.alter(given, "attached" if self.nodes_of(given) else "values", at)
+        elif not name:
+            self.may_alter(args.all(), at)
         inputs = self.parents_of(args.all()) + self.held_in(args.all())
         leaves = self.parameter_leaves(module)
         scalar = module.scalar_output
@@ -237,6 +244,9 @@ class Layers(Tensors):
             dimensionless=module.dimensionless_output,
             label=name or "module",
         )
+        mask = args.get(facts.PADDING_MASKS.get(name, -1), "src_key_padding_mask")
+        if name in facts.PADDING_MASKS and (args.more or (mask is not None and not self.is_none(mask))):
+            self.mark("padded", at, inputs)
         shadow = self.shadow_of(args.all())
         if made is not None:
             made.shadow = shadow
@@ -246,10 +256,10 @@ class Layers(Tensors):
         if name in facts.TUPLE_OUTPUT:
             first: Value = Tensor(made)
             second: Value
-            given = args.get(0, "input")
-            if isinstance(given, Unknown) and given.path in facts.PACKING:
+            packed = args.get(0, "input")
+            if isinstance(packed, Unknown) and packed.path in facts.PACKING:
                 # what comes of a packed sequence is one
-                first = self.unknown(given.path, made, public=True)
+                first = self.unknown(packed.path, made, public=True)
             if name in facts.PAIR_STATE:
                 if name == "LSTMCell":
                     return Tuple((Tensor(made), Tensor(made)))
@@ -264,7 +274,8 @@ class Layers(Tensors):
             known = module.leaf is not None and module.leaf.label.startswith(facts.KEEPING_NOTHING)
             output.data = known and not inputs and made is None and not any(isinstance(o, Unseen) for o in shadow)
             return output
-        return Tensor(made, scalar, shadow=shadow)
+        tensor = Tensor(made, scalar, shadow=shadow)
+        return self.may_share(given, tensor) if name in facts.SHARING_LAYERS else tensor
 
     def forwarded(
         self,
@@ -299,6 +310,8 @@ class Layers(Tensors):
         if name == "module":
             # net.module(x) of a DataParallel
             return self.call_value(module, args, at)
+        if isinstance(module, Module) and (module.name, name) in facts.NAMED_PARTS:
+            return self.call_value(self.get_attribute(module, name, at), args, at)
         if name in ("parameters", "named_parameters", "buffers", "named_buffers"):
             return Parameters(module, named=name.startswith("named"))
         if name == "requires_grad_":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import replace
 
 from codemods.graph.model import facts
@@ -26,25 +27,19 @@ from codemods.graph.model.values import (
 )
 from codemods.graph.torch.layers import Layers
 
-_IN_PLACE = frozenset(
-    [
-        "iadd",
-        "iand",
-        "iconcat",
-        "ifloordiv",
-        "ilshift",
-        "imatmul",
-        "imod",
-        "imul",
-        "ior",
-        "ipow",
-        "irshift",
-        "isub",
-        "itruediv",
-        "ixor",
-    ]
+_KNOWN = frozenset(
+    (
+        *(name.partition(".")[0] for name in facts.MODEL_LIBRARIES | facts.CARRYING_LIBRARIES),
+        *facts.NUMERIC_LIBRARIES,
+        *facts.TORCH_LIBRARIES,
+        *facts.DATA_LIBRARIES,
+        *facts.LOGGING_LIBRARIES,
+        *facts.LOOKING_LIBRARIES,
+        *facts.BAR_LIBRARIES,
+        *sys.stdlib_module_names,
+    )
 )
-"""The functions of ``operator`` that change what they get, such as ``imul``."""
+"""Python's modules, and libraries whose functions write to no tensor unless their names say so."""
 
 _OF_TENSORS = frozenset(
     (
@@ -71,7 +66,7 @@ class Libraries(Layers):
             self.begin_base(args, at)
             return NONE
         self._fill(head, last, args, at)
-        if head == "operator" and last in _IN_PLACE and args.positional:
+        if head == "operator" and last in facts.IN_PLACE_OPERATORS and args.positional:
             self.alter(args.positional[0], "values", at)
         if head in _OF_TENSORS and last not in facts.TAKES_NUMBERS and args.positional:
             for value in self.flat(args.positional[0]):
@@ -216,7 +211,7 @@ class Libraries(Layers):
     def _fill(self, head: str, last: str, args: Arguments, at: ast.AST) -> None:
         """Record what a function writes to: ``out=``, the tensors of a collective, what ``torch.relu_`` is given."""
         filled = [args.keywords.get("out")]
-        in_place = last.endswith("_") and not last.startswith("_")
+        in_place = last.endswith("_") and (not last.startswith("_") or last.startswith("_foreach_"))
         if args.positional and (in_place or (head == "torch.distributed" and last in facts.COLLECTIVES)):
             filled.append(args.positional[0])
         for value in filled:
@@ -308,6 +303,8 @@ class Libraries(Layers):
         results = self.run_callbacks(args, at)
         for value in args.all():
             self.use(value, f"call:{path}", at)
+        if top not in _KNOWN:
+            self.may_alter(args.all(), at)
         self.trace.handings.append(Handing(self.place(at), tuple(args.all())))
         given = Arguments(args.call, [*args.all(), *results])
         result = self.unknown(path, self.mixed(at, path, given), public=True)

@@ -13,7 +13,7 @@ from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import FRESH, INTEGERS, PARTS, SOMETIMES
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import ARRAY, DATA, INDEX, NONE, NUMBER, Const, Plain, Tensor, Tuple, Unknown
+from codemods.graph.model.values import ARRAY, DATA, INDEX, NUMBER, Const, Plain, Tensor, Tuple, Unknown
 from codemods.graph.torch.backward import Backward
 
 
@@ -58,6 +58,8 @@ class Tensors(Backward):
         if name == "backward":
             return self.backward_method(tensor, args, at)
         scalar = isinstance(tensor, Tensor) and (tensor.scalar or bool(tensor.node and tensor.node.scalar))
+        if name == "__setitem__" or name.strip("_") in facts.IN_PLACE_OPERATORS:
+            self.alter(tensor, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)
         if name in facts.DETACHING:
             self.use(tensor, "detach", at)
             return self.alias("detach", tensor, self.detached(tensor, scalar=scalar), at)
@@ -127,8 +129,8 @@ class Tensors(Backward):
         if isinstance(tensor, Tensor) and tensor.aliases:
             if base in facts.VIEWS:
                 return replace(result, aliases=tensor.aliases)
-            if base in facts.MAY_COPY:
-                return replace(result, aliases=tuple(alias.perhaps() for alias in tensor.aliases))
+            if base in facts.MAY_SHARE:
+                return self.may_share(tensor, result)
         return result
 
     @staticmethod
@@ -255,9 +257,10 @@ class Tensors(Backward):
             "div",
         ):
             scalar = bool(args.positional) and all(self.is_scalar(v) for v in args.positional)
-        return self.tensor_op(
+        made = self.tensor_op(
             at, name, inputs, saves=name not in facts.SAVES_NOTHING, scalar=scalar, dimensionless=dimensionless
         )
+        return self.may_share(inputs[0], made) if inputs and name in facts.MAY_SHARE else made
 
     def functional(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A function of ``torch.nn.functional``."""
@@ -265,8 +268,13 @@ class Tensors(Backward):
             for value in args.all():
                 self.use(value, f"torch.{name}", at)
             return INDEX
-        if args.positional and self.truth(args.keywords.get("inplace", NONE)) is True:
+        if args.positional and self.may_be_true(args.get(facts.INPLACE_AT.get(name, -1), "inplace")):
             self.alter(args.positional[0], "attached" if self.nodes_of(args.positional[0]) else "values", at)
+        if name in ("embedding", "embedding_bag") and len(args.positional) > 1:
+            bound = args.get(3, "max_norm")
+            if bound is not None and not self.is_none(bound):
+                # rows that are too long are scaled in the table itself
+                self.alter(args.positional[1], "values", at)
         scalar = name in facts.SCALAR_FUNCTIONS and self.is_reduced(args)
         dimensionless = scalar and not args.more and len(args.positional) <= facts.REDUCE_AT
         made = self.tensor_op(at, name, args.all(), scalar=scalar, dimensionless=dimensionless)
@@ -274,7 +282,7 @@ class Tensors(Backward):
             return Tuple((made, made))
         if self._gives_several(f"torch.nn.functional.{name}", args.positional[1:], args.keywords) is True:
             return Tuple((made, INDEX))
-        return made
+        return self.may_share(args.all()[0], made) if args.all() and name in facts.MAY_SHARE else made
 
     def _elements_of(
         self, path: str, inputs: list[Value], others: list[Value], keywords: dict[str, Value], at: ast.AST

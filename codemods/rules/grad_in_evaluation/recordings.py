@@ -76,6 +76,7 @@ class Recordings:
         self._made.sort(key=lambda n: n.birth)
         self._births = [n.birth for n in self._made]
         self._kernels = sorted(n.birth for n in real if n.label in facts.OTHER_KERNELS)
+        self._padded = sorted(m.place.clock for m in trace.marks if m.kind == "padded")
         self._needed = sorted(n.birth for n in real if id(n) in needed)
         self._doubted = sorted(n.birth for n in real if id(n) in doubted)
         self._outliving: dict[Frame, list[int]] = {}
@@ -155,7 +156,8 @@ class Recordings:
         if not self.made_in(first, last):
             return "quiet", {}
         doubted = _count(self._doubted, first, last) > 0
-        return "fault", {"kernels": _count(self._kernels, first, last) > 0, "doubted": doubted}
+        padded, kernels = _count(self._padded, first, last) > 0, _count(self._kernels, first, last) > 0
+        return "fault", {"kernels": kernels, "padding": padded, "doubted": doubted}
 
 
 def source(made: list[Node], forward: Forward, stretches: list[tuple[int, int]]) -> str:

@@ -196,7 +196,7 @@ class GradInEvaluation(Rule):
                     reads="evaluated",
                     kernels=facts["kernels"],
                     doubted=facts["doubted"],
-                    padding=False,
+                    padding=facts["padding"],
                     unseen=False,
                     closed=None,
                     once=True,
@@ -218,7 +218,6 @@ class GradInEvaluation(Rule):
                 )
             )
         volatile = tuple((p.frame.file.path, p.frame.file.span(p.node)) for p in forward.volatile)
-        keywords = set(forward.args.keywords)
         closed = forward.closed
         root = next((p.frame for p in forward.place.chain() if p.frame.root), None)
         return self.seen(
@@ -234,7 +233,7 @@ class GradInEvaluation(Rule):
             reads="evaluated" if forward.mode == "eval" and reads else reads,
             kernels=facts.get("kernels", False),
             doubted=facts.get("doubted", False),
-            padding="src_key_padding_mask" in keywords,
+            padding=facts.get("padding", False),
             unseen=forward.method != "forward" and not isinstance(forward.module, Instance),
             closed=None if closed is None else (closed.file.path, closed.file.span(closed.definition)),
             once=all(isinstance(loop, DEFINITIONS) for loop, _ in forward.place.turns()),

@@ -36,6 +36,7 @@ class Changes:
             if change.value.node is not None:
                 self._of_node[id(change.value.node)].append(change.place.clock)
         self._unpacked = trace.unpacked
+        self._walks = trace.walks
         self._drawn = {id(alias.origin) for aliases, _ in trace.drawn for alias in aliases}
 
     def objects(self, alias: Alias) -> bool:
@@ -54,7 +55,10 @@ class Changes:
     def tied(self, alias: Alias) -> bool:
         """Whether ``x.data`` is more than a reading of ``x``, or ``x`` may not be a tensor."""
         given = alias.given
-        if not isinstance(given, Tensor) or self._packed(given.node) or self._of_alias[id(alias)]:
+        hows = set(self._of_alias[id(alias)])
+        if not isinstance(given, Tensor) or self._packed(given.node) or hows - {"unseen"}:
+            return True
+        if hows and self._walked_later(alias):
             return True
         if id(alias) not in self._drawn:
             return False
@@ -64,6 +68,11 @@ class Changes:
         clocks = [at for _, at in self._of_value[id(given)]]
         clocks += self._of_node[id(given.node)] if given.node is not None else []
         return any(at >= born for at in clocks)
+
+    def _walked_later(self, alias: Alias) -> bool:
+        """Whether a backward comes to what was computed of the tensor, or to what it was computed from, afterwards."""
+        node = alias.given.node
+        return node is not None and any(w.place.clock > alias.place.clock and node in w.seen for w in self._walks)
 
 
 _SHAPED = frozenset(("view", "reshape", "flatten", "ravel", "unsqueeze", "expand", "repeat", "stack", "cat"))

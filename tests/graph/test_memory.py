@@ -1,0 +1,85 @@
+"""Which functions and modules may share memory with what they get, or write to it: the tables, compared with torch."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import warnings
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from codemods.graph.model import facts
+
+ARGUMENTS: tuple[tuple[object, ...], ...] = (
+    *((), (0,), (1,), (-1,), (0, 1), ((0, 1),), ((1, 0),), (2, 3), ((2, 3),), ((3, 2),), ((6,),), (1, 0), (0, 0)),
+    *((0, 0, 1), (0, (1, 3)), ([0, 1], [1, 0]), (0.5,), (0.1, 0.2)),
+)
+SETTINGS = frozenset(
+    [
+        "manual_seed",
+        "seed",
+        "set_num_threads",
+        "set_num_interop_threads",
+        "set_default_device",
+        "load",
+        "save",
+        "compile",
+    ]
+)
+
+
+def functions(space: type | ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for name in dir(space):
+        function = getattr(space, name, None)
+        public = callable(function) and not isinstance(function, type) and name.strip("_") == name
+        if public and name not in SETTINGS and "backward" not in name and not name.endswith("storage"):
+            yield name, function
+
+
+def shares(function: Callable[..., Any], *arguments: object) -> bool:
+    given = torch.randn(2, 3)
+    try:
+        made = function(given, *arguments)
+    except Exception:
+        return False
+    outputs = made if isinstance(made, (tuple, list)) else (made,)
+    address = given.untyped_storage().data_ptr()
+    try:
+        return any(isinstance(o, torch.Tensor) and o.untyped_storage().data_ptr() == address for o in outputs)
+    except NotImplementedError:
+        return False
+
+
+@pytest.mark.parametrize("space", [torch.Tensor, torch, nn.functional], ids=lambda space: space.__name__)
+def test_what_may_share_memory_is_known(space: type | ModuleType) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {name for name, f in functions(space) if any(shares(f, *given) for given in ARGUMENTS)}
+    assert len(found) >= {"Tensor": 40, "torch": 25, "torch.nn.functional": 5}[space.__name__]
+    assert found - facts.MAY_SHARE - facts.SHARING_MEMORY - {"requires_grad_"} == set()
+
+
+def test_positions_of_inplace_are_those_of_the_signatures() -> None:
+    given = {}
+    for name, function in functions(nn.functional):
+        parameters = [] if inspect.isbuiltin(function) else list(inspect.signature(function).parameters)
+        if "inplace" in parameters:
+            given[name] = parameters.index("inplace")
+    assert given == facts.INPLACE_AT
+    layers = {}
+    for name, layer in vars(nn).items():
+        if isinstance(layer, type) and issubclass(layer, nn.Module):
+            parameters = list(inspect.signature(layer).parameters)
+            if "inplace" in parameters:
+                layers[name] = parameters.index("inplace")
+    assert layers == facts.INPLACE_OF_LAYER
+
+
+def test_operators_that_write_are_those_of_python() -> None:
+    named = {name for name in dir(operator) if name.startswith("i") and hasattr(operator, f"__{name}__")}
+    assert named - {"index", "inv", "invert", "is_", "is_not"} == facts.IN_PLACE_OPERATORS
