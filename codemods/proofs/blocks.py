@@ -10,7 +10,7 @@ from codemods.graph.model import facts
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
-from codemods.proofs.syntax import FUNCTIONS
+from codemods.proofs.syntax import FUNCTIONS, called
 
 _TURNING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Turns = tuple[tuple[ast.AST, int], ...]
@@ -195,6 +195,63 @@ def stepped_between(trace: Trace, first: Walk, second: Walk) -> bool:
     return any(begin < s.place.clock < end for s in trace.steps) or any(
         m.kind in writes and begin < m.place.clock < end for m in trace.marks
     )
+
+
+_CHANGING = frozenset(
+    ("append", "appendleft", "extend", "insert", "add", "update", "pop", "popleft", "popitem", "remove", "clear")
+)
+_STEADY = frozenset(("isinstance", "hasattr", "callable", "is_available", "issubclass", "is_initialized"))
+
+
+def in_some_turns(place: Place, loop: ast.AST) -> bool:
+    """Whether a condition that may change from turn to turn stands between a loop and a place in it.
+
+    What stands there need not be done twice, so that nothing is proven of two turns.
+    """
+    for at in place.chain():
+        file = at.frame.file
+        inner: ast.AST = at.node
+        outer = file.parent(inner)
+        tests: list[ast.expr] = []
+        while outer is not None and outer is not loop and not isinstance(outer, (*FUNCTIONS, ast.Module)):
+            if isinstance(outer, (ast.If, ast.IfExp, ast.While)) and inner is not outer.test:
+                body = outer.body if isinstance(outer.body, list) else [outer.body]
+                if not _lasts(outer.test, holds=any(inner is part for part in body)):
+                    tests.append(outer.test)
+            elif isinstance(outer, ast.Match) and inner is not outer.subject:
+                tests.append(outer.subject)
+            inner, outer = outer, file.parent(outer)
+        scope = loop if outer is loop else outer
+        if scope is not None and any(_changes(test, scope) for test in tests):
+            return True
+        if outer is loop:
+            return False
+    return False
+
+
+def _lasts(test: ast.expr, *, holds: bool) -> bool:
+    """Whether a condition stays as it is from the first or second turn on: ``x is not None``, ``i > 0``."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.comparators[0], ast.Constant):
+        return False
+    sign, bound = type(test.ops[0]), test.comparators[0].value
+    if bound is None:
+        return sign is (ast.IsNot if holds else ast.Is)
+    kinds = {0: (ast.Gt, ast.NotEq), 1: (ast.GtE,)} if holds else {0: (ast.LtE, ast.Eq), 1: (ast.Lt,)}
+    return type(bound) is int and sign in kinds.get(bound, ())
+
+
+def _changes(test: ast.expr, scope: ast.AST) -> bool:
+    """Whether what a condition asks for may be another thing the next time."""
+    if any(isinstance(node, ast.Call) and called(node) not in _STEADY for node in ast.walk(test)):
+        return True
+    asked = {ast.unparse(n) for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))}
+    for node in ast.walk(scope):
+        if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)) and ast.unparse(node) in asked:
+            return True
+        method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        if method is not None and method.attr in _CHANGING and ast.unparse(method.value) in asked:
+            return True
+    return False
 
 
 def crossed(old: Place, new: Place) -> ast.AST | None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.blocks import crossed
+from codemods.proofs.blocks import crossed, in_some_turns
 from codemods.proofs.early_changes import late
 from codemods.proofs.paired_flags import Late
 from codemods.proofs.reach import opaque, origins, reach, saves_parameter, weighted
@@ -43,6 +43,13 @@ class Carry:
     graph: set[Node] = field(default_factory=set)
     edges: set[tuple[Node, Node]] = field(default_factory=set)
     soon: frozenset[Node] = frozenset()
+
+    @property
+    def in_some_turns(self) -> bool:
+        """Whether the later backward, or what it finds the graph by, stands under a condition that may change."""
+        places = [self.child.place] if self.child.kind != "phi" else []
+        places += [self.walk.place] if self.walk is not None else []
+        return any(in_some_turns(place, self.loop) for place in places)
 
 
 class Ledger:
@@ -86,6 +93,8 @@ class Ledger:
             if not any(crossed(earlier.place, walk.place) for _, earlier in walk.again):
                 continue
             for carry in self._carried_into(walk):
+                if carry.in_some_turns:
+                    continue
                 key = (carry.carrier, id(carry.store.statement))
                 known = found.setdefault(key, carry)
                 known.edges |= carry.edges
@@ -95,14 +104,18 @@ class Ledger:
 
     @cached_property
     def perhaps(self) -> list[Carry]:
-        """What is walked again on one of two ways on which a turn may begin, as a condition says that the turns change;
-        on the other way it is made anew, or cut."""
+        """What is walked again in some turns only, or on one of two ways on which a turn may begin: on the other way it
+        is made anew, or cut."""
         known = {(carry.carrier, id(carry.store.statement)) for carry in self.carries}
         found: dict[tuple[Carrier, int], Carry] = {}
         for walk in self.trace.walks:
             for carry in self._carried_into(walk, sometimes=True):
                 key = (carry.carrier, id(carry.store.statement))
                 if key not in known and _every_turn(walk.place, carry.loop):
+                    found.setdefault(key, carry)
+            for carry in self._carried_into(walk):
+                key = (carry.carrier, id(carry.store.statement))
+                if key not in known and carry.in_some_turns:
                     found.setdefault(key, carry)
         return list(found.values())
 
@@ -236,7 +249,7 @@ class Ledger:
         """Whether parameters were changed between the making of the old value and the walk that comes to it again."""
         first = carry.freed_by.place.clock
         last = carry.walk.place.clock if carry.walk is not None else first
-        if "step" in kinds and any(first <= s.place.clock <= last for s in self.trace.steps):
+        if "step" in kinds and any(first <= s.place.clock <= last for s in self.trace.steps if not s.unnoticed):
             return True
         return any(m.kind in kinds and first <= m.place.clock <= last for m in self.trace.marks)
 

@@ -99,7 +99,7 @@ def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:
     clearings = [m for m in trace.marks if m.kind == "zero_grad"]
     changes: dict[int, list[Step | Mark]] = defaultdict(list)
     for step in trace.steps:
-        for leaf in step.leaves or ():
+        for leaf in (step.leaves or ()) if not step.unnoticed else ():
             clock = step.place.clock
             filled = [w.place.clock for w in leaf.walks if w.kind == "backward" and w.place.clock < clock]
             if filled and not any(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -11,12 +12,13 @@ from codemods.graph.model.program import ParsedFile
 from codemods.proofs.bindings import bound_around, bound_at
 from codemods.proofs.observations import Decision
 from codemods.proofs.syntax import DEFINITIONS
-from codemods.terms.edits import AddHelper, InsertStatements, MoveStatement
+from codemods.terms.edits import AddHelper, Edit, InsertStatements, MoveStatement
 from codemods.terms.findings import Finding, as_advice
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _TORCH = "__torch__"
+_BUILTINS = frozenset(dir(builtins))
 
 
 def with_bound_names(findings: list[Finding], decision: Decision) -> list[Finding]:
@@ -25,6 +27,10 @@ def with_bound_names(findings: list[Finding], decision: Decision) -> list[Findin
 
 
 def _sound(finding: Finding, decision: Decision) -> bool:
+    for path, edit in finding.edits:
+        file = decision.files(path)
+        if file is not None and not _builtins_of(edit).isdisjoint(_taken_builtins(file)):
+            return False
     by_file: dict[str, list[InsertStatements | MoveStatement]] = {}
     helpers = {edit.name for _, edit in finding.edits if isinstance(edit, AddHelper)}
     for path, edit in finding.edits:
@@ -35,6 +41,34 @@ def _sound(finding: Finding, decision: Decision) -> bool:
         if file is not None and not _bound_in(file, edits, helpers):
             return False
     return True
+
+
+def _builtins_of(edit: Edit) -> set[str]:
+    """The built-in functions that the text of an edit calls."""
+    texts = (getattr(edit, name, "") for name in ("prefix", "suffix", "code", "header"))
+    return {word for text in texts for word in re.findall(r"(?<![\w.])(\w+)\(", text or "")} & _BUILTINS
+
+
+def _taken_builtins(file: ParsedFile) -> set[str]:
+    """The names of built-in functions that mean something else somewhere in a file."""
+    return file.once(_bound_builtins, file.tree)
+
+
+def _bound_builtins(tree: ast.AST) -> set[str]:
+    found: set[str] = set()
+    methods = {id(m) for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for m in c.body}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            # ``torch`` exports types and functions of these names
+            found |= {"float", "sum", "any", "all", "int", "bool", "abs", "max", "min"} if "*" in names else names
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, (*DEFINITIONS, ast.ClassDef)) and id(node) not in methods:
+            found.add(node.name)
+    return found & _BUILTINS
 
 
 def _bound_in(file: ParsedFile, edits: list[InsertStatements | MoveStatement], helpers: set[str]) -> bool:

@@ -309,7 +309,9 @@ def _loss(site: Site, file: ParsedFile) -> _Change | None:
         call.args[average] if isinstance(average, int) else given.get(average),
         given.get(reduce),
     ]
-    if any(v is not None and not (isinstance(v, ast.Constant) and v.value in (True, False, None)) for v in values):
+    # ``0`` is false there and equals False, but is not the one that is looked for below
+    literal = (True, False, None)
+    if any(v is not None and not (isinstance(v, ast.Constant) and any(v.value is x for x in literal)) for v in values):
         return None
     averages, reduces = (v.value if isinstance(v, ast.Constant) else None for v in values)
     # as torch.nn._reduction.legacy_get_string has it

@@ -10,7 +10,7 @@ from codemods.graph.model import facts
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
-from codemods.proofs.blocks import bound, meeting, read, stepped_between, suites_around
+from codemods.proofs.blocks import bound, crossed, in_some_turns, meeting, read, stepped_between, suites_around
 from codemods.proofs.early_changes import late
 from codemods.proofs.observations import Decision, Observation, Site, sites, station
 from codemods.proofs.paired_flags import SURPLUS, flags, mended, paired
@@ -80,6 +80,9 @@ class LoopInvariantGraph(Rule):
         last = max(old, key=lambda n: n.birth)
         plan = _Move(trace, walk, old)
         anchor, moves = plan.find()
+        loop = crossed(earlier.place, walk.place)
+        if loop is not None and in_some_turns(walk.place, loop):
+            moves, plan.why = [], "unless its condition holds in one turn only"
         place = plan.at or last.place
         if place.statement is None:
             return
@@ -212,7 +215,7 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promis
     changed = [
         s for s in trace.steps if earlier.place.clock < s.place.clock < walk.place.clock and s.leaves is not None
     ]
-    stepped = {id(leaf) for s in changed for leaf in s.leaves or ()}
+    stepped = {id(leaf) for s in changed if not s.unnoticed for leaf in s.leaves or ()}
     if earlier.retains is False and any(_saves(n) for n in old):
         return Promise.REPAIR
     if not changed:

@@ -214,7 +214,7 @@ class _Pair:
         if self.first.retains is False:
             return any(n.saves and id(n) in sure for n in seen if n.kind not in ("phi", "part"))
         between = [s for s in self.trace.steps if self.first.place.clock < s.place.clock < self.second.place.clock]
-        stepped = {id(leaf) for s in between for leaf in s.leaves or ()}
+        stepped = {id(leaf) for s in between if not s.unnoticed for leaf in s.leaves or ()}
         return any(id(n) in sure and _reads_one_of(n, stepped) for n in seen)
 
     def surplus(self) -> list[Any]:
@@ -259,6 +259,8 @@ class _Pair:
             self.why = "the statements between may leave the block"
             return None
         steps = [s for k in between for s in done[k].steps]
+        if any(step.unnoticed for step in steps):
+            return None
         if not steps:
             return self._without_frame(marks)
         return self._with_frame(done, between, steps, marks)
@@ -268,6 +270,16 @@ class _Pair:
             self.why = "the gradients of the first call are cleared or changed before the second"
             return None
         return Promise.REPAIR if self.raises() else Promise.BEHAVIOUR
+
+    def _read_behind(self) -> bool:
+        """Whether something reads gradients to which the second call has come, and which nothing has cleared since."""
+        end = max(w.place.clock for w in self.trace.walks if w.call is self.second.call)
+        return any(
+            m.kind in _READERS
+            and m.place.clock > end
+            and not any(c.kind == "zero_grad" and end < c.place.clock < m.place.clock for c in self.trace.marks)
+            for m in self.trace.marks
+        )
 
     def _with_frame(
         self, done: list[Deeds], between: list[int], steps: list[Step], marks: list[Mark]
@@ -303,6 +315,9 @@ class _Pair:
             self.moves.append(self.suite[k])
         if clearing & mine - theirs:
             self.why = "the gradients of the first step are cleared between"
+            return None
+        if self._read_behind():
+            self.why = "gradients are read behind the second call"
             return None
         start = self.first.place.clock
         for node in self.first.seen:

@@ -205,7 +205,7 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk) -> Promise | None:
     if earlier.retains is False:
         return Promise.REPAIR if any(n.saves for n in again) else Promise.BEHAVIOUR
     steps = [s for s in trace.steps if earlier.place.clock < s.place.clock < walk.place.clock]
-    stepped = {id(leaf) for s in steps for leaf in s.leaves or ()}
+    stepped = {id(leaf) for s in steps if not s.unnoticed for leaf in s.leaves or ()}
     raises = any(p.leaf and id(p) in stepped and reads_value(n, p) for n in again for p in n.parents)
     return Promise.REPAIR if raises else Promise.BEHAVIOUR
 

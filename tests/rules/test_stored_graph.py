@@ -332,3 +332,59 @@ def run(x, model=None):
 @pytest.mark.parametrize("program", KEPT.values(), ids=KEPT.keys())
 def test_left_alone(tmp_path: Path, program: str) -> None:
     assert findings(tmp_path, program) == []
+
+
+IN_SOME_TURNS = """
+    mean = torch.zeros(3)
+    todo = [torch.randn(6, 4) for _ in range(8)]
+    scorer = nn.Linear(4, 3)
+    trainer = torch.optim.SGD(scorer.parameters(), lr=0.1)
+    {loop}:
+        out = torch.tanh(scorer(torch.randn(6, 4)))
+        mean = 0.5 * mean + 0.5 * out.mean(0)
+        if {condition}:
+            trainer.zero_grad()
+            (mean - 1).pow(2).mean().backward()
+            trainer.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("loop", "condition"),
+    [
+        ("for step in range(6)", "step == 5"),
+        ("for step in range(6)", "(step + 1) % 3 == 0"),
+        ("while todo.pop() is not None", "not todo"),
+        ("for step in range(6)", "torch.rand(()) < 0.2"),
+    ],
+)
+def test_a_backward_in_some_turns_proves_nothing_of_two(tmp_path: Path, loop: str, condition: str) -> None:
+    assert tools.found(tmp_path, RULE, HEAD, IN_SOME_TURNS.format(loop=loop, condition=condition)) == []
+
+
+@pytest.mark.parametrize("condition", ["step > 0", "scorer is not None", "scorer.training"])
+def test_a_condition_that_lasts_proves_it(tmp_path: Path, condition: str) -> None:
+    findings = tools.found(tmp_path, RULE, HEAD, IN_SOME_TURNS.format(loop="for step in range(6)", condition=condition))
+    assert [f.promise for f in findings] == [Promise.REPAIR]
+
+
+ONE_TURN = """
+    net = nn.Linear(4, 3)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    first = None
+    for step in range(6):
+        out = net(torch.randn(6, 4))
+        loss = out.pow(2).mean()
+        if first is None:
+            first = out
+        if {condition}:
+            loss = loss + (out - first).pow(2).mean() + first.abs().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """
+
+
+@pytest.mark.parametrize(("condition", "number"), [("step == 0", 0), ("step > 0", 1), ("first is not None", 1)])
+def test_what_a_loss_reads_in_one_turn_is_walked_once(tmp_path: Path, condition: str, number: int) -> None:
+    assert len(tools.found(tmp_path, RULE, HEAD, ONE_TURN.format(condition=condition))) == number

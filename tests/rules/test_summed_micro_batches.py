@@ -162,6 +162,34 @@ HITS = {
 }
 
 SILENT = {
+    "more comes to the sum in some turns": """
+        total, before = 0, None
+        for i, x in enumerate(graphs):
+            out = net(x)
+            total = total + out.pow(2).mean()
+            if before is not None:
+                total = total + (out - before).pow(2).mean()
+            before = out.detach()
+            if (i + 1) % 3 == 0:
+                opt.zero_grad()
+                total.backward()
+                opt.step()
+                total = 0
+        """,
+    "more comes to the list from a function": """
+        def also(out):
+            losses.append(out.abs().mean())
+
+        for epoch in range(3):
+            losses = []
+            for x in graphs:
+                out = net(x)
+                losses.append(out.pow(2).mean())
+                also(out)
+            opt.zero_grad()
+            sum(losses).backward()
+            opt.step()
+        """,
     "a model that cannot be seen may keep a state": """
         import snntorch
 

@@ -35,6 +35,8 @@ class Step:
     place: Place
     optimizer: Value | None
     owned: Owned | None = None
+    unnoticed: bool = False
+    """Whether it may write through ``.data``, so that no backward refuses what it changed."""
 
     @property
     def leaves(self) -> tuple[Node, ...] | None:

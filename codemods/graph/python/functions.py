@@ -8,7 +8,7 @@ import builtins
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Frame, Unseen, Value
-from codemods.graph.model.program import ClassInfo, receiver_name, walks
+from codemods.graph.model.program import ClassInfo, receiver_name, walk, walks
 from codemods.graph.model.state import Key
 from codemods.graph.model.values import (
     NONE,
@@ -210,7 +210,7 @@ class Functions(Remembering):
 
     def instantiate(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """``Class(...)``: a new object, its ``__init__`` entered."""
-        if any(cls.file.once(_acts_unseen, cls.node) for cls in info.mro()):
+        if any(_acts_unseen(cls) for cls in info.mro()):
             # when Python calls such a method is not followed
             self.trace.complete = False
         if info.family == "function":
@@ -285,10 +285,30 @@ class Functions(Remembering):
         return self.call_value(Library(f"builtins.{filled}"), args, at)
 
 
-def _acts_unseen(definition: ast.AST) -> bool:
-    """Whether a special method of a class back-propagates that is not called where Python calls it."""
-    body = getattr(definition, "body", ())
-    return any(isinstance(m, ast.FunctionDef) and m.name in facts.UNFOLLOWED_METHODS and walks(m) for m in body)
+def _acts_unseen(info: ClassInfo) -> bool:
+    """Whether a special method of a class may back-propagate that is not called where Python calls it."""
+    walking = info.file.once(_walking, info.file.tree)
+    return any(
+        isinstance(method, ast.FunctionDef)
+        and method.name in facts.UNFOLLOWED_METHODS
+        and (walks(method) or any(called in walking for called in _calls(method)))
+        for method in getattr(info.node, "body", ())
+    )
+
+
+def _calls(code: ast.AST) -> set[str]:
+    """The last names of what is called in a stretch of code."""
+    functions = (node.func for node in walk(code) if isinstance(node, ast.Call))
+    return {getattr(function, "attr", getattr(function, "id", "")) for function in functions}
+
+
+def _walking(tree: ast.AST) -> set[str]:
+    """The names of the functions of a file that back-propagate, or call one that does."""
+    calls = {d.name: _calls(d) for d in walk(tree) if isinstance(d, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    found = {d.name for d in walk(tree) if isinstance(d, (ast.FunctionDef, ast.AsyncFunctionDef)) and walks(d)}
+    while more := {name for name, called in calls.items() if name not in found and not called.isdisjoint(found)}:
+        found |= more
+    return found
 
 
 _TAKING_APART = frozenset(

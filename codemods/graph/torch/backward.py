@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Node, Value, Walk
-from codemods.graph.model.program import ClassInfo, walks
+from codemods.graph.model.program import ClassInfo, walk, walks
 from codemods.graph.model.trace import Step
 from codemods.graph.model.values import (
     DATA,
@@ -260,9 +260,10 @@ class Backward(Uses):
     def stepped(self, at: ast.AST, optimizer: Value | None) -> None:
         """Record an optimizer step."""
         self.tick()
-        self.trace.steps.append(
-            Step(self.place(at), optimizer, self.owned(optimizer) if optimizer is not None else None)
-        )
+        own = optimizer.cls.find("step") if isinstance(optimizer, Optimizer) and optimizer.cls else None
+        unnoticed = isinstance(own, Function) and own.file.once(_writes_data, own.file.tree)
+        owned = self.owned(optimizer) if optimizer is not None else None
+        self.trace.steps.append(Step(self.place(at), optimizer, owned, unnoticed))
 
     # gradient scalers
 
@@ -284,3 +285,8 @@ class Backward(Uses):
         if name == "unscale_":
             self.mark_owned("gradients-changed", at, args.get(0, "optimizer"))
         return NUMBER if name != "update" else NONE
+
+
+def _writes_data(tree: ast.AST) -> bool:
+    """Whether the code of a file mentions ``.data``, which autograd does not look at."""
+    return any(isinstance(node, ast.Attribute) and node.attr == "data" for node in walk(tree))

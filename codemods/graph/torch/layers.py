@@ -311,7 +311,8 @@ class Layers(Tensors):
             # net.module(x) of a DataParallel
             return self.call_value(module, args, at)
         if isinstance(module, Module) and (module.name, name) in facts.NAMED_PARTS:
-            return self.call_value(self.get_attribute(module, name, at), args, at)
+            part = Module(self.new_oid(), facts.NAMED_PARTS[module.name, name], module.leaf)
+            return self.call_value(part, args, at)
         if name in ("parameters", "named_parameters", "buffers", "named_buffers"):
             return Parameters(module, named=name.startswith("named"))
         if name == "requires_grad_":

@@ -15,8 +15,9 @@ from codemods.proofs.kept.model import HISTORY, TOTAL, Result
 from codemods.proofs.kept.names import assigned
 from codemods.proofs.kept.run import Run
 from codemods.proofs.kept.values import (
-    may_be_loss,
     nodes_of,
+    odd,
+    odd_part,
     scalar_part,
     sometimes_number,
     statement_span,
@@ -50,10 +51,10 @@ class Places:
         self.run.index()
         given = [(e.place, e.added) for e in sums] + [(e.place, e.value) for e in self.run.trace.storings]
         for at, value in given:
-            if isinstance(value, (Plain, Const, Join)) and sometimes_number(value):
+            if sometimes_number(value):
                 self.run.numbers |= {(id(at.node), id(p.node)) for p in at.chain()}
         for event in self.run.trace.storings:
-            if not event.nodes and not may_be_loss(event.value):
+            if not event.nodes and (odd(event.value) or odd_part(event.value)):
                 self.run.others |= {(id(event.place.node), id(p.node)) for p in event.place.chain()}
         yield from self._totals(sums)
         yield from self._histories()

@@ -39,11 +39,10 @@ def scalar_part(node: Node, event: Storing) -> bool:
 
 def sometimes_number(value: Value) -> bool:
     if isinstance(value, Join):
+        return any(sometimes_number(o) for o in value.options)
+    if isinstance(value, (Library, Unknown)):
         # of something that cannot be seen nobody knows that it is a tensor
-        return any(
-            sometimes_number(o) or isinstance(o, Library) or (isinstance(o, Unknown) and o.node is None)
-            for o in value.options
-        )
+        return value.node is None
     if isinstance(value, Const):
         return isinstance(value.value, (int, float))
     return isinstance(value, Plain) and value.kind == "number"
@@ -57,10 +56,15 @@ def may_be_loss(value: Value) -> bool:
 
 
 def odd(value: Value) -> bool:
-    """Whether it is sometimes neither a tensor nor a number, such as None."""
-    return isinstance(value, Join) and any(
-        not isinstance(o, (Tensor, Unknown)) and not sometimes_number(o) for o in value.options
-    )
+    """Whether it is sometimes neither a tensor nor a number, such as None, or may be."""
+    return isinstance(value, Join) and any(odd_part(o) for o in value.options)
+
+
+def odd_part(value: Value) -> bool:
+    """The same of a value that is no choice among several."""
+    if isinstance(value, (Library, Unknown)):
+        return value.node is None
+    return not isinstance(value, Tensor) and not sometimes_number(value)
 
 
 def statement_span(place: Place) -> Span:

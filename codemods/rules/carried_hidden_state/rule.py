@@ -88,7 +88,8 @@ class CarriedHiddenState(Rule):
         yield self.seen(
             first.store.frame.file, statement, "sometimes", "advice", name=_spoken(carries),
             goes="go" if len({c.carrier.name for c in carries}) > 1 else "goes",
-            way=first.child.place.line, retained=first.freed_by.retains is True, trail=trail(first),
+            way=first.child.place.line, window=_window(first), retained=first.freed_by.retains is True,
+            trail=trail(first),
         )  # fmt: skip
 
     def _observe(
@@ -142,13 +143,17 @@ class CarriedHiddenState(Rule):
         yield from once(finding for mended in found.values() for finding in mended)
 
     def _sometimes_cut(self, site: Site) -> Finding:
-        name, goes, way = (site.facts[fact] for fact in ("name", "goes", "way"))
+        name, goes, way, window = (site.facts[fact] for fact in ("name", "goes", "way", "window"))
         freed = "" if site.facts["retained"] else ", which backward() has freed,"
+        where = f"wherever the condition in line {way} neither makes a fresh state nor cuts it"
+        remedy = "detach it on that path, too"
+        if window:
+            where = f"until the backward of line {window}, which runs in some turns only, comes to both"
+            remedy = "detach it behind that backward"
         return Finding(
             self.name, site.path, site.span, Promise.ADVICE,
-            f"{name} {goes} into the next step with the graph of this one{freed} wherever the condition in line {way} "
-            "neither makes a fresh state nor cuts it",
-            "detach it on that path, too", tuple(TrailStep(*step) for step in site.facts["trail"]),
+            f"{name} {goes} into the next step with the graph of this one{freed} {where}",
+            remedy, tuple(TrailStep(*step) for step in site.facts["trail"]),
         )  # fmt: skip
 
     def _mended(self, site: Site) -> Finding:
@@ -220,3 +225,8 @@ def _spoken(carries: list[Carry]) -> str:
 
 
 RULE = CarriedHiddenState
+
+
+def _window(carry: Carry) -> int:
+    """The line of the backward that comes to a carried graph in some turns only; 0 where it does in all."""
+    return carry.walk.place.line if carry.walk is not None and carry.in_some_turns else 0

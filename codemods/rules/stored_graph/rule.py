@@ -91,7 +91,11 @@ class StoredGraph(Rule):
             return
         edits: list[tuple[str, Edit]] | None = []
         where = "where it is stored"
-        if any(used_through(ledger, c) for c in carries):
+        here = [s for s in ledger.trace.storings if s.place.statement is store.statement]
+        if any(not isinstance(s.value, Tensor) and s.value.node is None for s in here):
+            # sometimes it is given something that has no ``detach``
+            edits = None
+        elif any(used_through(ledger, c) for c in carries):
             style = "last" if appended_once(ledger, carry) else "state"
             edits = detaching(ledger.trace, carries, style)
             where = "where the step ends, because this step uses it too"

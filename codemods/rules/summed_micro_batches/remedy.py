@@ -57,6 +57,9 @@ class Plan:
         if not isinstance(loop, (ast.For, ast.While)) or not self._own_graphs():
             self.why = self.why or "no loop"
             return None
+        if self._grows_elsewhere(loop):
+            self.why = "more than this comes to the sum"
+            return None
         places = {id(suite): index for suite, index in suites_around(self.file, self.statement)}
         suite, index = next(iter(suites_around(self.file, loop)))
         turns = self.sum.place.loops[:-1]
@@ -97,6 +100,18 @@ class Plan:
             self.why = "the term cannot be seen"
         return not self.why
 
+    def _grows_elsewhere(self, loop: ast.AST) -> bool:
+        """Whether another statement of the loop, or one that it calls, changes the sum; resetting it is no growth."""
+        mine, target = self.sum.statement, self.sum.target
+        for node in ast.walk(loop):
+            if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)) and ast.unparse(node) == target:
+                statement = self.file.enclosing(node, ast.stmt)
+                if statement is not mine and not (isinstance(statement, ast.stmt) and self._resets(statement)):
+                    return True
+        places = [a.place for a in self.trace.accumulations if ast.unparse(a.target) == target]
+        places += [s.place for s in self.trace.storings if self.sum.term in s.held]
+        return any(place.statement is not mine and self.sum.in_the_loop(place) for place in places)
+
     # one backward behind the loop
 
     def _after(self, loop: ast.For | ast.While, suite: list[ast.stmt], index: int, at: int) -> tuple[Edit, ...] | None:
@@ -129,6 +144,9 @@ class Plan:
             self.why = "the sum is not reset beside its backward"
             return None
         clearings = [s for s in block.body if self._clears(s)]
+        if clearings and self._used_behind(loop):
+            self.why = "the gradients of the last window are used behind the loop"
+            return None
         factor = self._factor(loop, [s for s in before if s not in clearings])
         if factor is None:
             return None
@@ -147,6 +165,19 @@ class Plan:
             self.why = "where the sum begins is not in sight"
             return None
         return tuple(edits)
+
+    def _used_behind(self, loop: ast.AST) -> bool:
+        """Whether something outside the loop needs the gradients that the last backward in it left."""
+        ends = [w.place.clock for w in self.trace.walks if w.call is self.walk.call]
+        cleared = [m.place.clock for m in self.trace.marks if m.kind == "zero_grad"]
+        used = [m.place for m in self.trace.marks if m.kind in _TOUCHING and m.kind != "zero_grad"]
+        used += [s.place for s in self.trace.steps] + [w.place for w in self.trace.walks]
+        for place in used:
+            last = max((end for end in ends if end < place.clock), default=None)
+            inside = any(each is loop for at in place.chain() for each, _ in at.loops)
+            if last is not None and not inside and not any(last < clock < place.clock for clock in cleared):
+                return True
+        return False
 
     def _runs_once(self, loop: ast.AST) -> bool:
         """Whether the sum begins outside all loops, once: then no gradients are there to be cleared."""

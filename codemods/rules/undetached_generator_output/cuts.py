@@ -278,6 +278,16 @@ class Attempt:
             id(leaf) in reached for leaf in self.fate.used
         )
 
+    def overwritten(self) -> bool:
+        """Whether what is cut is changed in place by the call that takes it: with the cut, behind the graph's back."""
+        calls = {id(cut.call.node) for cut in self.cuts}
+        return any(
+            change.value.node is not None
+            and id(change.value.node) in self.gone
+            and any(id(place.node) in calls for place in change.place.chain())
+            for change in self.trace.alterations
+        )
+
     def lost(self) -> list[tuple[tuple[str, int], tuple[str, int]]]:
         """The leaves that the backward no longer comes to, each with the place of that backward."""
         at = (self.walk.place.path, self.walk.place.line)

@@ -76,7 +76,7 @@ class UndetachedGeneratorOutput(Rule):
                 if fate.wasted and fate.used:
                     everything = everything or list(dict.fromkeys(n for w in trace.walks for n in w.seen))
                     attempts.append(Attempt(trace, lives, walk, fate, everything=everything))
-        mended = [attempt for attempt in attempts if attempt.run()]
+        mended = [attempt for attempt in attempts if attempt.run() and not attempt.overwritten()]
         yield from self._vague([a for a in attempts if a not in mended and not a.shared])
         for attempt in attempts:
             for call in attempt.shared:
