@@ -7,10 +7,13 @@ sitecustomize, and its `__main__` is the script.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import os
 import runpy
 import sys
+import threading
 
 import numpy  # noqa: F401
 import torch
@@ -18,6 +21,7 @@ import torch._dynamo
 import torch.optim  # noqa: F401
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+LEAVE = os._exit
 
 
 def become(request: dict) -> str:  # type: ignore[type-arg]
@@ -41,6 +45,8 @@ def become(request: dict) -> str:  # type: ignore[type-arg]
 
 def main() -> str:
     """Serve until standard input ends; in a child, return the script that it has to run."""
+    # What was loaded here is no garbage, and pages that no collection touches stay shared.
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
@@ -51,7 +57,31 @@ def main() -> str:
     return ""
 
 
+def end(error: BaseException | None) -> int:
+    """Do what Python does when a script is over, by ``error`` or without one, up to its exit functions."""
+    status: object = 0
+    if isinstance(error, SystemExit):
+        status = error.code
+    elif error is not None:
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+        sys.excepthook(sys.last_type, sys.last_value, sys.last_traceback)
+        status = 1
+    if status is not None and not isinstance(status, int):
+        print(status, file=sys.stderr)
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    return (status or 0) & 0xFF
+
+
 SCRIPT = main()
 if SCRIPT:
-    # At the top level, so that errors and exits end the process the way they end any script.
-    runpy.run_path(SCRIPT, run_name="__main__")
+    ERROR = None
+    try:
+        runpy.run_path(SCRIPT, run_name="__main__")
+    except BaseException as error:
+        ERROR = error
+    # Not by returning: to take torch apart again costs more than most of these scripts.
+    LEAVE(end(ERROR))
