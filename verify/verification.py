@@ -22,7 +22,8 @@ from verify.isolation import Workspace
 from verify.judging.bench import Telling, judge
 from verify.judging.reasons import joined, noted, reason_of
 from verify.judging.search import Search
-from verify.measured.results import Outcome, Rewrite, Run, Verdict, Verification, join
+from verify.judging.shapes import judge_by_shapes
+from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification, join
 from verify.running import missing
 from verify.running.rewriting import Key, Rewriter, RuleRewriter, Version
 from verify.running.runner import Place, Runner
@@ -79,17 +80,7 @@ def verify(
             chosen = targets if targets is not None else _targets(root, commands, originals, exclude)
             rewriter = RuleRewriter(chosen, options, root=root, jobs=jobs, wanted=wanted)
         version = rewriter.all()
-        # Where nothing is rewritten, nothing is to be reached.
-        sources = [source for source in _all(root, exclude) if source.notebook is None] if version.groups else []
-        search = Search(runner, rewriter, version, sources, tell)
-        also = search.also()
-        entries = search.run(
-            commands,
-            [
-                judge(runner, rewriter, version, command, original, tell, also=also)
-                for command, original in zip(commands, originals, strict=True)
-            ],
-        )
+        entries = _entries(runner, rewriter, version, commands, originals, exclude, tell)
         # After those of the commands come the entries that were found on the way.
         found = [reason_of(entry, command, runner) for entry, command in zip_longest(entries, commands)]
     if not all(reason for reason, _ in found):
@@ -109,6 +100,26 @@ def verify(
         notebooks={path: source for path, source in version.sources.items() if source.notebook is not None},
     )
     return Verified(verification)
+
+
+def _entries(
+    runner: Runner,
+    rewriter: Rewriter,
+    version: Version,
+    commands: Sequence[Command],
+    originals: Sequence[Run],
+    exclude: Sequence[str],
+    tell: Telling,
+) -> list[Entry]:
+    """Judge the rewrites of ``version`` by each command, and by what else reaches them."""
+    runs = list(zip(commands, originals, strict=True))
+    if runner.settings.shapes:
+        return [judge_by_shapes(runner, rewriter, version, *run, tell) for run in runs]
+    # Where nothing is rewritten, nothing is to be reached.
+    sources = [each for each in _all(runner.root, exclude) if each.notebook is None] if version.groups else []
+    search = Search(runner, rewriter, version, sources, tell)
+    also = search.also()
+    return search.run(commands, [judge(runner, rewriter, version, *run, tell, also=also) for run in runs])
 
 
 def _first(runner: Runner, command: Command, tell: Telling) -> Run:

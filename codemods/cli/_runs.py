@@ -112,6 +112,13 @@ class RunOptions:
             help="Spend this many seconds on reaching lines that the runs missed; 4 timeouts by default, 0 for none.",
         ),
     ]
+    shapes_only = Annotated[
+        bool,
+        typer.Option(
+            "--shapes-only",
+            help="Run two steps by shapes, without memory: errors of shape and graph, and an estimate of memory.",
+        ),
+    ]
     isolation = Annotated[
         str | None,
         typer.Option("--isolation", metavar="auto|overlay|copy", help="Protect your files this way."),
@@ -137,6 +144,7 @@ def settings_of(
     isolation: str | None = None,
     env: Sequence[str] | None = None,
     expose: Sequence[str] | None = None,
+    shapes: bool = False,
 ) -> Settings:
     """Return the settings that the options come to; raises :class:`UserError` for one that makes no sense."""
     from verify.errors import VerifyError
@@ -157,7 +165,7 @@ def settings_of(
     except ValueError as error:
         raise UserError(f"--stand-in: {error}") from None
     return defaults.Settings(
-        steps=steps or defaults.STEPS,
+        steps=steps or (defaults.STEPS_BY_SHAPES if shapes else defaults.STEPS),
         batches=batches,
         timeout=timeout or defaults.TIMEOUT,
         seed=seed,
@@ -174,6 +182,7 @@ def settings_of(
         isolation=cast("Mode", _choice("--isolation", isolation, ISOLATIONS)),
         environment=variables,
         expose=exposed,
+        shapes=shapes,
     )
 
 

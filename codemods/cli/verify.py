@@ -60,6 +60,7 @@ def command(
     seed: RunOptions.seed = 0,
     tolerance: RunOptions.tolerance = None,
     reach: RunOptions.reach = None,
+    shapes_only: RunOptions.shapes_only = False,
     isolation: RunOptions.isolation = None,
     env: RunOptions.env = None,
     expose: RunOptions.expose = None,
@@ -123,6 +124,7 @@ def command(
         isolation=isolation,
         env=env,
         expose=expose,
+        shapes=shapes_only,
     )
     try:
         commands = [entry_command(text, settings.python, Path.cwd()) for text in entry or ()]

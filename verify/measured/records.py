@@ -13,7 +13,7 @@ the probe started, memory is in bytes, and floats that must be compared bit for 
 The events and their fields:
 
 * ``start``: version (of this contract, 1), pid, process (``main``, ``rank-1``, ``SpawnProcess-2``), python, torch,
-  device (``cpu`` or the card's name), cuda (version or null), threads, argv
+  device (``cpu``, the card's name, or ``shapes alone``), cuda (version or null), threads, argv
 * ``backward``: index (from 0), site, call (k-th call at that site, from 1), time, losses (list of {value, digest,
   numel} for each output, value null unless one element), rng (fingerprint of the generators; empty from the first
   optimizer step on), waiting (now and then: gradients of optimizers that never stepped, as in ``state``), retain,
@@ -39,6 +39,8 @@ The events and their fields:
 * ``seed``: generator (torch, random, numpy), value: what the script seeded with; replayed by later runs
 * ``standin``: what (the data set or file), why, shape: data of ours took the place of missing data
 * ``device``: what: a request for a device that this machine lacks was answered by the CPU (once a kind of request)
+* ``invented``: site: a number that the script read out of a tensor, where shapes alone are known, was made up (once a
+  site)
 * ``capped``: site, length, cap: a DataLoader that stopped after ``cap`` of ``length`` batches (once a site)
 * ``knob``: kind (``loop``, ``bound``), path, line (as read), turns: a knob of the run's own did something
 * ``drive``, ``driven``: path, name, how, call, reason, error: a function is called at the end of the run, and has
@@ -76,6 +78,8 @@ from typing import Any, NamedTuple
 from codemods.source.secrets import Secrets
 
 VERSION = 1
+#: The device of a run in which tensors have shapes and no memory.
+BY_SHAPES = "shapes alone"
 _NO_SECRETS = Secrets(())
 #: Numbers that are kept of a tensor, see probe/params.py.
 SUMS = 16
@@ -335,6 +339,7 @@ class Record:
     standins: list[dict[str, Any]] = field(default_factory=list)
     devices: list[str] = field(default_factory=list)
     capped: list[dict[str, Any]] = field(default_factory=list)
+    invented: list[Site | None] = field(default_factory=list)
     caught: list[Caught] = field(default_factory=list)
     error: Trouble | None = None
     error_site: Site | None = None
@@ -438,6 +443,8 @@ def read_record(text: str, secrets: Secrets = _NO_SECRETS) -> Record:
                 record.standins.append(event)
             case "device":
                 record.devices.append(event["what"])
+            case "invented":
+                record.invented.append(_site(event["site"]))
             case "capped":
                 record.capped.append(event)
             case "caught" | "raised":

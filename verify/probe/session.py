@@ -25,6 +25,7 @@ from .params import Parameters
 from .prints import Prints
 from .reach import Reach
 from .seeds import Seeds
+from .shapes import OLDEST, Shapes
 from .sites import Tree, key
 from .state import State
 from .steps import Calls, Optimizers, Steps, parameters
@@ -58,6 +59,7 @@ class Session:
         self._driving = False
         self._files = Files(config["root"], config["records"], self._write, self._part("files"))
         self._watchdog: Watchdog | None = None
+        self._memory: Memory | Shapes
         self._status: int | None = None
         self._ended = False
         self._cuda = False
@@ -129,6 +131,8 @@ class Session:
         self._steps = Steps(self._stepped, self._begun)
         self._optimizers = Optimizers()
         self._counters()
+        if self._config.get("shapes"):
+            self._by_shapes(torch.__version__)
         with self._part("backward"):
             self._backwards = Backwards(self._before, self._after, self._refused)
             self._backwards.install()
@@ -146,6 +150,19 @@ class Session:
             self._forwards.install()
         with self._part("torch.compile"):
             compiling.hide(__name__.rpartition(".")[0])
+
+    def _by_shapes(self, version: str) -> None:
+        """Go on without memory, or not at all: the model may fit nowhere."""
+        part = self._part("shapes")
+        with part:
+            if _version(version) < OLDEST:
+                raise RuntimeError(f"torch {version} is older than {OLDEST[0]}.{OLDEST[1]}")
+            shapes = Shapes(self._write, self._tree)
+            shapes.install()
+            self._memory = shapes
+        if not part.on:
+            self._end("unsupported")
+            self._exit(1)
 
     def _counters(self) -> None:
         self._graph = Graph()
@@ -289,7 +306,7 @@ class Session:
 
     def _draw(self, event: dict[str, Any]) -> None:
         part = self._part("the random generators")
-        if part.on:
+        if part.on and not self._config.get("shapes"):
             with part:
                 event.update(rng=generators())
 
@@ -457,7 +474,9 @@ class Session:
         about.update(threads=None, argv=list(getattr(sys, "argv", [])))
         if torch is not None and self._torch_seen:
             about.update(torch=str(torch.__version__), cuda=torch.version.cuda, threads=torch.get_num_threads())
-            if torch.cuda.is_initialized():
+            if self._config.get("shapes"):
+                about.update(device="shapes alone")
+            elif torch.cuda.is_initialized():
                 about.update(device=torch.cuda.get_device_name())
         return about
 

@@ -8,6 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+#: Dispatch modes that the probe itself has entered for the whole run, see shapes.py.
+own_modes = 0
+
 
 def watchable() -> Callable[[], bool]:
     """A function that tells whether a backward or step is the script's own and may be looked at.
@@ -26,7 +29,7 @@ def watchable() -> Callable[[], bool]:
     def own() -> bool:
         if compiling is not None and compiling():
             return False
-        if modes is not None and modes() > 0:
+        if modes is not None and modes() > own_modes:
             return False
         if functorch is not None and functorch() is not None:
             return False
@@ -63,7 +66,7 @@ def content(tensor: Any) -> Any:
     """
     import torch
 
-    if tensor.layout is not torch.strided or tensor.is_meta:
+    if tensor.layout is not torch.strided or tensor.is_meta or hasattr(tensor, "fake_mode"):
         raise TypeError("a tensor without memory of its own")
     plain = tensor
     if tensor.device.type != "cpu" or not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():

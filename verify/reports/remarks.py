@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codemods.terms.counting import count_text
-from verify.measured.records import Driven, Record
+from verify.measured.records import BY_SHAPES, Driven, Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification
 from verify.reports.figures import ended_well, ending
 
@@ -17,6 +17,7 @@ from verify.reports.figures import ended_well, ending
 OUTPUT_LINES = 15
 #: Some messages of torch go on for four lines; so many characters of one are told below the table.
 MESSAGE = 108
+_SITES = 5
 
 
 class Breakdown(NamedTuple):
@@ -126,6 +127,7 @@ def limits(verification: Verification) -> list[str]:
     missing = dict.fromkeys(what for record in _records(verification) for what in record.devices)
     if missing:
         found[f"this machine has no such device, the CPU took its place: {', '.join(missing)}"] = None
+    found.update(dict.fromkeys(_by_shapes(verification)))
     for entry in verification.entries:
         # Edits shift lines: of one loader in both programs, one line is told. The run that got furthest saw them all.
         furthest = max(_runs(entry), key=lambda run: sum(len(record.capped) for record in run.records))
@@ -136,6 +138,17 @@ def limits(verification: Verification) -> list[str]:
         if entry.comparison is not None:
             found.update(dict.fromkeys(f"not compared: {what}" for what in entry.comparison.not_compared))
     return list(found)
+
+
+def _by_shapes(verification: Verification) -> Iterator[str]:
+    """What a run without memory cannot show."""
+    if not any(record.about.get("device") == BY_SHAPES for record in _records(verification)):
+        return
+    yield "by shapes alone errors of shape and graph can be shown and memory estimated, nothing about numbers"
+    read = dict.fromkeys(str(site) for record in _records(verification) for site in record.invented if site)
+    if read:
+        more = f" and {len(read) - _SITES} more" if len(read) > _SITES else ""
+        yield f"numbers that are read out of tensors are made up (1 each): {', '.join(list(read)[:_SITES])}{more}"
 
 
 def notes(verification: Verification) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from codemods.terms.counting import count_text
+from verify.measured.records import BY_SHAPES
 from verify.measured.results import Comparison, Difference, Entry, Outcome, Run
 from verify.reports.figures import STEP, Figures, bytes_text, ended_well, ending, figures, number_text, seconds_text
 
@@ -162,8 +163,12 @@ def _wasted(run: Run, numbers: Figures) -> Cell:
     return Cell("\n".join(lines), Mood.BAD)
 
 
+#: What the bytes are of, by the device of a run.
+_WHERE = {"cpu": "heap", BY_SHAPES: "by shapes, estimated"}
+
+
 def _peak(run: Run, numbers: Figures) -> Cell:
-    where = "heap" if numbers.device == "cpu" else "on the card"
+    where = _WHERE.get(numbers.device, "on the card")
     parts = [f"{bytes_text(numbers.peak)} {where}"] if numbers.peak else []
     parts += [f"{bytes_text(numbers.resident)} resident"] if numbers.resident else []
     return Cell("\n".join(parts)) if parts else _NONE

@@ -223,7 +223,8 @@ class Runner:
             "stand_ins": list(settings.stand_ins),
             "data": settings.data,
             "states": command.text in self.without_states,
-            "params": True,
+            "params": not settings.shapes,
+            "shapes": settings.shapes,
             "also": [list(line) for line in sorted(also)],
             **(more or {}),
         }

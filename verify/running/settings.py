@@ -15,6 +15,8 @@ from verify.errors import VerifyError
 from verify.isolation.workspace import Mode
 
 STEPS = 20
+#: By shapes alone: the second step is the first that can walk a graph again.
+STEPS_BY_SHAPES = 2
 TIMEOUT = 120.0
 DISK = 2 << 30
 #: Relative to the largest magnitude beside it: float32 rounds at 6e-8, and a few steps of training amplify that.
@@ -32,7 +34,7 @@ class Settings:
     ``environment`` are variables that runs get beside those that all runs get; ``expose`` are paths in the home folder
     (absolute) that they can read.
     ``reach`` is how many seconds may be spent on looking for runs that come to what the commands do not reach (None:
-    four times ``timeout``).
+    four times ``timeout``). ``shapes``: tensors have shapes and no memory, see :mod:`verify.judging.shapes`.
     """
 
     steps: int = STEPS
@@ -53,6 +55,7 @@ class Settings:
     environment: dict[str, str] = field(default_factory=dict)
     expose: tuple[str, ...] = ()
     reach: float | None = None
+    shapes: bool = False
 
     def told(self) -> dict[str, Any]:
         """The settings for reports, by name; of variables the names alone: their values may be secrets."""
