@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from tests.commands import codemod
+from tests.verify.zygote import ForkedPlace
+from verify import verification
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +52,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are forked from one that has torch, for tests of what is judged and not of how programs are run."""
+    monkeypatch.setattr(verification, "verify", functools.partial(verification.verify, place=ForkedPlace))
+
+
 def verified(*arguments: str) -> tuple[int, dict[str, Any]]:
     ran = codemod("verify", "--format", "json", *arguments)
     return ran.status, json.loads(ran.stdout)
@@ -68,6 +77,7 @@ def test_rewrites_that_hold(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["pyproject.toml", "train.py"]
 
 
+@pytest.mark.usefixtures("warm")
 def test_nothing_to_rewrite(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN.replace("(retain_graph=True)", "()").replace("+= loss", "+= loss.item()"))
     status, report = verified("train.py")
@@ -75,6 +85,7 @@ def test_nothing_to_rewrite(folder: Path) -> None:
     assert status == 0
 
 
+@pytest.mark.usefixtures("warm")
 def test_text_says_it_to_people(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN)
     ran = codemod("verify", "train.py")
@@ -102,6 +113,7 @@ def test_a_module_and_several_entries(folder: Path) -> None:
     assert (status, len(report["entries"]), len(report["rewrites"])) == (0, 2, 2)
 
 
+@pytest.mark.usefixtures("warm")
 def test_lines_that_never_run_are_not_reached(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN.replace("for epoch in range(2)", "for epoch in range(0)"))
     status, report = verified("train.py")
@@ -123,6 +135,7 @@ WRONG: dict[str, Callable[[str], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("wrong", WRONG)
 def test_wrong_changes_come_out_broken(folder: Path, wrong: str) -> None:
     (folder / "train.py").write_text(TRAIN)
@@ -133,6 +146,7 @@ def test_wrong_changes_come_out_broken(folder: Path, wrong: str) -> None:
     assert "broken" in {verdict for verdict, _ in verdicts(report)}
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_change_that_makes_the_graph_grow(folder: Path) -> None:
     text = TRAIN.replace("total += loss", "total += loss.item()")
     (folder / "train.py").write_text(text)
@@ -145,6 +159,7 @@ def test_a_change_that_makes_the_graph_grow(folder: Path) -> None:
     assert any("the graph grows" in rewrite["why"] and "kept" in rewrite["why"] for rewrite in report["rewrites"])
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_needed_flag_that_was_dropped(folder: Path) -> None:
     text = TRAIN.replace("        optimizer.step()\n", "        loss.backward()\n        optimizer.step()\n")
     (folder / "train.py").write_text(text)
@@ -154,6 +169,7 @@ def test_a_needed_flag_that_was_dropped(folder: Path) -> None:
     assert "second time" in report["rewrites"][0]["why"]
 
 
+@pytest.mark.usefixtures("warm")
 def test_the_one_wrong_hunk_is_named_and_the_rest_holds(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN)
     changed = TRAIN.replace("retain_graph=True", "").replace("total += loss", "total += loss.item()")
@@ -165,6 +181,7 @@ def test_the_one_wrong_hunk_is_named_and_the_rest_holds(folder: Path) -> None:
     assert "hold" in report["rewrites"][0]["without"]
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_change_by_hand_that_is_right(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN)
     (folder / "changed.txt").write_text(TRAIN.replace("total += loss", "total += loss.item()"))
@@ -172,6 +189,7 @@ def test_a_change_by_hand_that_is_right(folder: Path) -> None:
     assert (status, verdicts(report)) == (0, [("kept", "change")])
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_script_that_fails_for_another_reason(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN.replace("data = [", "weights = open('weights.bin').read()\ndata = ["))
     ran = codemod("verify", "train.py")
@@ -191,6 +209,7 @@ def test_a_missing_module(folder: Path) -> None:
     assert "install" in ran.stdout
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_script_that_does_not_parse(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN + "total += = 1\n")
     ran = codemod("verify", "train.py")
@@ -261,6 +280,7 @@ def test_a_script_that_hangs(folder: Path) -> None:
     assert "timed out" in ran.stdout
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_script_that_is_not_deterministic(folder: Path) -> None:
     noise = "import os\n" + TRAIN.replace("torch.randn(4, 8)", "torch.randn(4, 8) + os.urandom(1)[0] / 100")
     (folder / "train.py").write_text(noise)
@@ -270,6 +290,7 @@ def test_a_script_that_is_not_deterministic(folder: Path) -> None:
     assert {verdict for verdict, _ in verdicts(report)} == {"not judged"}
 
 
+@pytest.mark.usefixtures("warm")
 def test_seeds_of_the_clock_are_replayed(folder: Path) -> None:
     (folder / "train.py").write_text(
         TRAIN.replace("torch.manual_seed(0)", "import time; torch.manual_seed(time.time_ns() % 2**31)")
