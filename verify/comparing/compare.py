@@ -39,6 +39,7 @@ class _Parting:
     updates: float | None = None
     relative: float = 0.0
     same_bits: bool = True
+    loss_first: bool = False
     random_moved: bool = False
     steps: int = 0
     backwards: int = 0
@@ -118,6 +119,7 @@ def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True, befor
         outputs=seen.outputs,
         digits=seen.digits,
         undecided=seen.undecided,
+        loss_first=seen.loss_first,
         compared=dict(seen.compared),
         not_compared=tuple(seen.left_out),
     )
@@ -276,6 +278,7 @@ def _compare_loss(left: Loss, right: Loss, seen: _Parting, where: str, usual: fl
         return
     gap = _gap(left.value, right.value)
     seen.losses = _larger(seen.losses, gap)
+    seen.loss_first = seen.loss_first or seen.same_bits
     size = max(abs(left.value), abs(right.value), usual)
     relative = math.inf if math.isnan(gap) else gap / size if size else 0.0
     seen.note(f"{where}: {left.value:.9g} and {right.value:.9g}", relative)

@@ -16,6 +16,7 @@ from verify.comparing.compare import compare
 from verify.comparing.learning import lost
 from verify.judging.endings import Quality, earlier, ending_text, quality, worse
 from verify.judging.faults import GRAPH_ERRORS, Symptoms, died, more_caught, symptoms
+from verify.judging.repairs import other_loss, other_traces
 from verify.measured.records import Trouble
 from verify.measured.results import STOPPED, Comparison, Difference, Run
 
@@ -42,13 +43,15 @@ def check(
     tolerance: float,
     touched: Collection[tuple[str, int]] = (),
     alone: bool = True,
+    by_hand: bool = False,
 ) -> Check:
     """Hold ``after`` to ``promise``, compared with ``before``.
 
     ``deterministic``: whether the original run twice computed the same; unless it did, no claim about equal numbers is
     made, only about errors and growth. ``touched`` are the lines of ``after``, by path below the root, that the
     rewrites concern: an error there is theirs. ``alone``: whether nothing more lies between the two than what it takes
-    to get past the end of ``before``; of more than that nothing would be known beyond it.
+    to get past the end of ``before``; of more than that nothing would be known beyond it. ``by_hand``: no rule says
+    which values the changes mean to alter.
     """
     old, new = symptoms(before), symptoms(after)
     whole = promise in (Promise.EXACT, Promise.EQUIVALENT)
@@ -80,11 +83,28 @@ def check(
         found = _same(promise, old, new, before, after, comparison, deterministic, tolerance, alone)
     if found.held and (promise is Promise.REPAIR or died(before)):
         found = _still_learning(found, before, after)
+    if found.held and deterministic and promise is Promise.REPAIR and not old.caught_faults:
+        found = _nothing_else(found, before, after, tolerance, by_hand)
     beyond = _beyond(before, after) if found.held else ""
     if not beyond:
         return found
     # Of a repair no more is asked; a promise of equal numbers speaks of these too.
     return replace(found, unseen=beyond) if whole else replace(found, why=f"{found.why}; {beyond}")
+
+
+def _nothing_else(found: Check, before: Run, after: Run, tolerance: float, by_hand: bool) -> Check:
+    """Return ``found``, a repair that holds, unless it alters more than what it repairs."""
+    if died(before):
+        other = other_loss(before, after) if by_hand else ""
+        return Check(None, f"{found.why}; but {other}", found.comparison) if other else found
+    if found.comparison.difference is Difference.DIFFERENT:
+        # To cut a graph changes gradients, and losses by way of them; they are told, and so are their traces.
+        if not (by_hand and found.comparison.loss_first):
+            return found
+        meant = "; a loss parts before any gradient does, and whether that is meant no run shows"
+        return Check(None, f"{found.why}{meant}", found.comparison)
+    held, what = other_traces(before, after, tolerance)
+    return found if held else Check(held, f"{found.why}; but {what}", found.comparison)
 
 
 def _still_learning(found: Check, before: Run, after: Run) -> Check:

@@ -21,6 +21,7 @@ from verify.comparing.compare import compare
 from verify.judging.faults import died
 from verify.judging.judge import Check, check, fault_text, gets_past, progress
 from verify.measured.results import Difference, Rewrite, Run, Verdict
+from verify.running.against import RULE
 
 ORDER = (Promise.REPAIR, Promise.BEHAVIOUR, Promise.EXACT, Promise.EQUIVALENT)
 #: Runs spent on finding out which of several rewrites breaks; what is undecided then counts as broken with them.
@@ -438,6 +439,7 @@ class Stages:
             tolerance=self._tolerance,
             touched=frozenset(line for group in groups for line in made.touched.get(group.key, ())),
             alone=len(groups) == 1 if alone is None else alone,
+            by_hand=all(finding.rule == RULE for group in groups for finding in group.findings),
         )
 
     def _tried(self, groups: Groups, asked: frozenset[Line] = frozenset()) -> Tried:

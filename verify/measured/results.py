@@ -97,6 +97,7 @@ class Comparison:
     modules were compared. ``random_moved``: the generators parted before or with the values, so that the random
     numbers differ and not only the mathematics. ``digits``: how far totals and outputs are apart where their last
     digits alone differ. ``undecided``: something differs of which this run does not show what comes of it.
+    ``loss_first``: it was a loss that parted, and all before it was the same bit for bit.
     ``compared`` counts what was compared beside losses and parameters, by its name; ``not_compared`` says what was
     not, and why.
     """
@@ -112,6 +113,7 @@ class Comparison:
     outputs: int = 0
     digits: float = 0.0
     undecided: str = ""
+    loss_first: bool = False
     compared: Mapping[str, int] = field(default_factory=dict)
     not_compared: tuple[str, ...] = ()
 
