@@ -439,7 +439,8 @@ class Stages:
             tolerance=self._tolerance,
             touched=frozenset(line for group in groups for line in made.touched.get(group.key, ())),
             alone=len(groups) == 1 if alone is None else alone,
-            by_hand=all(finding.rule == RULE for group in groups for finding in group.findings),
+            # Each of several is asked for itself.
+            by_hand=len(groups) == 1 and all(finding.rule == RULE for finding in groups[0].findings),
         )
 
     def _tried(self, groups: Groups, asked: frozenset[Line] = frozenset()) -> Tried:
