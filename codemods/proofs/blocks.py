@@ -10,7 +10,7 @@ from codemods.graph.model import facts
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
-from codemods.proofs.syntax import FUNCTIONS, called
+from codemods.proofs.syntax import FUNCTIONS, LOOPS, called
 
 _TURNING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Turns = tuple[tuple[ast.AST, int], ...]
@@ -210,23 +210,41 @@ def in_some_turns(place: Place, loop: ast.AST) -> bool:
     """
     for at in place.chain():
         file = at.frame.file
-        inner: ast.AST = at.node
-        outer = file.parent(inner)
-        tests: list[ast.expr] = []
-        while outer is not None and outer is not loop and not isinstance(outer, (*FUNCTIONS, ast.Module)):
-            if isinstance(outer, (ast.If, ast.IfExp, ast.While)) and inner is not outer.test:
-                body = outer.body if isinstance(outer.body, list) else [outer.body]
-                if not _lasts(outer.test, holds=any(inner is part for part in body)):
-                    tests.append(outer.test)
-            elif isinstance(outer, ast.Match) and inner is not outer.subject:
-                tests.append(outer.subject)
-            inner, outer = outer, file.parent(outer)
-        scope = loop if outer is loop else outer
-        if scope is not None and any(_changes(test, scope) for test in tests):
+        scope, tests = _conditions(file, at.node, loop, holds=True)
+        if scope is None:
+            continue
+        ends = ast.Continue if scope is loop else ast.Return
+        for node in ast.walk(scope):
+            if (
+                isinstance(node, ends)
+                and node.lineno < at.line
+                and _conditions(file, node, loop, holds=True)[0] is scope
+            ):
+                inside = scope is not loop or file.enclosing(node, *LOOPS) is loop
+                tests += _conditions(file, node, loop, holds=False)[1] if inside else []
+        if any(_changes(test, scope) for test in tests):
             return True
-        if outer is loop:
+        if scope is loop:
             return False
     return False
+
+
+def _conditions(
+    file: ParsedFile, node: ast.AST, loop: ast.AST, *, holds: bool
+) -> tuple[ast.AST | None, list[ast.expr]]:
+    """The loop, or the function, around a node, and the conditions between under which it is reached; without those
+    that, from the second turn on, always hold, or never do where ``holds`` is False."""
+    inner, outer = node, file.parent(node)
+    tests: list[ast.expr] = []
+    while outer is not None and outer is not loop and not isinstance(outer, (*FUNCTIONS, ast.Module)):
+        if isinstance(outer, (ast.If, ast.IfExp, ast.While)) and inner is not outer.test:
+            body = outer.body if isinstance(outer.body, list) else [outer.body]
+            if not _lasts(outer.test, holds=any(inner is part for part in body) is holds):
+                tests.append(outer.test)
+        elif isinstance(outer, ast.Match) and inner is not outer.subject:
+            tests.append(outer.subject)
+        inner, outer = outer, file.parent(outer)
+    return outer, tests
 
 
 def _lasts(test: ast.expr, *, holds: bool) -> bool:

@@ -388,3 +388,41 @@ ONE_TURN = """
 @pytest.mark.parametrize(("condition", "number"), [("step == 0", 0), ("step > 0", 1), ("first is not None", 1)])
 def test_what_a_loss_reads_in_one_turn_is_walked_once(tmp_path: Path, condition: str, number: int) -> None:
     assert len(tools.found(tmp_path, RULE, HEAD, ONE_TURN.format(condition=condition))) == number
+
+
+SKIPPED = """
+    net = nn.Linear(4, 3)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    bank = None
+
+    def learn(loss, step):
+        {early}
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+
+    for step in range(6):
+        out = net(torch.randn(6, 4))
+        loss = out.pow(2).mean()
+        if bank is not None:
+            loss = loss + (out - bank).abs().mean()
+        bank = out
+        {skip}
+        learn(loss, step)
+    """
+
+
+@pytest.mark.parametrize(
+    ("early", "skip", "number"),
+    [
+        ("pass", "pass", 1),
+        ("pass", "if step == 1: continue", 0),
+        ("pass", "if torch.isnan(loss): continue", 0),
+        ("pass", "if step == 0: continue", 1),
+        ("pass", "for part in out: print(part)", 1),
+        ("if torch.isnan(loss): return", "pass", 0),
+        ("if opt is None: return", "pass", 1),
+    ],
+)
+def test_a_turn_that_may_be_skipped_proves_nothing(tmp_path: Path, early: str, skip: str, number: int) -> None:
+    assert len(tools.found(tmp_path, RULE, HEAD, SKIPPED.format(early=early, skip=skip))) == number
