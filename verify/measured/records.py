@@ -53,7 +53,8 @@ The events and their fields:
   reached by a backward, ``peak`` unused ones were alive at once
 * ``loaded``: paths: the Python files of the tree that were imported or run, relative to the root
 * ``census``: boundaries (number of steps or backwards that cut time), ages ({birth: nodes alive}), leak (bool),
-  holders (list of {name, function, nodes, births})
+  holders (list of {name, function, nodes, births, made: the site of the newest, in a diagnosis})
+* ``diagnosis``: what, and what belongs to it: see verify/diagnosis/evidence.py
 * ``overhead``: seconds: what the probe itself took
 * ``note``: text: something that limits what may be claimed, for people
 * ``end``: reason: steps, backwards, completed, exit (with ``status``), left (by ``os._exit``), raised, watchdog;
@@ -312,6 +313,7 @@ class Holder(NamedTuple):
     function: str
     nodes: int
     births: int
+    made: Site | None = None
 
 
 @dataclass(frozen=True)
@@ -361,6 +363,8 @@ class Record:
     census: Census | None = None
     overhead: float = 0.0
     notes: list[str] = field(default_factory=list)
+    #: What the doctor's part of the probe saw, as it was written.
+    diagnoses: list[dict[str, Any]] = field(default_factory=list)
     #: What the run's own knobs did, functions that it called at its end, and lines that only these calls reached.
     knobs: list[dict[str, Any]] = field(default_factory=list)
     driven: list[Driven] = field(default_factory=list)
@@ -465,8 +469,13 @@ def read_record(text: str, secrets: Secrets = _NO_SECRETS) -> Record:
                     event["boundaries"],
                     {int(birth): nodes for birth, nodes in event["ages"].items()},
                     event["leak"],
-                    tuple(Holder(h["name"], h["function"], h["nodes"], h["births"]) for h in event["holders"]),
+                    tuple(
+                        Holder(h["name"], h["function"], h["nodes"], h["births"], _site(h.get("made")))
+                        for h in event["holders"]
+                    ),
                 )
+            case "diagnosis":
+                record.diagnoses.append(event)
             case "overhead":
                 record.overhead = event["seconds"]
             case "note":

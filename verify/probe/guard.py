@@ -21,6 +21,8 @@ class Clock:
     def __init__(self) -> None:
         self._start = time.perf_counter()
         self.spent = 0.0
+        #: How deep each thread is in parts of the probe: the time of an inner one is in that of the outer one.
+        self.depth: dict[int, int] = {}
 
     def now(self) -> float:
         return time.perf_counter() - self._start
@@ -43,7 +45,9 @@ class Part:
         self._entered: dict[int, list[tuple[float, Any]]] = {}
 
     def __enter__(self) -> None:
-        entered = self._entered.setdefault(_thread.get_ident(), [])
+        thread = _thread.get_ident()
+        entered = self._entered.setdefault(thread, [])
+        self._clock.depth[thread] = self._clock.depth.get(thread, 0) + 1
         entered.append((time.perf_counter(), compiling.pause()))
 
     def __exit__(
@@ -52,9 +56,12 @@ class Part:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        started, paused = self._entered[_thread.get_ident()].pop()
+        thread = _thread.get_ident()
+        started, paused = self._entered[thread].pop()
         compiling.resume(paused)
-        self._clock.spent += time.perf_counter() - started
+        self._clock.depth[thread] -= 1
+        if not self._clock.depth[thread]:
+            self._clock.spent += time.perf_counter() - started
         if error is None:
             return False
         if not isinstance(error, Exception) or _signalled(traceback):

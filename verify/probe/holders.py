@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from . import made
 from .graph import Graph, live_tensors, old, reached, roots
 from .sites import Tree
 
@@ -49,10 +50,22 @@ def holders(graph: Graph, boundaries: int, tree: Tree, frames: list[types.FrameT
             known.add(held)
             nodes = sum(ages.values())
             found.append(
-                {"name": name, "function": function, "nodes": nodes, "births": births, "tensors": len(tensors)}
+                {
+                    "name": name,
+                    "function": function,
+                    "nodes": nodes,
+                    "births": births,
+                    "tensors": len(tensors),
+                    "made": _made(tensors),
+                }
             )
     found.sort(key=lambda holder: (-holder["births"], -holder["nodes"], len(holder["name"])))
     return found[:_MOST_NAMED] or _nameless(graph, boundaries)
+
+
+def _made(tensors: list[Any]) -> list[Any] | None:
+    """The line that made the last of ``tensors``, where lines are known: in a diagnosis."""
+    return made.site(tensors[-1].grad_fn)
 
 
 def _named(tree: Tree, frames: list[types.FrameType], until: float) -> Iterator[tuple[str, Any, str]]:
@@ -104,6 +117,9 @@ def _variables(tree: Tree, frames: list[types.FrameType]) -> Iterator[_Thing]:
     yield from _globals(frames)
     for module_name, module in list(sys.modules.items()):
         filename = getattr(module, "__file__", None)
+        if module_name == "__main__":
+            # Python takes its name away when the script is over.
+            filename = filename or tree.main
         if isinstance(filename, str) and tree.relative(filename) is not None and module_name != "__mp_main__":
             prefix = "" if module_name == "__main__" else module_name + "."
             for name, value in list(vars(module).items()):

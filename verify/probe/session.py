@@ -65,6 +65,7 @@ class Session:
         self._cuda = False
         self._torch_seen = False
         self._index = 0
+        self._doctor: Any = None
 
     # The start.
 
@@ -150,6 +151,13 @@ class Session:
             self._forwards.install()
         with self._part("torch.compile"):
             compiling.hide(__name__.rpartition(".")[0])
+        if self._config.get("doctor") is not None:
+            with self._part("the diagnosis"):
+                from .doctor import Doctor
+
+                plan, census = self._config["doctor"], self._growth.census
+                self._doctor = Doctor(plan, self._tree, self._write, self._clock, self._optimizers, census)
+                self._doctor.install()
 
     def _by_shapes(self, version: str) -> None:
         """Go on without memory, or not at all: the model may fit nowhere."""
@@ -213,11 +221,13 @@ class Session:
         if part.on:
             with part:
                 event.update(nodes=self._graph.walk(call.outputs))
+        self._diagnose("before", call, event["site"])
         event.update(time=self._clock.now(), seconds=time.perf_counter())
 
     def _after(self, call: Call) -> None:
         event = call.notes
         event.update(seconds=time.perf_counter() - event["seconds"])
+        self._diagnose("after", call, event["site"])
         part = self._part("backward")
         if not part.on:
             return
@@ -247,6 +257,7 @@ class Session:
 
     def _begun(self, optimizer: Any, index: int, count: int) -> None:
         part = self._part("the gradients")
+        self._diagnose("begun", optimizer, index)
         self._gradients.pop(index, None)
         if part.on and self._config.get("params", True):
             with part:
@@ -271,6 +282,7 @@ class Session:
                     event.update(buffers=self._state.buffers())
             self._wait(event, self._steps.total)
             self._draw(event)
+        self._diagnose("stepped", index, self._tree.site(frame), frame)
         with self._part("the steps"):
             event.update(site=self._tree.site(frame), time=self._clock.now())
             self._start_again()
@@ -391,6 +403,7 @@ class Session:
         self._leave("watchdog", sys._current_frames().get(threading.main_thread().ident or 0))
 
     def _failed(self, error: BaseException, at: TracebackType | None) -> None:
+        self._diagnose("failed", error, self._tree.traceback_site(at))
         with self._part("errors"):
             self._write(errors.uncaught(error, at, self._tree))
 
@@ -429,6 +442,7 @@ class Session:
                     self._write(self._growth.census([frame for frame in frames or [] if self._mine(frame)]))
             with self._part("the forwards"):
                 self._write({"event": "forwards", "sites": self._forwards.sites()})
+            self._diagnose("end", [frame for frame in frames or [] if self._mine(frame)])
         elif not self._torch_seen and "torch" in sys.modules:
             self._write({"event": "note", "text": "torch was imported in a way that the probe did not see."})
         if self._recorder.eager or self._recorder.opened:
@@ -458,6 +472,15 @@ class Session:
             Finalize(None, self._end, args=("completed",), exitpriority=0)
 
     # What it all stands on.
+
+    def _diagnose(self, what: str, *args: Any) -> None:
+        """Tell the doctor, where there is one, of what happens in this process."""
+        if self._doctor is None or self._doctor.pid != os.getpid():
+            return
+        part = self._part(f"the diagnosis ({what})")
+        if part.on:
+            with part:
+                getattr(self._doctor, what)(*args)
 
     def _part(self, name: str) -> Part:
         part = self._parts.get(name)

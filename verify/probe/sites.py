@@ -46,6 +46,11 @@ class Tree:
         """Keep the script's name: Python takes it off ``__main__`` when the script is over."""
         self._main = getattr(sys.modules.get("__main__"), "__file__", None)
 
+    @property
+    def main(self) -> str | None:
+        """The file of the script, as it was when :meth:`note_main` was called."""
+        return self._main
+
     def loaded(self) -> list[str]:
         """The Python files of the tree that were imported or run in this process, relative to the root, in order."""
         files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import verify.probe
 from codemods.source.errors import SourceError
@@ -96,6 +97,20 @@ class RunnableNotebook:
         for loader in record.capped:
             if loader.get("site") and (site := self._site(Site(*loader["site"][:3]))) is not None:
                 loader["site"] = [site.path if site.cell is None else f"{site.path}:cell {site.cell}", *site[1:3]]
+
+        record.diagnoses = [self._placed(each) for each in record.diagnoses]
+
+    def _placed(self, value: Any) -> Any:
+        """``value`` with each site in it, ``[path, line, function]``, put into its cell."""
+        if isinstance(value, dict):
+            return {key: self._placed(each) for key, each in value.items()}
+        if not isinstance(value, list):
+            return value
+        if len(value) == 3 and list(map(type, value)) == [str, int, str]:
+            site = self._site(Site(*value))
+            if site is not None and site.cell is not None:
+                return [f"{site.path}:cell {site.cell}", site.line, site.function]
+        return [self._placed(each) for each in value]
 
     def text(self, printed: str) -> str:
         """What a program printed, with the lines that tracebacks name in their cells."""

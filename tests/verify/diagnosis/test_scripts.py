@@ -1,0 +1,88 @@
+"""The doctor on programs that run: what it names is what is wrong, and where nothing is wrong it names nothing."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.verify.diagnosis.scripts import SCRIPTS, Script
+from tests.verify.zygote import ForkedPlace
+from verify.diagnosis.diagnose import diagnose
+from verify.diagnosis.model import Diagnosis
+from verify.running.settings import Command, Settings
+
+pytestmark = pytest.mark.slow
+
+
+def examined(text: str, folder: Path, name: str = "train.py", **settings: object) -> Diagnosis:
+    (folder / "pyproject.toml").touch()
+    (folder / name).write_text(text, encoding="utf-8")
+    command = Command((sys.executable, name), folder, name, folder / name)
+    return diagnose(command, folder, settings=Settings(**settings), place=ForkedPlace)  # type: ignore[arg-type]
+
+
+def marked(script: Script, role: str) -> set[int]:
+    """The lines whose comment names ``role``."""
+    found = set()
+    for number, line in enumerate(script.text.split("\n"), 1):
+        if role in line.partition("  # ")[2].split():
+            found.add(number)
+    return found
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_is_wrong_is_named(name: str, tmp_path: Path) -> None:
+    script = SCRIPTS[name]
+    diagnosis = examined(script.text, tmp_path)
+    assert tuple(fault.kind.value for fault in diagnosis.faults) == script.kinds
+    assert diagnosis.status == (1 if script.kinds else 0)
+    assert not [note for note in diagnosis.unwatched if "probe" in note]
+    if not script.kinds:
+        return
+    fault = diagnosis.faults[0]
+    for role in ("cause", "consumer", "freed_by", "saved_by", "made", "loss", "step"):
+        if wanted := marked(script, role):
+            lines = [clue.site.line for clue in fault.clues if clue.role == role.replace("_", " ") and clue.site]
+            assert lines, role
+            assert lines[0] in wanted, role
+    if marked(script, "site"):
+        assert fault.site is not None
+        assert fault.site.line in marked(script, "site")
+    if script.name:
+        assert script.name in [clue.name for clue in fault.clues if clue.role in ("carrier", "parameters", "unused")]
+    assert fault.remedy
+
+
+def test_a_program_that_stops_for_another_reason(tmp_path: Path) -> None:
+    diagnosis = examined("import torch\nprint(undefined)\n", tmp_path)
+    assert diagnosis.status == 3
+    assert diagnosis.faults == ()
+    assert "train.py:2 with NameError" in diagnosis.reason
+    assert "undefined" in diagnosis.traceback
+
+
+def test_a_program_that_does_not_train(tmp_path: Path) -> None:
+    diagnosis = examined("import torch\nprint(torch.ones(2).sum())\n", tmp_path)
+    assert diagnosis.status == 3
+    assert re.search("without a backward", diagnosis.reason)
+
+
+def test_steps_that_get_slower(tmp_path: Path) -> None:
+    text = """\
+import time, torch
+from torch import nn
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(30):
+    optimizer.zero_grad()
+    net(torch.randn(2, 4)).square().mean().backward()
+    optimizer.step()
+    time.sleep(0.004 * step)
+"""
+    (fault,) = examined(text, tmp_path).faults
+    assert fault.kind.value == "slower-steps"
+    assert fault.site is not None
+    assert fault.site.line == 9

@@ -1,0 +1,192 @@
+"""The whole of ``codemod doctor``: one run that watches everything, and others where it asks for a closer look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from verify.diagnosis import graphs, learning, resources
+from verify.diagnosis.evidence import Sources, events, last
+from verify.diagnosis.model import Diagnosis, DoctorRun, Fault, Kind
+from verify.errors import VerifyError
+from verify.isolation import Limits, Workspace
+from verify.judging.endings import ending_text
+from verify.judging.faults import symptoms
+from verify.measured.results import Outcome, Run
+from verify.running import missing
+from verify.running.runner import Place, Runner
+from verify.running.settings import Command, Settings
+
+Telling = Callable[[str], None]
+
+#: Of the limit, how much a process may have before it says what holds its memory.
+_NEAR = 0.8
+_WATCHED = (
+    "errors of autograd",
+    "growth of graphs, tensors and containers",
+    "memory by line",
+    "gradients and optimizers",
+    "unused forwards",
+    "the time of steps",
+)
+
+
+def diagnose(
+    command: Command,
+    root: Path,
+    *,
+    settings: Settings,
+    tell: Telling = lambda _: None,
+    place: Callable[..., Place] = Workspace,
+    files: Mapping[str, bytes] | None = None,
+) -> Diagnosis:
+    """Run ``command`` on the tree at ``root`` and say what is wrong with it.
+
+    ``files`` (by path below the root) take the place of the tree's. Raises :class:`VerifyError` for what the user has
+    to put right before anything can be run.
+    """
+    if command.script is not None and not command.script.resolve().is_relative_to(root.resolve()):
+        raise VerifyError(f"{command.text}: lies outside {root}; name the tree with --tree")
+    with Runner(root, settings, place) as runner:
+        trouble = runner.trouble()
+        if trouble:
+            return _unrun(command, root, trouble)
+        return _Examination(command, runner, tell, files or {}).result()
+
+
+class _Examination:
+    """The runs of one diagnosis."""
+
+    def __init__(self, command: Command, runner: Runner, tell: Telling, files: Mapping[str, bytes]) -> None:
+        self._command = command
+        self._runner = runner
+        self._tell = tell
+        self._files = files
+        self._made: list[DoctorRun] = []
+        self._sources = Sources(runner.root)
+
+    def result(self) -> Diagnosis:
+        """Make the runs, and what they show."""
+        first = self._first()
+        closer = self._closer(first)
+        flow = self._flow(first)
+        timed = self._timed(first)
+        faults = [
+            *graphs.second_backwards(closer, self._sources),
+            *graphs.changes_in_place(closer, self._sources),
+            *resources.memory(first, self._sources),
+            *graphs.growing_graphs(first, self._sources),
+            *learning.cut_off(first, flow, self._sources),
+            *([] if learning.rootless(first) else learning.no_gradient(first, flow, self._sources)),
+            *learning.not_in_optimizer(first, self._sources),
+            *learning.never_cleared(first, self._sources),
+            *resources.stores(first, self._sources),
+            *([] if learning.rootless(first) else graphs.unused_forwards(first, self._sources)),
+            *resources.slower(first, timed, self._sources),
+        ]
+        return self._told(first, faults)
+
+    def _run(self, name: str, plan: Mapping[str, Any]) -> Run:
+        self._tell(f"{name}: {self._command.text}")
+        limit = Limits(0.0, self._runner.settings.memory).memory_bytes
+        more = {"doctor": {"ceiling": int(_NEAR * limit), **plan}, "params": False}
+        run = self._runner.run(name, self._command, files=self._files, more=more)
+        self._made.append(DoctorRun(name, ending_text(run), run.wall))
+        return run
+
+    def _first(self) -> Run:
+        run = self._run("watching everything", {})
+        lacking = missing.ended_by(run)
+        if lacking is None or not self._runner.settings.data or not missing.may_be_state(lacking, run):
+            return run
+        self._runner.without_states.add(self._command.text)
+        without = self._run(f"the same without {lacking.name}", {})
+        if without.record.backwards or without.outcome is Outcome.OK:
+            return without
+        self._runner.without_states.discard(self._command.text)
+        return run
+
+    def _closer(self, first: Run) -> Run:
+        """A second run that looks for names and writes where the first one met an error; the first where none did."""
+        second, change = last(first, "second"), last(first, "inplace")
+        if second is not None:
+            keys = ("number", "user", "freed_index")
+            run = self._run("who holds the freed graph", {key: second[key] for key in keys})
+            wanted = "second"
+        elif change is not None:
+            run = self._run("who changes the saved tensor", {"writes": True})
+            wanted = "inplace"
+        else:
+            return first
+        return run if events(run, wanted) else first
+
+    def _flow(self, first: Run) -> Run | None:
+        """A run that follows graphs, where a loss or a parameter is cut off."""
+        places = [[row["index"], p["place"], p["name"]] for row, silent in learning.silent(first) for p in silent]
+        if not places and not learning.rootless(first):
+            return None
+        return self._run("where graphs end", {"flow": places})
+
+    def _timed(self, first: Run) -> Run | None:
+        return None if resources.slows(first) is None else self._run("which line gets slower", {"pace": True})
+
+    def _told(self, first: Run, faults: list[Fault]) -> Diagnosis:
+        record = first.record
+        remarks = [text for text in (learning.outside(first), resources.peak(first, self._sources)) if text]
+        diagnosis = Diagnosis(
+            command=self._command.text,
+            root=str(self._runner.root),
+            faults=tuple(faults),
+            remarks=tuple(remarks),
+            watched=_WATCHED,
+            unwatched=self._unwatched(first),
+            steps=len(record.steps),
+            backwards=len(record.backwards),
+            runs=tuple(self._made),
+        )
+        return self._stopped(first, diagnosis)
+
+    def _unwatched(self, first: Run) -> tuple[str, ...]:
+        record = first.record
+        found = [*record.notes, *first.notes]
+        if len(record.steps) < 3 and first.outcome is Outcome.OK:
+            found.append(f"growth and time: {len(record.steps)} optimizer steps were made")
+        if record.devices:
+            found.append("memory of a CUDA device: there is none, the CPU took its place")
+        if record.standins:
+            found.append("the data: stand-ins took its place")
+        found += [f"what comes after step {len(record.steps)}"] if record.end == "steps" else []
+        return tuple(dict.fromkeys(found))
+
+    def _stopped(self, first: Run, diagnosis: Diagnosis) -> Diagnosis:
+        """Add why the program stopped, where that is none of the faults."""
+        other = symptoms(first).other
+        explained = {fault.kind for fault in diagnosis.faults} & {Kind.LOSS_CUT_OFF, Kind.OTHER_DEVICE}
+        if other is not None and not explained:
+            lacking = missing.ended_by(first)
+            advice: tuple[str, ...] = ()
+            if lacking is not None:
+                runner = self._runner
+                advice = missing.advice(lacking, self._command, runner.root, runner.settings, runner.lacks)
+            where = f" at {first.record.error_site}" if first.record.error_site is not None else ""
+            reason = f"the program stops{where} with {other.type}, which is none of the faults that the doctor knows"
+            return replace(diagnosis, reason=reason, advice=advice, traceback=first.record.traceback)
+        if first.outcome in (Outcome.OK, Outcome.RAISED) and (diagnosis.backwards or diagnosis.faults):
+            return diagnosis
+        if diagnosis.faults:
+            return diagnosis
+        return replace(diagnosis, reason=_reason(first), traceback=first.record.traceback or first.output[-1500:])
+
+
+def _reason(run: Run) -> str:
+    if run.outcome is Outcome.NOT_STARTED:
+        return "; ".join(run.notes) or "the program could not be started"
+    if not run.record.backwards:
+        return f"the program {ending_text(run)} without a backward, so there is no training to look at"
+    return f"the program {ending_text(run)}"
+
+
+def _unrun(command: Command, root: Path, reason: str) -> Diagnosis:
+    return Diagnosis(command.text, str(root), (), (), (), (), 0, 0, (), reason)

@@ -1,0 +1,96 @@
+"""Reads what the doctor's part of the probe wrote, the ``diagnosis`` events (:mod:`verify.probe.doctor`), by ``what``:
+
+* ``second``: a backward through a freed graph. site, index (of the backward), freed (the site of the one that freed),
+  freed_index, producer and consumer (sites of the stale node and of the one that uses it), operation, crosses (whether
+  the consumer was made after the freeing), twice (whether nobody is between: the same loss again), number and user (the
+  two nodes' places in the order of making), names (list of {name, function}: who holds the stale tensor), same (whether
+  a second run came to the same nodes; null in the first)
+* ``inplace``: site, hits: list of {reader, operation, operand, number, version, expected, changed, by, names, old}:
+  ``old``: the reader was made before an earlier call of that backward
+* ``learning``: optimizers: list of {index, name, site, steps, parameters, uncleared, silent: list of {name, place,
+  reached, shape}, silent_count}; outside: list of {name, module, shape}: parameters with gradients that no optimizer
+  holds, ``module`` whether a module registers them; backwards: list of {site, calls, rootless, reaches, leaves}
+* ``flow``: of one backward: loss (the backward's site), born (where the loss was made of numbers), cuts: list of {site,
+  call, reason, leaves}, left: list of {site, call}, used and unused (names of the watched parameters)
+* ``holdings`` and ``exhausted``: site, nodes, saved, lines: list of {site, bytes}, parameters, gradients, state; bytes
+* ``stores``: looks (steps), containers: list of {name, kind, length, added, tensor_bytes, plain_bytes, graph}, per step
+* ``pace``: seconds (of each step), lines: list of {site, before, after}: medians of a step in the first and last third
+* ``walks``: backwards: list of [site, new nodes, nodes that were walked before]
+* ``mixed``: site, operation, operands: list of {argument, device, born, names}
+
+A site is ``[path, line, function]`` or null.
+"""
+
+from __future__ import annotations
+
+import io
+import linecache
+import tokenize
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from verify.diagnosis.model import Clue
+from verify.measured.records import Site
+from verify.measured.results import Run
+
+
+def events(run: Run, what: str) -> list[Mapping[str, Any]]:
+    """Return the events of that kind, of the process that trains."""
+    return [event for event in run.record.diagnoses if event.get("what") == what]
+
+
+def last(run: Run, what: str) -> Mapping[str, Any] | None:
+    """Return the last of them."""
+    found = events(run, what)
+    return found[-1] if found else None
+
+
+def site_of(value: Any) -> Site | None:
+    """Return a site as records have it."""
+    return None if not value else Site(str(value[0]), int(value[1]), str(value[2]))
+
+
+class Sources:
+    """The lines of the tree at ``root``."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def text(self, site: Site | None) -> str:
+        """The source of a line, less its indentation; empty where it cannot be read."""
+        if site is None or site.cell is not None:
+            return ""
+        return _code(linecache.getline(str(self._root / site.path), site.line))
+
+    def clue(self, role: str, value: Any, text: str = "", names: Iterable[Mapping[str, str]] = ()) -> Clue:
+        """A clue at a site of an event, with the nearest of ``names``."""
+        site = value if isinstance(value, Site) else site_of(value)
+        first = next(iter(names), None)
+        return Clue(
+            role,
+            site,
+            self.text(site),
+            "" if first is None else first["name"],
+            "" if first is None else first["function"],
+            text,
+        )
+
+
+def _code(line: str) -> str:
+    """A line of a program without indentation and without its comment."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(line.strip()).readline))
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        # A line of a longer statement.
+        return line.strip()
+    comment = next((token.start[1] for token in tokens if token.type == tokenize.COMMENT), None)
+    return line.strip()[:comment].rstrip()
+
+
+def size(count: float) -> str:
+    """Return bytes as people read them."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.0f} bytes"

@@ -1,0 +1,97 @@
+"""What a diagnosis has to say, as data; its reports are renderings of a :class:`Diagnosis` and know nothing else."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from verify.measured.records import Site
+
+
+class Kind(enum.Enum):
+    """The faults that are known."""
+
+    SECOND_BACKWARD = "second-backward"
+    CHANGED_IN_PLACE = "changed-in-place"
+    GROWING_GRAPH = "growing-graph"
+    GROWING_TENSORS = "growing-tensors"
+    GROWING_CONTAINER = "growing-container"
+    OUT_OF_MEMORY = "out-of-memory"
+    LOSS_CUT_OFF = "loss-cut-off"
+    NO_GRADIENT = "no-gradient"
+    NOT_IN_OPTIMIZER = "not-in-optimizer"
+    NEVER_CLEARED = "gradients-never-cleared"
+    UNUSED_FORWARDS = "unused-forwards"
+    SLOWER_STEPS = "slower-steps"
+    OTHER_DEVICE = "device-mismatch"
+
+
+@dataclass(frozen=True)
+class Clue:
+    """One station of a fault.
+
+    ``role`` is a word for people (``cause``, ``carrier``, ``consumer``, ``freed by``); ``site`` the line and ``source``
+    its text; ``name`` a path from a variable as one would type it, in ``function``; ``text`` what there is to say.
+    """
+
+    role: str
+    site: Site | None = None
+    source: str = ""
+    name: str = ""
+    function: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong: what, where it shows, the stations that lead there, what would mend it, figures."""
+
+    kind: Kind
+    headline: str
+    site: Site | None
+    clues: tuple[Clue, ...] = ()
+    remedy: str = ""
+    figures: Mapping[str, float | int | str] = field(default_factory=dict)
+
+    def clue(self, role: str) -> Clue | None:
+        """The first clue of that role."""
+        return next((clue for clue in self.clues if clue.role == role), None)
+
+
+@dataclass(frozen=True)
+class DoctorRun:
+    """One run that was made: what for, how it ended, seconds."""
+
+    name: str
+    ending: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All that the runs show.
+
+    ``watched`` and ``unwatched`` say what was looked for and what could not be; ``reason`` is set where the program
+    could not be run to any purpose, with ``advice``; ``traceback`` that of an error which is none of ours to explain.
+    """
+
+    command: str
+    root: str
+    faults: tuple[Fault, ...]
+    remarks: tuple[str, ...]
+    watched: tuple[str, ...]
+    unwatched: tuple[str, ...]
+    steps: int
+    backwards: int
+    runs: tuple[DoctorRun, ...]
+    reason: str = ""
+    advice: tuple[str, ...] = ()
+    traceback: str = ""
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 nothing wrong, 1 a fault is named, 3 the program could not be run."""
+        if self.faults:
+            return 1
+        return 3 if self.reason else 0

@@ -1,0 +1,143 @@
+"""Faults of memory and time: what holds the peak, containers that grow, steps that get slower."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from verify.diagnosis.evidence import Sources, last, site_of, size
+from verify.diagnosis.model import Clue, Fault, Kind
+from verify.judging.faults import symptoms
+from verify.measured.results import Outcome, Run
+
+#: A container is worth a word from so many bytes a step on: an hour at ten steps a second fills half a gigabyte.
+_WORTH = 16 << 10
+#: What graphs of fewer bytes hold is not worth a remark.
+_TOLD = 1 << 20
+#: The first steps do what is done once.
+_WARM = 2
+_FEWEST_STEPS = 12
+#: How much longer the last third takes, in proportion and in seconds, and how many pairs of steps agree.
+_SLOWER, _SECONDS, _AGREE = 1.4, 0.002, 0.8
+_SHOWN = 4
+
+
+def stores(run: Run, sources: Sources) -> list[Fault]:
+    """Return the containers that grow with every step by what has no graph."""
+    event = last(run, "stores")
+    faults = []
+    for row in [] if event is None else event["containers"]:
+        tensors, plain = row["tensor_bytes"], row["plain_bytes"]
+        if row["graph"] or tensors + plain < _WORTH:
+            continue
+        held = tensors >= plain
+        kind = Kind.GROWING_TENSORS if held else Kind.GROWING_CONTAINER
+        what = "tensors without a graph" if held else "Python objects"
+        text = f"{row['length']} entries at the end of the run, {row['added']:.3g} more each step"
+        faults.append(
+            Fault(
+                kind,
+                f"{row['name']} grows by {size(tensors + plain)} of {what} a step",
+                None,
+                (Clue("carrier", name=row["name"], text=text),),
+                "keep what is needed of each entry, on the CPU, and clear it when it has been used",
+                {"bytes_per_step": round(tensors + plain), "length": row["length"]},
+            )
+        )
+    return faults
+
+
+def memory(run: Run, sources: Sources) -> list[Fault]:
+    """Return the end of memory, with what held it."""
+    seen = symptoms(run)
+    if run.outcome is not Outcome.MEMORY and (seen.error is None or seen.error.kind != "memory"):
+        return []
+    event = last(run, "exhausted") or last(run, "holdings")
+    site = run.record.error_site
+    clues = [] if event is None else holders(event, sources)
+    message = seen.error.message.partition("\n")[0][:160] if seen.error is not None else ""
+    message = next((note.partition(": ")[2] for note in run.notes if note.startswith("stopped: it held")), message)
+    remedy = "smaller batches, or checkpoints around the lines that hold most"
+    if seen.leak:
+        remedy = "memory is short because graphs pile up: mend that first"
+    elif event is not None and event["parameters"] + event["gradients"] + event["state"] > event["saved"]:
+        remedy = "the model and its optimizer hold most of it: smaller batches will not help much"
+    return [
+        Fault(
+            Kind.OUT_OF_MEMORY,
+            "memory runs out" + (f": {message}" if message else ""),
+            site,
+            tuple(clues),
+            remedy,
+            {"peak_bytes": run.peak} | ({} if event is None else {"saved_bytes": event["saved"]}),
+        )
+    ]
+
+
+def holders(event: Mapping[str, Any], sources: Sources) -> list[Clue]:
+    """Return who holds memory, the largest first."""
+    clues = [
+        (row["bytes"], sources.clue("activations", row["site"], f"{size(row['bytes'])} kept for the backward"))
+        for row in event["lines"][:_SHOWN]
+    ]
+    for key, text in (("parameters", "parameters"), ("gradients", "their gradients"), ("state", "optimizer state")):
+        if event[key]:
+            clues.append((event[key], Clue(key, text=f"{size(event[key])} of {text}")))
+    return [clue for _, clue in sorted(clues, key=lambda row: -row[0])]
+
+
+def peak(run: Run, sources: Sources) -> str:
+    """Say in a sentence what holds memory when the largest backward begins; empty where that is not known."""
+    event = last(run, "holdings")
+    if event is None or not event["lines"] or event["saved"] < _TOLD:
+        return ""
+    first = event["lines"][0]
+    site = site_of(first["site"])
+    rest = event["parameters"] + event["gradients"] + event["state"]
+    return (
+        f"when the largest backward begins, graphs hold {size(event['saved'])}"
+        + (f", most of it ({size(first['bytes'])}) made at {site}" if site is not None else "")
+        + f"; parameters, gradients and optimizer states are {size(rest)}"
+    )
+
+
+def slows(run: Run) -> tuple[float, float] | None:
+    """Return the median seconds of a step in the first and in the last third, where steps get slower beyond doubt."""
+    event = last(run, "pace")
+    seconds: Sequence[float] = [] if event is None else event["seconds"][_WARM:]
+    if len(seconds) < _FEWEST_STEPS:
+        return None
+    third = len(seconds) // 3
+    early, late = statistics.median(seconds[:third]), statistics.median(seconds[-third:])
+    pairs = list(combinations(seconds, 2))
+    agree = sum(after > before for before, after in pairs) / len(pairs)
+    if late < _SLOWER * early or late - early < _SECONDS or agree < _AGREE:
+        return None
+    return early, late
+
+
+def slower(run: Run, timed: Run | None, sources: Sources) -> list[Fault]:
+    """Return that steps get slower; ``timed`` is the run whose lines were timed, if there is one."""
+    found = slows(run)
+    if found is None or (timed is not None and slows(timed) is None):
+        # Seen once and not again: another program's load.
+        return []
+    early, late = found
+    event = last(timed, "pace") if timed is not None else None
+    rows = [] if event is None else [row for row in event["lines"] if row["after"] - row["before"] > _SECONDS / 4]
+    clues = [
+        sources.clue("cause", row["site"], f"{1e3 * row['before']:.1f} ms at first, {1e3 * row['after']:.1f} at last")
+        for row in rows[:2]
+    ]
+    return [
+        Fault(
+            Kind.SLOWER_STEPS,
+            f"steps get slower: {1e3 * early:.1f} ms at first, {1e3 * late:.1f} ms at the end of the run",
+            clues[0].site if clues else None,
+            tuple(clues),
+            "let this line work on what is new in each step, not on all that has gathered" if clues else "",
+            {"first_seconds": early, "last_seconds": late},
+        )
+    ]

@@ -1,0 +1,74 @@
+"""A diagnosis for the terminal: one screen."""
+
+from __future__ import annotations
+
+import textwrap
+
+from verify.diagnosis.model import Clue, Diagnosis
+
+_WIDTH = 118
+_ROLE = 12
+_BOLD, _RED, _GREEN, _DIM, _END = "\033[1m", "\033[31m", "\033[32m", "\033[2m", "\033[0m"
+
+
+def render(diagnosis: Diagnosis, *, colour: bool = False) -> str:
+    """Return the diagnosis as text that ends with a newline."""
+    paint = (lambda text, code: f"{code}{text}{_END}") if colour else (lambda text, _: text)
+    lines = [paint(_headline(diagnosis), _BOLD)]
+    for number, fault in enumerate(diagnosis.faults, 1):
+        at = f"  ({fault.site})" if fault.site is not None else ""
+        lines += ["", paint(f"{number}. {fault.headline}{at}", _RED)]
+        lines += [line for clue in fault.clues for line in _clue(clue)]
+        if fault.remedy:
+            lines += _rows("remedy", fault.remedy)
+    if diagnosis.traceback and diagnosis.reason:
+        lines += ["", diagnosis.traceback.rstrip()]
+    if diagnosis.reason:
+        lines += ["", diagnosis.reason]
+        lines += [f"  {text}" for text in diagnosis.advice]
+    lines += ["", *(paint(line, _DIM) for line in _foot(diagnosis))]
+    return "\n".join(lines) + "\n"
+
+
+def _headline(diagnosis: Diagnosis) -> str:
+    if diagnosis.faults:
+        count = len(diagnosis.faults)
+        return f"{diagnosis.command}: {count} fault{'s' if count != 1 else ''}"
+    if diagnosis.reason:
+        return f"{diagnosis.command}: no diagnosis"
+    steps = diagnosis.steps or diagnosis.backwards
+    unit = "step" if diagnosis.steps else "backward"
+    return f"{diagnosis.command}: nothing found in {steps} {unit}{'s' if steps != 1 else ''}"
+
+
+def _foot(diagnosis: Diagnosis) -> list[str]:
+    lines = [f"remark: {remark}" for remark in diagnosis.remarks]
+    if diagnosis.watched:
+        lines.append(f"watched: {', '.join(diagnosis.watched)}")
+    lines += [f"not watched: {text}" for text in diagnosis.unwatched]
+    if diagnosis.runs:
+        runs = ", ".join(f"{run.name} ({run.seconds:.0f} s)" for run in diagnosis.runs)
+        lines.append(f"runs: {runs}")
+    return lines
+
+
+def _clue(clue: Clue) -> list[str]:
+    parts = []
+    if clue.name:
+        inside = f" in {clue.function}" if clue.function not in ("", "<module>") else ""
+        parts.append(f"{clue.name}{inside}")
+    if clue.site is not None:
+        parts.append(f"{clue.site}  {clue.source}".rstrip())
+    rows = [_row(clue.role, "  ".join(parts))] if parts else []
+    return rows + ([_row("" if rows else clue.role, clue.text)] if clue.text else [])
+
+
+def _rows(role: str, text: str) -> list[str]:
+    """A paragraph, over as many lines as it takes."""
+    rows = textwrap.wrap(text, _WIDTH - _ROLE - 3)
+    return [_row(role if number == 0 else "", row) for number, row in enumerate(rows)]
+
+
+def _row(role: str, text: str) -> str:
+    line = f"   {role:<{_ROLE}}{text}"
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"

@@ -1,0 +1,254 @@
+"""The probe's part of ``codemod doctor``: it records what explains a fault, where the rest records what compares.
+
+The first run of a diagnosis watches everything that costs little. The ``plan`` of a second run names what that run is
+to look at more closely; places in it are numbers (of backwards, of nodes) that are the same in both runs.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import typing
+from types import FrameType
+from typing import Any
+
+from .. import errors, tensors
+from ..backward import Call
+from ..guard import Clock, Write
+from ..sites import Tree
+from ..steps import Optimizers
+from . import names
+from .holdings import Holdings
+from .learning import Learning
+from .lines import Lines
+from .pace import Pace
+from .stores import Stores
+from .walks import Walks
+
+_MOST_WALKS = 400
+#: After so many nodes the size of the process is read.
+_OFTEN = 16
+
+
+class Doctor:
+    """Told by the session what happens; writes ``diagnosis`` events. ``plan`` is what the second run looks for:
+
+    | key | meaning |
+    | --- | --- |
+    | number, user, freed_index | nodes of a second backward, and the backward that frees them: who holds them? |
+    | writes | whether to note who changes tensors in place |
+    | flow | [[optimizer, place], ...] of parameters without a gradient: where do their graphs end? May be empty |
+    | pace | whether to time lines |
+    | ceiling | bytes of this process from which on memory counts as short, in any run |
+    """
+
+    def __init__(
+        self,
+        plan: dict[str, Any],
+        tree: Tree,
+        write: Write,
+        clock: Clock,
+        optimizers: Optimizers,
+        census: typing.Callable[[list[FrameType]], dict[str, Any]],
+    ) -> None:
+        self._plan = plan
+        self._tree = tree
+        self._write = write
+        self._optimizers = optimizers
+        self._census = census
+        self._thread = _thread.get_ident()
+        self._lines = Lines(tree)
+        self._walks = Walks()
+        self._learning = Learning(tree)
+        self._holdings = Holdings()
+        self._stores = Stores(tree)
+        self._pace = Pace(clock, tree)
+        self._rows: list[list[Any]] = []
+        self._steps = 0
+        self._flow: Any = None
+        self._writes: Any = None
+        self._named: dict[int, str] = {}
+        self._late = False
+        self._nodes = 0
+        self._full = False
+        self._called: list[dict[str, str]] = []
+        self.pid = os.getpid()
+
+    def install(self) -> None:
+        """Needs an imported torch."""
+        self._lines.install()
+        self._lines.made = self._making
+        if self._plan.get("writes"):
+            from .writes import Writes
+
+            self._writes = Writes(self._tree)
+            tensors.own_modes += 1
+            self._writes.__enter__()
+        if self._plan.get("flow") is not None:
+            from .flow import Flow
+
+            self._flow = Flow(self._tree)
+            self._flow.__enter__()
+        if self._plan.get("pace"):
+            self._pace.install()
+
+    # While the script runs.
+
+    def before(self, call: Call, site: Any) -> None:
+        """A backward begins."""
+        self._watch_leaves()
+        fresh, again, leaves = self._walks.before(call, site)
+        rootless = all(
+            getattr(output, "grad_fn", None) is None for output in call.outputs if hasattr(output, "grad_fn")
+        )
+        self._learning.backward(site, leaves, rootless, call.grad)
+        if len(self._rows) < _MOST_WALKS:
+            self._rows.append([site, fresh, again])
+        event = self._holdings.before(call, self._walks.count, self._living(), site)
+        if event is not None:
+            self._write({"event": "diagnosis", **event})
+        if self._flow is not None and not call.grad:
+            self._write({"event": "diagnosis", **self._flow.event(call.outputs, self._named), "loss": site})
+
+    def after(self, call: Call, site: Any) -> None:
+        """A backward is over, or has raised."""
+        self._walks.after(call)
+        if call.error is None:
+            if self._plan.get("freed_index") == self._walks.count - 1 and self._plan.get("number") is not None:
+                self._called = self._names(self._tree.frames(call.frame)) or self._called
+            return
+        kind = errors.kind(call.error)
+        if kind == "freed":
+            found = self._walks.second(call)
+            if found is not None:
+                self._explain_second(found, call, site)
+        elif kind == "inplace":
+            self._explain_change(call, site)
+
+    def _explain_second(self, found: dict[str, Any], call: Call, site: Any) -> None:
+        planned = self._plan.get("number") is not None
+        same = all(found.get(key) == self._plan.get(key) for key in ("number", "user")) if planned else None
+        if not self._called:
+            number = found["number"]
+            self._called = self._names(self._tree.frames(call.frame), number)
+        self._write(
+            {"event": "diagnosis", "what": "second", "site": site, "names": self._called, "same": same, **found}
+        )
+
+    def _explain_change(self, call: Call, site: Any) -> None:
+        hits = []
+        for hit, tensor in self._walks.changed(call, site):
+            by = None if self._writes is None or tensor is None else self._writes.after(tensor, hit["expected"])
+            hit["changed"], hit["by"] = by if by is not None else (None, "")
+            hit["names"] = [] if tensor is None else self._sharing(tensor, call.frame)
+            hits.append(hit)
+        if hits:
+            self._write({"event": "diagnosis", "what": "inplace", "site": site, "hits": hits})
+
+    def _sharing(self, tensor: Any, frame: FrameType | None) -> list[dict[str, str]]:
+        """The names of what shares its memory with ``tensor``."""
+        import torch
+
+        key = tensor.untyped_storage()._cdata
+
+        def shares(value: Any) -> bool:
+            return value.layout is torch.strided and value.untyped_storage()._cdata == key
+
+        return names.names(shares, self._tree, self._tree.frames(frame))
+
+    def _making(self, frame: FrameType) -> None:
+        """A node is about to be made: of the one that uses the stale graph again, the carrier has its name now."""
+        self._nodes += 1
+        if self._nodes % _OFTEN == 0:
+            self._weigh(frame)
+        user = self._plan.get("user")
+        if user is None or self._late or _thread.get_ident() != self._thread:
+            return
+        if self._walks.sequence() - self._walks.origin <= user:
+            return
+        self._late = True
+        self._called = self._names(self._tree.frames(frame)) or self._called
+
+    def _weigh(self, frame: FrameType) -> None:
+        """Tell once who holds memory, when this process comes near the limit: nobody may ask later."""
+        ceiling = self._plan.get("ceiling")
+        if ceiling is None or self._full or not 0 < ceiling < resident():
+            return
+        self._full = True
+        found = self._holdings.everything(self._living(), self._tree.site(frame))
+        self._write({"event": "diagnosis", **found, "what": "exhausted"})
+        self._write(self._census(self._tree.frames(frame)))
+
+    def _names(self, frames: list[FrameType], number: int | None = None) -> list[dict[str, str]]:
+        wanted = self._plan.get("number") if number is None else number
+
+        def carries(value: Any) -> bool:
+            node = value.grad_fn
+            return node is not None and self._walks.number(node) == wanted
+
+        found = names.names(carries, self._tree, frames)
+        if found:
+            return found
+        from ..graph import live_tensors
+
+        stale = [tensor for tensor in live_tensors() if carries(tensor)]
+        return [name for tensor in stale[:2] for name in names.outward(tensor, self._tree)]
+
+    def begun(self, optimizer: Any, index: int) -> None:
+        """An optimizer's step begins."""
+        self._learning.begun(optimizer, index)
+
+    def stepped(self, index: int, site: Any, frame: FrameType | None) -> None:
+        """An optimizer's step is over."""
+        self._steps += 1
+        self._learning.stepped(index, site)
+        self._pace.stepped()
+        self._stores.stepped(self._steps, frame)
+
+    def _watch_leaves(self) -> None:
+        if self._flow is None or self._named:
+            return
+        from ..steps import parameters
+
+        living = [optimizer for _, optimizer in self._optimizers.living()]
+        for number, place, name in self._plan["flow"]:
+            if number < len(living):
+                held = parameters(living[number])
+                if place < len(held):
+                    self._named[id(held[place])] = name
+        self._flow.watched = set(self._named)
+
+    def _living(self) -> list[Any]:
+        return [optimizer for _, optimizer in self._optimizers.living()]
+
+    # The end.
+
+    def failed(self, error: BaseException, site: Any) -> None:
+        """The program dies of ``error``."""
+        if errors.kind(error) == "memory":
+            found = self._holdings.everything(self._living(), site)
+            self._write({"event": "diagnosis", **found, "what": "exhausted"})
+
+    def end(self, frames: list[FrameType]) -> None:
+        """The process ends here; ``frames`` are the user's, innermost first."""
+        self._pace.remove()
+        if self._writes is not None:
+            self._writes.__exit__(None, None, None)
+            tensors.own_modes -= 1
+        if self._flow is not None:
+            self._flow.__exit__(None, None, None)
+        self._write({"event": "diagnosis", **self._learning.event(frames, self._walks.leaves)})
+        if self._steps:
+            self._stores.look(self._steps, frames)
+            self._write({"event": "diagnosis", **self._stores.event()})
+        self._write({"event": "diagnosis", **self._pace.event()})
+        self._write({"event": "diagnosis", "what": "walks", "backwards": self._rows})
+
+
+def resident() -> int:
+    """Bytes of memory that this process has; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,172 @@
+"""Which parameters learn: what optimizers hold, what backwards come to, whether gradients are ever cleared."""
+
+from __future__ import annotations
+
+import time
+from types import FrameType
+from typing import Any
+
+from ..holders import variables
+from ..sites import Tree
+from ..steps import parameters
+from .names import typed
+
+#: Parameters of an optimizer whose gradients are looked at to see whether somebody clears them.
+_SAMPLE = 3
+_MOST = 40
+_SECONDS = 2.0
+
+
+class _Optimizer:
+    """What is known of one optimizer: ``silent`` are the places of the parameters that never had a gradient."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self.name = type(optimizer).__name__
+        self.parameters = parameters(optimizer)
+        self.silent = {i for i in range(len(self.parameters)) if self.parameters[i].requires_grad}
+        self.steps = 0
+        self.site: Any = None
+        #: In how many steps running the gradients were those of the step before, with more added to them.
+        self.uncleared = 0
+        self.cleared = False
+        self.kept: list[tuple[int, Any, int]] = []
+
+
+class Learning:
+    """Told of every step and backward; holds the optimizers that stepped, and their parameters, until the end."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._optimizers: dict[int, _Optimizer] = {}
+        #: Backwards by site: how many there were, and how many came to a parameter of an optimizer.
+        self._calls: dict[tuple[Any, ...], list[Any]] = {}
+
+    def backward(self, site: Any, leaves: set[int], rootless: bool, grad: bool) -> None:
+        """A backward at ``site`` comes to ``leaves``; ``rootless``: the loss itself has no graph."""
+        for state in self._optimizers.values():
+            state.cleared = state.cleared or any(_clear(state.parameters[i]) for i, _, _ in state.kept)
+        if not grad:
+            row = self._calls.setdefault(tuple(site or ()), [site, 0, 0, set()])
+            row[1] += 1
+            row[2] += rootless
+            row[3] |= leaves
+
+    def begun(self, optimizer: Any, index: int) -> None:
+        """A step begins: these are its gradients."""
+        state = self._optimizers.get(index)
+        if state is None:
+            state = self._optimizers[index] = _Optimizer(optimizer)
+        current = parameters(optimizer)
+        if len(current) != len(state.parameters):
+            fresh = range(len(state.parameters), len(current))
+            state.parameters = current
+            state.silent |= {i for i in fresh if current[i].requires_grad}
+        state.silent -= {i for i in state.silent if current[i].grad is not None}
+        if state.kept:
+            same = all(
+                current[i].grad is gradient and gradient._version > version for i, gradient, version in state.kept
+            )
+            state.uncleared = state.uncleared + 1 if same and not state.cleared else 0
+
+    def stepped(self, index: int, site: Any) -> None:
+        """The step is over."""
+        state = self._optimizers.get(index)
+        if state is None:
+            return
+        state.steps += 1
+        state.site = site
+        state.cleared = False
+        # Held until the next step: a gradient that is let go is cleared, and its address may be used again.
+        held = [i for i in range(len(state.parameters)) if state.parameters[i].grad is not None][:_SAMPLE]
+        state.kept = [(i, state.parameters[i].grad, state.parameters[i].grad._version) for i in held]
+
+    def event(self, frames: list[FrameType], leaves: set[int]) -> dict[str, Any]:
+        """What became of it all; ``leaves`` are the ids of all that backwards came to."""
+        named = self._named(frames)
+        held = {id(p) for state in self._optimizers.values() for p in state.parameters}
+        rows = []
+        for index, state in self._optimizers.items():
+            rows.append(
+                {
+                    "index": index,
+                    "name": state.name,
+                    "site": state.site,
+                    "steps": state.steps,
+                    "parameters": len(state.parameters),
+                    "uncleared": state.uncleared,
+                    "silent": [
+                        {
+                            "name": named.get(id(p), ("", ""))[0],
+                            "place": place,
+                            "reached": id(p) in leaves,
+                            "shape": list(p.shape),
+                        }
+                        for place, p in ((place, state.parameters[place]) for place in sorted(state.silent))
+                    ][:_MOST],
+                    "silent_count": len(state.silent),
+                }
+            )
+        outside = [
+            {"name": name, "module": module, "shape": list(shape)}
+            for name, module, shape in self._outside(named, held, leaves)
+        ]
+        calls = [
+            {
+                "site": site,
+                "calls": calls,
+                "rootless": rootless,
+                "reaches": bool(came & held),
+                "leaves": len(came),
+            }
+            for site, calls, rootless, came in self._calls.values()
+        ]
+        return {"what": "learning", "optimizers": rows, "outside": outside[:_MOST], "backwards": calls}
+
+    def _outside(self, named: dict[int, Any], held: set[int], leaves: set[int]) -> list[Any]:
+        """The parameters with a name that backwards come to and no optimizer holds."""
+        return [row for key, row in named.items() if held and key in leaves and key not in held]
+
+    def _named(self, frames: list[FrameType]) -> dict[int, Any]:
+        """(name, whether a module registers it, shape) of each parameter that the user's variables lead to."""
+        import torch
+
+        found: dict[int, tuple[str, Any]] = {}
+        modules: dict[str, Any] = {}
+        optimizers: list[str] = []
+        until = time.perf_counter() + _SECONDS
+        for name, value, _ in variables(self._tree, frames, until):
+            if isinstance(value, torch.nn.Module):
+                modules[name] = value
+            elif isinstance(value, torch.optim.Optimizer):
+                optimizers.append(name + ".")
+            elif type(value) is torch.nn.Parameter and not name.startswith(tuple(optimizers)):
+                found.setdefault(id(value), (name, value.shape))
+        known = _Registered(modules)
+        return {key: (typed(name), known.holds(key, name), shape) for key, (name, shape) in found.items()}
+
+
+class _Registered:
+    """Which parameters the modules that hold them would give out: ``modules`` by the names that lead to them."""
+
+    def __init__(self, modules: dict[str, Any]) -> None:
+        self._modules = modules
+        self._children = {id(child) for module in modules.values() for child in module._modules.values()}
+        self._own = {id(p) for module in modules.values() for p in module._parameters.values()}
+
+    def holds(self, parameter: int, name: str) -> bool:
+        """Whether the parameter that ``name`` leads to is registered all the way; or no module is on that way."""
+        on_the_way = [module for path, module in self._modules.items() if name.startswith((path + ".", path + "["))]
+        if not on_the_way:
+            return True
+        return parameter in self._own and all(id(module) in self._children for module in on_the_way[1:])
+
+
+def _clear(parameter: Any) -> bool:
+    """Whether the gradient is gone or zero. Reading it on a card waits for the card."""
+    from ..tensors import unseen
+
+    gradient = parameter.grad
+    if gradient is None:
+        return True
+    with unseen():
+        return not bool(gradient.detach().any())

@@ -1,0 +1,115 @@
+"""Containers of the user's that grow with every step, and what they hold: tensors without a graph, or anything else."""
+
+from __future__ import annotations
+
+import collections
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+from ..holders import variables
+from ..sites import Tree
+from .names import typed
+
+#: Steps after which a look is taken; a look walks all that the variables lead to.
+_LOOKS = frozenset({2, 4, 8, 12, 16, 20, 32, 64, 128})
+_FEWEST_LOOKS = 4
+_SECONDS = 1.0
+_SAMPLE = 8
+_MOST = 5
+_KINDS = (list, dict, set, collections.deque)
+
+
+class Stores:
+    """Looks at containers from step to step."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        #: id of a container: its name, and (step, length) of each look.
+        self._seen: dict[int, tuple[str, Any, list[tuple[int, int]]]] = {}
+        self._looks: list[int] = []
+
+    def stepped(self, step: int, frame: FrameType | None) -> None:
+        """``step`` steps were made; ``frame`` is where."""
+        if step in _LOOKS:
+            self.look(step, self._tree.frames(frame))
+
+    def look(self, step: int, frames: list[FrameType]) -> None:
+        """Note how long each container is."""
+        if self._looks and self._looks[-1] >= step:
+            return
+        self._looks.append(step)
+        until = time.perf_counter() + _SECONDS
+        here = set()
+        for name, value, _ in variables(self._tree, frames, until):
+            if issubclass(type(value), _KINDS) and id(value) not in here and not name.endswith("__"):
+                here.add(id(value))
+                # The container is held, so that its id stays its own.
+                row = self._seen.setdefault(id(value), (name, value, []))
+                row[2].append((step, len(value)))
+        # Whoever is not found any more was let go, and does not pile up.
+        self._seen = {key: row for key, row in self._seen.items() if key in here}
+
+    def event(self) -> dict[str, Any]:
+        """The containers that were longer at each look than at the one before."""
+        rows: list[dict[str, Any]] = []
+        for name, value, lengths in self._seen.values():
+            longer = all(lengths[i][1] > lengths[i - 1][1] for i in range(1, len(lengths)))
+            if len(lengths) < _FEWEST_LOOKS or not longer:
+                continue
+            steps = lengths[-1][0] - lengths[0][0]
+            added = (lengths[-1][1] - lengths[0][1]) / steps
+            tensors, plain, graph = _weights(value)
+            rows.append(
+                {
+                    "name": typed(name),
+                    "kind": type(value).__name__,
+                    "length": lengths[-1][1],
+                    "added": added,
+                    "tensor_bytes": tensors * added,
+                    "plain_bytes": plain * added,
+                    "graph": graph,
+                }
+            )
+        rows.sort(key=lambda row: -(row["tensor_bytes"] + row["plain_bytes"]))
+        return {"what": "stores", "looks": self._looks, "containers": rows[:_MOST]}
+
+
+def _weights(container: Any) -> tuple[float, float, bool]:
+    """Bytes of an entry in tensors and in anything else, from the last few; whether tensors have a graph."""
+    values = list(dict.values(container)) if isinstance(container, dict) else list(container)
+    last = values[-_SAMPLE:]
+    tensors = plain = 0.0
+    graph = False
+    seen: set[int] = set()
+    for value in last:
+        held, other, attached = _weigh(value, 3, seen)
+        tensors += held
+        plain += other
+        graph = graph or attached
+    return tensors / max(1, len(last)), plain / max(1, len(last)), graph
+
+
+def _weigh(value: Any, depth: int, seen: set[int]) -> tuple[float, float, bool]:
+    import torch
+
+    kind = type(value)
+    if issubclass(kind, torch.Tensor):
+        storage = value.untyped_storage()
+        if storage._cdata in seen:
+            return 0.0, 0.0, value.grad_fn is not None
+        seen.add(storage._cdata)
+        return float(storage.nbytes()), 0.0, value.grad_fn is not None
+    if depth and issubclass(kind, (list, tuple, dict)):
+        parts = list(dict.values(value)) if issubclass(kind, dict) else list(value)
+        rows = [_weigh(part, depth - 1, seen) for part in parts[:100]]
+        return sum(row[0] for row in rows), sum(row[1] for row in rows), any(row[2] for row in rows)
+    if id(value) in seen:
+        return 0.0, 0.0, False
+    seen.add(id(value))
+    try:
+        size = float(getattr(value, "nbytes", 0) or sys.getsizeof(value))
+    except Exception:
+        size = 0.0
+    return 0.0, size, False

@@ -1,0 +1,197 @@
+"""What each backward walks, which backward freed a node, and the explanation of the two errors that this ends in."""
+
+from __future__ import annotations
+
+import re
+import typing
+from typing import Any
+
+from .. import made
+from ..backward import Call
+from ..graph import roots
+
+_MARK = __name__ + ".walked"
+_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+#: Saved tensors that were changed, of one backward.
+_MOST_HITS = 8
+
+
+class _Walked:
+    """One backward: ``sequence`` is the number of the next node when it began; ``freed`` once its graph is."""
+
+    __slots__ = ("freed", "index", "sequence", "site")
+
+    def __init__(self, index: int, site: Any, sequence: int) -> None:
+        self.index = index
+        self.site = site
+        self.sequence = sequence
+        self.freed = False
+
+
+class Walks:
+    """Marks what backwards walk. ``origin`` is the first number of a node: all numbers told are relative to it."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._accumulate = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]
+        self.sequence: typing.Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr", lambda: 0)
+        self.origin = self.sequence()
+        self.count = 0
+        self._last: _Walked | None = None
+        #: By site, where the backward before the last one began.
+        self._earlier: dict[tuple[Any, ...], int] = {}
+        self._begun: dict[tuple[Any, ...], int] = {}
+        #: id of each leaf that a backward came to.
+        self.leaves: set[int] = set()
+
+    def before(self, call: Call, site: Any) -> tuple[int, int, set[int]]:
+        """Mark what ``call`` will walk: how many nodes are new, how many were walked before, and the leaves' ids."""
+        mark = self._last = _Walked(self.count, site, self.sequence() - self.origin)
+        self.count += 1
+        place = tuple(site or ())
+        self._earlier[place] = self._begun.get(place, 0)
+        self._begun[place] = mark.sequence
+        fresh = again = 0
+        leaves: set[int] = set()
+        seen: set[Any] = set()
+        stack = roots(call.outputs)
+        while stack:
+            node = stack.pop()
+            metadata = node.metadata
+            known = metadata.get(_MARK)
+            if known is mark or (known is not None and known.freed):
+                continue
+            fresh, again = (fresh + 1, again) if known is None else (fresh, again + 1)
+            metadata[_MARK] = mark
+            for child, _ in node.next_functions:
+                if child is None:
+                    continue
+                if type(child) is not self._accumulate:
+                    stack.append(child)
+                elif child not in seen:
+                    seen.add(child)
+                    leaves.add(id(child.variable))
+        self.leaves |= leaves
+        return fresh, again, leaves
+
+    def after(self, call: Call) -> None:
+        """Note what ``call`` freed."""
+        if self._last is not None and call.error is None:
+            self._last.freed = not call.retain
+
+    def number(self, node: Any) -> int:
+        """The place of ``node`` in the order in which nodes are made."""
+        return int(node._sequence_nr()) - self.origin
+
+    def second(self, call: Call) -> dict[str, Any] | None:
+        """Explain a backward through a graph that another one freed; None where no such graph is there."""
+        parents, stale = self._stale(call)
+        culprit = next((node for node in stale if self._empty(node)), None)
+        if culprit is None:
+            return None
+        freed = culprit.metadata[_MARK]
+        above, below = parents.get(culprit), culprit
+        while above is not None and self.number(above) < freed.sequence and parents.get(above) is not None:
+            above, below = parents[above], above
+        crosses = above is not None and self.number(above) >= freed.sequence
+        if not crosses:
+            # Nothing was built on the graph since: two losses of one graph, or one loss twice.
+            above, below = parents.get(culprit), culprit
+        return {
+            "index": self.count - 1,
+            "freed": freed.site,
+            "freed_index": freed.index,
+            "producer": made.site(below),
+            "consumer": made.site(above),
+            "operation": below.name(),
+            "crosses": crosses,
+            "twice": above is None,
+            "number": self.number(below),
+            "user": None if above is None else self.number(above),
+        }
+
+    def _stale(self, call: Call) -> tuple[dict[Any, Any], list[Any]]:
+        stack = roots(call.outputs)
+        parents: dict[Any, Any] = dict.fromkeys(stack)
+        stale = []
+        while stack:
+            node = stack.pop()
+            mark = node.metadata.get(_MARK)
+            if mark is not None and mark.freed:
+                stale.append(node)
+                continue
+            for child, _ in node.next_functions:
+                if child is not None and type(child) is not self._accumulate and child not in parents:
+                    parents[child] = node
+                    stack.append(child)
+        return parents, stale
+
+    def _empty(self, node: Any) -> bool:
+        """Whether what ``node``, or a node behind it that was freed with it, had saved is gone."""
+        stack, seen = [node], {node}
+        while stack:
+            each = stack.pop()
+            if any("been freed" in str(error) for _, error in _errors(each)):
+                return True
+            for child, _ in each.next_functions:
+                mark = None if child is None or type(child) is self._accumulate else child.metadata.get(_MARK)
+                if mark is not None and mark.freed and child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+        return False
+
+    def changed(self, call: Call, site: Any) -> list[tuple[dict[str, Any], Any]]:
+        """The saved tensors that were changed in place since, each with what is left of it, in the order of reading."""
+        found: list[tuple[dict[str, Any], Any]] = []
+        stack = roots(call.outputs)
+        seen = set(stack)
+        while stack and len(found) < _MOST_HITS:
+            node = stack.pop()
+            for name, error in _errors(node):
+                match = _VERSIONS.search(str(error))
+                if match is not None and (raw := getattr(node, "_raw" + name, None)) is not None:
+                    hit = self._hit(node, name, match)
+                    hit["old"] = hit["number"] < self._earlier.get(tuple(site or ()), 0)
+                    found.append((hit, getattr(raw, "data", None)))
+            for child, _ in node.next_functions:
+                if child is not None and type(child) is not self._accumulate and child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+        return found
+
+    def _hit(self, node: Any, name: str, match: Any) -> dict[str, Any]:
+        return {
+            "reader": made.site(node),
+            "operation": node.name(),
+            "operand": name[len("_saved_") :],
+            "number": self.number(node),
+            "version": int(match[1]),
+            "expected": int(match[2]),
+        }
+
+
+_ATTRIBUTES: dict[type, list[str]] = {}
+
+
+def saved_names(node: Any) -> list[str]:
+    """The attributes of ``node`` that give what it saved."""
+    kind = type(node)
+    names = _ATTRIBUTES.get(kind)
+    if names is None:
+        found = [name for name in dir(kind) if name.startswith("_saved_") or name == "saved_tensors"]
+        names = _ATTRIBUTES[kind] = found
+    return names
+
+
+def _errors(node: Any) -> list[tuple[str, RuntimeError]]:
+    found: list[tuple[str, RuntimeError]] = []
+    for name in saved_names(node):
+        try:
+            getattr(node, name)
+        except RuntimeError as error:
+            found.append((name, error))
+        except Exception:
+            # Values of a kind that Python has no form of.
+            continue
+    return found
