@@ -145,6 +145,7 @@ class _Examination:
             steps=len(record.steps),
             backwards=len(record.backwards),
             runs=tuple(self._made),
+            loaded=record.loaded,
         )
         return self._stopped(first, diagnosis)
 

@@ -103,7 +103,7 @@ def _change_remedy(hit: Mapping[str, Any], name: str, source: str) -> str:
         return "the graph of an earlier step is walked again: detach what is carried from step to step"
     if ".step(" in source:
         return (
-            "step the optimizer after the last backward through its parameters, or build the later loss after the step"
+            "build the later loss after the step, or step after the last backward with gradients of its own loss alone"
         )
     if by:
         return f"write the result to a new tensor instead of into {name}, or change a clone of it"

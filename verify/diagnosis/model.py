@@ -88,6 +88,8 @@ class Diagnosis:
     reason: str = ""
     advice: tuple[str, ...] = ()
     traceback: str = ""
+    loaded: tuple[str, ...] = ()
+    """The Python files of the tree that the first run loaded."""
 
     @property
     def status(self) -> int:

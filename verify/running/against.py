@@ -35,10 +35,13 @@ class HandRewriter:
     """What stands in ``other`` instead of the files of the tree at ``root``, judged by ``promise``.
 
     ``other`` is a folder laid out like the tree (files that it lacks stay as they are), or one file that takes the
-    place of ``script``. Raises :class:`VerifyError` where there is nothing to compare.
+    place of ``script``. With ``together`` all hunks are one rewrite, made or left out as a whole. Raises
+    :class:`VerifyError` where there is nothing to compare.
     """
 
-    def __init__(self, other: Path, promise: Promise, *, root: Path, script: Path | None) -> None:
+    def __init__(
+        self, other: Path, promise: Promise, *, root: Path, script: Path | None, together: bool = False
+    ) -> None:
         self._sources: dict[str, SourceFile] = {}
         self._below: dict[str, str] = {}
         self._hunks: dict[str, list[_Hunk]] = {}
@@ -58,6 +61,18 @@ class HandRewriter:
             self._compare(mine, theirs, root, promise)
         if not self._hunks and not self._added:
             raise VerifyError(f"{other}: no difference to the files of {root}")
+        if together and self._hunks:
+            self._join()
+
+    def _join(self) -> None:
+        groups = [hunk.group for hunks in self._hunks.values() for hunk in hunks]
+        touched = Touched(
+            frozenset().union(*(group.touched.changed for group in groups)),
+            frozenset().union(*(group.touched.beside for group in groups)),
+            whole=True,
+        )
+        one = Mended(groups[0].findings, touched)
+        self._hunks = {path: [hunk._replace(group=one) for hunk in hunks] for path, hunks in self._hunks.items()}
 
     def _compare(self, mine: Path, theirs: Path, root: Path, promise: Promise) -> None:
         place = below(mine, root)
@@ -109,7 +124,7 @@ class HandRewriter:
             source = self._sources[path]
             lines = _lines(source.text)
             chosen = [hunk for hunk in hunks if hunk.group.key in wanted]
-            groups.extend(hunk.group for hunk in chosen)
+            groups.extend(hunk.group for hunk in chosen if hunk.group not in groups)
             for hunk in reversed(chosen):
                 lines[hunk.start : hunk.end] = hunk.new
             text = "".join(lines)

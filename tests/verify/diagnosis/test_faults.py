@@ -97,7 +97,7 @@ def test_a_graph_of_an_earlier_step_is_no_matter_of_the_optimizer(sources: Sourc
     (fault,) = graphs.changes_in_place(run_of(event), sources)
     assert fault.clues[0].site == Site("t.py", 4, "f")
     assert "add_" in fault.clues[0].text
-    assert "step the optimizer after" in fault.remedy
+    assert "after the step" in fault.remedy
     (older,) = graphs.changes_in_place(run_of({**event, "hits": [{**hit, "old": True}]}), sources)
     assert "detach" in older.remedy
 

@@ -1,0 +1,1 @@
+"""``codemod fix``: from what the doctor names to a change that was run, and that removed it."""
