@@ -9,17 +9,15 @@ another: a rule finds the same alone and among all others.
 
 from __future__ import annotations
 
-import functools
 import gc
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
-from codemods.analysis.job import Job, Noted, Record, every_gate
-from codemods.analysis.outline import Definition, imports, may_act, may_switch
+from codemods.analysis.concerned import concerned
+from codemods.analysis.job import Job, Noted, Record
+from codemods.analysis.outline import Definition, may_act, may_switch
 from codemods.analysis.project import Project
 from codemods.analysis.workers import Workers
-from codemods.graph.model.facts import TORCH_LIBRARIES
 from codemods.proofs.observations import Observation
 from codemods.proofs.soundness import Conduct
 from codemods.rules.base import Rule
@@ -54,7 +52,7 @@ def observe(
 
     ``decide`` makes findings of observations; where there are some, callers are looked for that switch gradients off.
     """
-    direct, importers = _concerned(project)
+    direct, importers = concerned(project)
     programs = sorted(direct + [r for r in importers if may_act(project.raw(r))])
     with Workers(project, rules, jobs, len(direct) + len(importers)) as workers:
         total = len(programs) + len(direct)
@@ -127,112 +125,6 @@ def _by_file(definitions: Iterable[Definition]) -> dict[str, frozenset[Definitio
     for definition in definitions:
         found.setdefault(definition[0], set()).add(definition)
     return {relative: frozenset(inside) for relative, inside in found.items()}
-
-
-# which files
-
-
-_TORCH = re.compile(
-    rb"torch|^[ \t]*(?:import|from)[ \t]+(?:" + "|".join(sorted(TORCH_LIBRARIES)).encode() + rb")\b", re.MULTILINE
-)
-
-
-def _concerned(project: Project) -> tuple[list[str], list[str]]:
-    """The files in which the words of some rule stand; those that import one of them and may act, or switch gradients
-    off; and programs that import one through others. Files that no tensor can come to are left out."""
-    gate = every_gate()
-    tree = project.files.tree
-    direct: set[str] = set()
-    others: list[str] = []
-    programs: list[str] = []
-    torch: set[str] = set()
-    for relative in project.paths:
-        raw = project.raw(relative)
-        if _TORCH.search(raw) is not None:
-            torch.add(relative)
-        if gate.within(raw) is not None:
-            direct.add(relative)
-        elif may_switch(raw) or may_act(raw):
-            others.append(relative)
-            if b"__main__" in raw:
-                programs.append(relative)
-    if not torch:
-        return [], []
-    imported = _Imports(project)
-    if not torch.issuperset(direct):
-        direct &= imported.by(imported.leading_to(torch))
-    importers = [r for r in others if any(found in direct for found in imports(tree, r, project.raw(r)))]
-    far = set(programs).difference(importers)
-    if far:
-        # a program most often comes to its training loop through modules that only define
-        importers += far & imported.leading_to(direct)
-    targets = {relative for relative, shown in project.display.items() if shown in project.targets}
-    if len(targets) < len(project.paths):
-        # no other run says anything of the targets
-        targets = imported.leading_to(targets)
-    return sorted(direct & targets), sorted(targets.intersection(importers))
-
-
-class _Imports:
-    """Which files of a tree import which, by a look at their texts."""
-
-    def __init__(self, project: Project) -> None:
-        self._project = project
-
-    @functools.cached_property
-    def _found(self) -> dict[str, list[str]]:
-        """What each file imports: files, and folders that end with a slash."""
-        project = self._project
-        tree = project.files.tree
-        return {r: list(imports(tree, r, project.raw(r))) for r in project.paths}
-
-    @functools.cached_property
-    def _importers(self) -> dict[str, list[str]]:
-        importers: dict[str, list[str]] = {}
-        for relative, found in self._found.items():
-            for name in found:
-                importers.setdefault(name, []).append(relative)
-        return importers
-
-    @functools.cached_property
-    def _in_folder(self) -> dict[str, list[str]]:
-        inside: dict[str, list[str]] = {}
-        for relative in self._found:
-            inside.setdefault(_folder(relative), []).append(relative)
-        return inside
-
-    def leading_to(self, wanted: Collection[str]) -> set[str]:
-        """``wanted``, and the files that import one of them, directly or through others."""
-
-        def following(relative: str) -> Iterator[str]:
-            yield from self._importers.get(relative, ())
-            yield from self._importers.get(_folder(relative), ())
-
-        return _closure(wanted, following)
-
-    def by(self, files: Collection[str]) -> set[str]:
-        """``files``, and what they import, directly or through others."""
-
-        def following(relative: str) -> Iterator[str]:
-            for name in self._found[relative]:
-                yield from [name] if name in self._found else self._in_folder.get(name, ())
-
-        return _closure(files, following)
-
-
-def _folder(relative: str) -> str:
-    return relative[: relative.rfind("/") + 1]
-
-
-def _closure(begun: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
-    reached = set(begun)
-    stack = list(reached)
-    while stack:
-        for name in following(stack.pop()):
-            if name not in reached:
-                reached.add(name)
-                stack.append(name)
-    return reached
 
 
 def _function_budget(functions: int) -> int:

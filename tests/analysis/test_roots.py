@@ -133,7 +133,7 @@ def choose_all(patch: pytest.MonkeyPatch) -> None:
     def all_functions(outline: Outline) -> set[roots.Definition]:
         return {d for s, _, _ in outline._segments for d in outline._roots(s, lambda _: True)}
 
-    patch.setattr(runs, "_concerned", lambda project: (sorted(project.paths), []))
+    patch.setattr(runs, "concerned", lambda project: (sorted(project.paths), []))
     patch.setattr(Outline, "script", lambda outline, *_: any(map(roots._acts, outline.file.tree.body)))
     patch.setattr(Outline, "candidates", all_functions)
 
@@ -244,12 +244,39 @@ OF_TORCH = {
         "helper.py": PLAIN_HELPER,
     },
 }
+OF_TORCH |= {
+    f"by `{line}`": {"train.py": f"{line}\nfrom helper import last\ntorch.ones(1)\n", "helper.py": PLAIN_HELPER}
+    for line in (
+        "import os, torch",
+        "import os, \\\n    torch",
+        "try: import torch\nexcept ImportError: pass",
+        "from lab import (\n    torch,\n)",
+        "from lab.for_torch import *",
+        "from lab import *",
+        "from importlib import import_module\ntorch = import_module('torch')",
+        "torch = __import__('torch')",
+        "import pytest\ntorch = pytest.importorskip('torch')",
+    )
+}
 NOT_OF_TORCH = {
     "no torch anywhere": {"main.py": "from helper import last\nprint(last([1]))\n", "helper.py": PLAIN_HELPER},
     "another program of the tree": {
         "main.py": "from helper import last\nprint(last([1]))\n",
         "helper.py": PLAIN_HELPER,
         "train.py": TRAIN.format("", "id"),
+    },
+    "torch in words only": {
+        "main.py": "from helper import last\nprint(last([1]))  # not of torch\n",
+        "helper.py": f'"""As torch has it: import torch."""\n{PLAIN_HELPER}',
+    },
+    "a module of the tree with torch in its name": {
+        "main.py": "from torch_like import last\nprint(last([1]))\nfrom helper import last\n",
+        "torch_like.py": "def last(x):\n    return x\n",
+        "helper.py": PLAIN_HELPER,
+    },
+    "a star from a library, and no torch": {
+        "main.py": "from tools import *\nfrom helper import last\n",
+        "helper.py": PLAIN_HELPER,
     },
     "a library of a longer name": {"main.py": "import timmy\nfrom helper import last\n", "helper.py": PLAIN_HELPER},
 }
