@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from codemods.analysis.programs import observe
 from codemods.analysis.project import Project, projects_of
+from codemods.analysis.stored import stored
 from codemods.proofs.mentions import with_bound_names
 from codemods.proofs.observations import Decision, Observation
 from codemods.proofs.soundness import Conduct, ending
@@ -48,15 +49,28 @@ def analyse(
     notes: list[str] = []
     conduct = Conduct()
     for project in projects_of(targets, overlay or {}):
-        decide = functools.partial(_decide, project, rules, options)
-        seen = observe(project, rules, decide, jobs=jobs, progress=progress)
-        notes += seen.notes
-        conduct.add(seen.conduct)
-        found = promoted(seen.findings) if options.likely else seen.findings
-        findings += ending(found, seen.conduct, unsafe=options.unsafe)
-        skipped += _unparsable(project)
+        run = functools.partial(_analysis, project, rules, options, jobs, progress)
+        one = stored(project, options, run) if options.cache else run()
+        notes += one.notes
+        conduct.add(one.conduct)
+        findings += one.findings
+        skipped += one.skipped
     findings.sort(key=lambda f: (f.path, f.span, f.rule))
     return Analysis(findings, sorted(skipped), list(dict.fromkeys(notes)), conduct)
+
+
+def _analysis(
+    project: Project,
+    rules: list[Rule],
+    options: Options,
+    jobs: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> Analysis:
+    decide = functools.partial(_decide, project, rules, options)
+    seen = observe(project, rules, decide, jobs=jobs, progress=progress)
+    found = promoted(seen.findings) if options.likely else seen.findings
+    findings = ending(found, seen.conduct, unsafe=options.unsafe)
+    return Analysis(findings, _unparsable(project), seen.notes, seen.conduct)
 
 
 def _decide(project: Project, rules: list[Rule], options: Options, observations: list[Observation]) -> list[Finding]:

@@ -72,14 +72,20 @@ class Job(NamedTuple):
 
 def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
     """Simulate one job and note what the rules see."""
-    record = Record(loaded={job.relative}, broken=project.broken)
+    record = Record(loaded={job.relative})
     raw = project.raw(job.relative)
-    if job.names and not mentions(raw, job.names):
-        return record
+    if not job.names or mentions(raw, job.names):
+        _run(project, rules, job, raw, record)
+    shown = (project.display[relative] for relative in record.loaded)
+    record.broken = {path: project.broken[path] for path in shown if path in project.broken}
+    return record
+
+
+def _run(project: Project, rules: list[Rule], job: Job, raw: bytes, record: Record) -> None:
     _tidy(project)
     file = project.files.glance(job.relative)
     if file is None:
-        return record
+        return
     if job.rules:
         rules = [rule for rule in rules if rule.name in job.rules]
     gate = every_gate()
@@ -92,9 +98,14 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
             _simulate(project, rules, job, file, outline.nodes(wanted), record)
     else:
         record.candidates = outline.candidates()
-        if outline.script(lambda found: _outline(project, found, gate), project.files.tree):
+
+        def other(relative: str) -> Outline | None:
+            if relative in project.paths:
+                record.loaded.add(relative)
+            return _outline(project, relative, gate)
+
+        if outline.script(other, project.files.tree):
             _simulate(project, rules, job, file, None, record)
-    return record
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from codemods.graph.model.files import Files
 from codemods.graph.model.program import ParsedFile, Tree
 from codemods.source.discovery import discover
 from codemods.source.errors import SourceError, Unparsable
-from codemods.source.files import SourceFile, display_path, read_source
+from codemods.source.files import SourceFile, digest_of, display_path, read_source
 from codemods.source.syntax import parse
 from codemods.terms.findings import Skipped
 
@@ -32,15 +32,30 @@ class Project:
     targets: dict[str, SourceFile]
     overlay: dict[str, str]
     broken: dict[str, Skipped] = field(default_factory=dict)
-    hashes: dict[str, int] = field(default_factory=dict)
-    """Hashes of the files' bytes, by path below the root, where they were asked for."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """Digests of the files' bytes, by path below the root, where they were asked for."""
     _files: Files | None = None
     _relative: dict[str, str] | None = None
 
     @functools.cached_property
-    def names(self) -> int:
-        """A hash of the paths of all files: what an import finds depends on them."""
-        return hash(frozenset(self.paths))
+    def names(self) -> str:
+        """A digest of the paths of all files, and of what they are shown as: what an import finds depends on them."""
+        pairs = sorted(self.display.items())
+        return digest_of(
+            "\0".join(part for pair in (("", self.root.name), *pairs) for part in pair).encode(errors="replace")
+        )
+
+    def digest(self, relative: str) -> str:
+        """A digest of what a file holds."""
+        if relative not in self.digests:
+            self.digests[relative] = digest_of(self.raw(relative))
+        return self.digests[relative]
+
+    @property
+    def content(self) -> str:
+        """A digest of all that is found in the tree, and of what is asked of it."""
+        files = "".join(self.digest(relative) for relative in sorted(self.paths))
+        return digest_of("\0".join([str(self.root), self.names, files, *sorted(self.targets)]).encode(errors="replace"))
 
     @property
     def files(self) -> Files:

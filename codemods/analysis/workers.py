@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 from codemods.analysis.job import Job, Record, run_job
 
+Key = tuple[str, str, tuple[str, ...], Job]
+"""The root of a tree, its names, the rules, and the job."""
+
+Remembered = tuple[dict[str, str], Record]
+"""Digests of the files that a job depends on, and what it has shown."""
+
 PARALLEL_FROM = 24
 """Files from which on a pool of processes pays for its start."""
 
@@ -106,34 +112,43 @@ def _work(job: Job) -> Record:
 # remembering
 
 
-_memory: OrderedDict[object, tuple[dict[str, int], Record]] = OrderedDict()
+_memory: OrderedDict[Key, Remembered] = OrderedDict()
 
 _MEMORY = 20_000
 
+asked: set[Key] = set()
+"""What was asked for."""
 
-def _key(project: Project, names: tuple[str, ...], job: Job) -> object:
+
+def remembered(root: str) -> dict[Key, Remembered]:
+    """What is remembered of the jobs of the tree at ``root``."""
+    return {key: known for key, known in _memory.items() if key[0] == root}
+
+
+def remember(known: dict[Key, Remembered]) -> None:
+    """Remember what another process has seen, where this one has seen nothing."""
+    for key, one in known.items():
+        _memory.setdefault(key, one)
+
+
+def _key(project: Project, names: tuple[str, ...], job: Job) -> Key:
     return (str(project.root), project.names, names, job)
 
 
 def _remember(project: Project, names: tuple[str, ...], job: Job, record: Record) -> None:
-    texts = {relative: _text_hash(project, relative) for relative in record.loaded}
+    texts = {relative: project.digest(relative) for relative in record.loaded}
     _memory[_key(project, names, job)] = (texts, record)
     if len(_memory) > _MEMORY:
         _memory.popitem(last=False)
 
 
 def _remembered(project: Project, names: tuple[str, ...], job: Job) -> Record | None:
-    found = _memory.get(_key(project, names, job))
+    key = _key(project, names, job)
+    asked.add(key)
+    found = _memory.get(key)
     if found is None:
         return None
     texts, record = found
-    if any(_text_hash(project, relative) != text for relative, text in texts.items()):
+    if any(relative not in project.paths or project.digest(relative) != text for relative, text in texts.items()):
         return None
     return record
-
-
-def _text_hash(project: Project, relative: str) -> int:
-    known = project.hashes.get(relative)
-    if known is None:
-        known = project.hashes[relative] = hash(project.raw(relative))
-    return known

@@ -74,7 +74,7 @@ Verbose = Annotated[
     bool | None, typer.Option("--verbose", "-v", help="Also show traces, remedies and internal failures.")
 ]
 NoCache = Annotated[
-    bool | None, typer.Option("--no-cache", help="Ignore results of earlier runs; nothing is kept between runs yet.")
+    bool | None, typer.Option("--no-cache", help="Neither use results of earlier runs nor keep those of this one.")
 ]
 StdinFilename = Annotated[
     str, typer.Option("--stdin-filename", metavar="PATH", help="Treat standard input as this file.")
@@ -186,6 +186,8 @@ class Choices:
             target_torch=chosen["target_torch"],
             python2=bool(chosen.get("python2")),
             per_file_ignores=chosen.get("per_file_ignores") or PerFileIgnores(),
+            # commands without the option keep nothing
+            cache="no_cache" in chosen and not chosen["no_cache"],
         )
 
     @property

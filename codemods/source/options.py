@@ -32,3 +32,5 @@ class Options:
     """Whether files of Python 2 are translated before anything else."""
     per_file_ignores: PerFileIgnores = field(default_factory=PerFileIgnores)
     """Rules that are left out of some files."""
+    cache: bool = False
+    """Whether what earlier runs have found is used, and what this one finds is kept in the project."""

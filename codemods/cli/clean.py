@@ -1,0 +1,26 @@
+"""``codemod clean``: remove what is kept between runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from codemods.cli._terminal import FINE, UserError
+
+
+def command(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH", help="Files or folders of the projects; by default here.")
+    ] = None,
+) -> int:
+    """Remove what check and apply have kept of a project, the folder .codemod_cache at its root."""
+    from codemods.source.cache import clean
+    from codemods.source.errors import os_reason
+
+    try:
+        for folder in clean(paths or ["."]):
+            print(f"removed {folder}")
+    except OSError as error:
+        raise UserError(f"{error.filename}: {os_reason(error)}") from None
+    return FINE
