@@ -16,6 +16,7 @@ from codemods.checking.groups import Group, group_findings
 from codemods.checking.reported import placed
 from codemods.checking.selecting import visible
 from codemods.editor.cells import Cell, source_of
+from codemods.editor.recent import Recent, Stopped, program_of
 from codemods.rewriting.apply import apply
 from codemods.rules import UnknownRule, require_known
 from codemods.source.config import ConfigError, find_config, load_config
@@ -66,6 +67,10 @@ class Documents:
 
     texts: Mapping[str, str]
     notebooks: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+    recent: Recent = field(default_factory=Recent)
+    """What was seen last, for as long as nothing was saved."""
+    stopped: Callable[[], bool] = bool
+    """Whether nobody waits for what is being done any more."""
 
     def diagnose(self, path: str) -> Diagnosis:
         """Return what is to be shown of the open file ``path``.
@@ -123,7 +128,7 @@ class Documents:
     def _diagnose(self, path: str, options: Options) -> tuple[Diagnosis, list[SourceFile]]:
         sources = [self._source(path)]
         shown = sources[0].path
-        analysis = self._analyser(sources)(sources, options=options)
+        analysis = self._analysis(sources, options)
         broken = [entry for entry in analysis.skipped if entry.path == shown]
         if sources[0].notebook is not None:
             broken += sources[0].notebook.skipped
@@ -138,7 +143,7 @@ class Documents:
                     continue
                 if source.notebook is None:
                     sources.append(source)
-            analysis = self._analyser(sources)(sources, options=options)
+            analysis = self._analysis(sources, options)
             found = visible(analysis.findings, {source.path: source.text for source in sources}, options)
         files = {source.path: source for source in sources}
         found = [placed(finding, files) for finding in found]
@@ -147,10 +152,22 @@ class Documents:
         own = tuple(finding for finding in found if finding.path == shown)
         return Diagnosis(own, here, tuple(broken), sources[0]), sources
 
+    def _analysis(self, sources: Sequence[SourceFile], options: Options) -> Analysis:
+        """What is found in ``sources``; the same as before where only comments have changed in the first of them."""
+        analyser = self._analyser(sources)
+        program = program_of(sources[0].text) if sources[0].notebook is None else None
+        beside = (options, analyser.others, [(source.path, source.digest) for source in sources[1:]])
+        known = self.recent.find(sources[0].path, program, beside)
+        if known is not None:
+            return known
+        analysis = analyser(sources, options=options)
+        self.recent.keep(sources[0].path, program, beside, analysis)
+        return analysis
+
     def _analyser(self, sources: Sequence[SourceFile]) -> _Analyse:
         targets = {source.path for source in sources}
         overlay = {display_path(path): text for path, text in self.texts.items() if not _is_notebook(path)}
-        return _Analyse({path: text for path, text in overlay.items() if path not in targets})
+        return _Analyse({path: text for path, text in overlay.items() if path not in targets}, self.stopped)
 
     def _source(self, path: str) -> SourceFile:
         if path in self.notebooks:
@@ -193,8 +210,9 @@ def _is_notebook(path: str) -> bool:
 class _Analyse:
     """The call of :func:`codemods.analysis.analyse.analyse`, in this process, with the other open texts."""
 
-    def __init__(self, others: Mapping[str, str]) -> None:
+    def __init__(self, others: Mapping[str, str], stopped: Callable[[], bool]) -> None:
         self.others = others
+        self.stopped = stopped
 
     def __call__(
         self,
@@ -206,7 +224,14 @@ class _Analyse:
         progress: Callable[[int, int], None] | None = None,
     ) -> Analysis:
         texts = {**self.others, **(overlay or {})}
-        return analyse(targets, options=options, jobs=1, overlay=texts or None, progress=progress)
+
+        def on_its_way(done: int, total: int) -> None:
+            if self.stopped():
+                raise Stopped
+            if progress is not None:
+                progress(done, total)
+
+        return analyse(targets, options=options, jobs=1, overlay=texts or None, progress=on_its_way)
 
 
 def line_edits(old: str, new: str) -> list[LineEdit]:

@@ -12,6 +12,7 @@ from codemods.checking.groups import Group
 from codemods.editor.documents import Diagnosis, hover, title
 from codemods.editor.opened import Unit, adopt_cells, units
 from codemods.editor.server import FIX_ALL, PAUSE, Server
+from codemods.source.line_map import LineMap
 from codemods.terms.findings import Finding, Promise
 
 
@@ -34,6 +35,7 @@ def register(server: Server) -> None:
 
 def opened(server: Server, params: lsp.DidOpenTextDocumentParams) -> None:
     """Analyse a text as it is opened."""
+    server.recent.clear()
     server.schedule(params.text_document.uri, 0)
 
 
@@ -77,6 +79,7 @@ def notebook_closed(server: Server, params: lsp.DidCloseNotebookDocumentParams) 
 
 
 def _all_again(server: Server, first: str) -> None:
+    server.recent.clear()
     server.schedule(first, 0)
     for unit in units(server.workspace):
         if unit.uri != first:
@@ -93,6 +96,9 @@ def shut_down(server: Server, *_: Any) -> None:
 async def hovered(server: Server, params: lsp.HoverParams) -> lsp.Hover | None:
     """Tell what was found at a place, and all about the rule."""
     uri, line = params.text_document.uri, params.position.line
+    early = _told_before(server, uri, line)
+    if early is not None:
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, early)) if early else None
     seen = await _seen(server, uri)
     here = seen.on(uri, line, line) if seen is not None else []
     if seen is None or not here:
@@ -100,6 +106,22 @@ async def hovered(server: Server, params: lsp.HoverParams) -> lsp.Hover | None:
     text = "\n\n---\n\n".join(hover(finding) for finding in here)
     _, place = server.spot(seen.unit, seen.diagnosis, here[0])
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), place)
+
+
+def _told_before(server: Server, uri: str, line: int) -> str | None:
+    """What was told of a line, empty for nothing, where the text has changed since; None where that is not known."""
+    unit = server.unit(uri)
+    version, diagnosis = server.known.get(uri, (None, None))
+    if unit is None or unit.cells is not None or diagnosis is None or diagnosis.source is None:
+        return None
+    if version == unit.version:
+        return None
+    lines = LineMap(diagnosis.source.text, unit.texts[0].source)
+    before = lines.origins(line + 1)
+    if len(before) != 1 or line >= len(lines.new) or lines.old[before.start - 1] != lines.new[line]:
+        return None
+    here = [f for f in diagnosis.findings if f.span.line <= before.start <= f.span.end_line]
+    return "\n\n---\n\n".join(map(hover, here))
 
 
 async def code_actions(server: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -12,6 +12,7 @@ from pygls.workspace import TextDocument, Workspace
 
 from codemods.editor.cells import Cell
 from codemods.editor.documents import Documents, lines_of
+from codemods.editor.recent import Recent
 
 
 class Unit(NamedTuple):
@@ -87,8 +88,8 @@ def units(workspace: Workspace) -> list[Unit]:
     return list(found.values())
 
 
-def documents(workspace: Workspace) -> Documents:
-    """All that is open, as it is now."""
+def documents(workspace: Workspace, recent: Recent, stopped: Callable[[], bool]) -> Documents:
+    """All that is open, as it is now; see :class:`~codemods.editor.documents.Documents` for the rest."""
     texts: dict[str, str] = {}
     notebooks: dict[str, tuple[Cell, ...]] = {}
     for unit in units(workspace):
@@ -96,7 +97,7 @@ def documents(workspace: Workspace) -> Documents:
             texts[unit.path] = unit.texts[0].source
         else:
             notebooks[unit.path] = unit.cells
-    return Documents(texts, notebooks)
+    return Documents(texts, notebooks, recent, stopped)
 
 
 def path_of(uri: str) -> str | None:

@@ -1,13 +1,14 @@
 """``codemod lsp``: the Language Server Protocol 3.17 over standard input and output, by pygls.
 
 Texts are sent whole, and analysed in one thread of their own, so that the server goes on listening meanwhile. While
-somebody types, it waits for a pause.
+somebody types, it waits for a pause, and ends what it was doing for the text before.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from codemods import __version__
 from codemods.editor import opened
 from codemods.editor.documents import Diagnosis, Documents, line_edits, lines_of
 from codemods.editor.opened import Unit
+from codemods.editor.recent import Recent, Stopped
 from codemods.source.config import ConfigError
 from codemods.source.errors import SourceError
 from codemods.terms.findings import Finding, Promise, Skipped
@@ -58,14 +60,15 @@ class Server(LanguageServer):
         self.known: dict[str, tuple[list[int | None], Diagnosis]] = {}
         self.shown: dict[str, set[str]] = {}
         self.pending: dict[str, asyncio.Task[None]] = {}
+        self.recent = Recent()
         self.was_shut_down = False
         self._complaint = ""
         threading.stack_size(_STACK)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="analysis")
 
-    def documents(self) -> Documents:
-        """All that is open, as it is now."""
-        return opened.documents(self.workspace)
+    def documents(self, stopped: Callable[[], bool] = bool) -> Documents:
+        """All that is open, as it is now; work on it ends early once ``stopped`` says so."""
+        return opened.documents(self.workspace, self.recent, stopped)
 
     def unit(self, uri: str) -> Unit | None:
         """What is analysed where ``uri`` is a text, a notebook or a cell, as it is now."""
@@ -76,6 +79,8 @@ class Server(LanguageServer):
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._worker, call, *arguments)
+        except Stopped:
+            return None
         except ConfigError as error:
             self._complain(str(error))
         except SourceError as error:
@@ -115,7 +120,13 @@ class Server(LanguageServer):
         unit = self.unit(uri)
         if unit is None:
             return None
-        diagnosis: Diagnosis | None = await self.in_worker(self.documents().diagnose, unit.path)
+        stop = threading.Event()
+        diagnosis: Diagnosis | None
+        try:
+            diagnosis = await self.in_worker(self.documents(stop.is_set).diagnose, unit.path)
+        finally:
+            # where this task is cancelled, the thread goes on until it asks
+            stop.set()
         now = self.unit(uri)
         if diagnosis is None or now is None or now.version != unit.version:
             return None
@@ -136,6 +147,7 @@ class Server(LanguageServer):
     def forget(self, uri: str) -> None:
         """Show nothing any more of a text or a notebook that is closed."""
         self.cancel(uri)
+        self.recent.clear()
         self.known.pop(uri, None)
         for place in self.shown.pop(uri, {uri}):
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(place, []))

@@ -6,7 +6,7 @@ Only code counts: what stands in comments and plain strings (of a library, a thi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 
@@ -73,6 +73,26 @@ def code_of(raw: bytes) -> bytes:
     """A text without its comments and without what its strings hold; formatted strings, which hold code, stay as they
     are, and so do the lines."""
     return _SILENT.sub(_silenced, raw)
+
+
+_BRACKETS = {b"(": 1, b"[": 1, b"{": 1, b")": -1, b"]": -1, b"}": -1}
+_SILENT_OR_BRACKET = re.compile(_SILENT.pattern + rb"| [\[\](){}]", re.VERBOSE | re.DOTALL)
+
+
+def without_comments(raw: bytes, shorten: Callable[[bytes], bytes]) -> bytes:
+    """A text with each comment, from its ``#`` to the end of the line, as ``shorten`` has it.
+
+    Those within brackets stay, because they may be taken along with an expression.
+    """
+    depth = 0
+
+    def shortened(match: re.Match[bytes]) -> bytes:
+        nonlocal depth
+        found = match[0]
+        depth += _BRACKETS.get(found, 0)
+        return shorten(found) if found.startswith(b"#") and depth == 0 else found
+
+    return _SILENT_OR_BRACKET.sub(shortened, raw)
 
 
 def _silenced(match: re.Match[bytes]) -> bytes:
