@@ -11,7 +11,7 @@ from codemods.checking.groups import (
     judge,
 )
 from codemods.checking.reported import Reported
-from codemods.checking.selecting import asked_for, broken_cells, counted, translations, visible
+from codemods.checking.selecting import asked_for, broken_cells, counted, translations, visible, without_ignored
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
 from codemods.terms.findings import Skipped
@@ -89,7 +89,7 @@ def check(
     return CheckResult(
         files=counted(targets, skipped),
         findings=tuple(sorted(reported, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))),
-        skipped=(*skipped, *broken_cells(targets), *analysis.skipped),
+        skipped=(*skipped, *without_ignored([*broken_cells(targets), *analysis.skipped], texts)),
         notes=tuple(dict.fromkeys(analysis.notes)),
         sources=tuple(targets),
         unused=tuple(unused),

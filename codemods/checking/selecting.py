@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from codemods.source.files import SourceFile
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 def broken_cells(targets: Iterable[SourceFile]) -> list[Skipped]:
     """Return the cells of notebooks among ``targets`` that are no Python."""
     return [entry for source in targets if source.notebook is not None for entry in source.notebook.skipped]
+
+
+def without_ignored(skipped: Collection[Skipped], texts: Mapping[str, str]) -> list[Skipped]:
+    """Return ``skipped`` without the files that say themselves, by ``# codemod: ignore-file`` above what cannot be
+    read, that they are to be left alone."""
+    left_alone = {
+        path
+        for path in {entry.path for entry in skipped} & texts.keys()
+        if any(comment.file and comment.rules is None for comment in Suppressions.of(texts[path]).comments)
+    }
+    return [entry for entry in skipped if entry.path not in left_alone]
 
 
 def counted(targets: Sequence[SourceFile], skipped: Iterable[Skipped]) -> int:

@@ -13,7 +13,16 @@ import typer
 
 import codemods.cli
 from codemods import __version__
+from codemods.cli._help import Command
 from codemods.cli._terminal import TROUBLE, UserError, complain
+
+FIRST = """\
+Usage: codemod COMMAND [PATH]...; to begin with, in the folder of a training project:
+  codemod check                shows the mistakes with the autograd graph, and changes nothing
+  codemod apply --dry-run      shows the diff that mends them; without --dry-run it is written
+  codemod verify train.py      runs the script before and after, and proves the change
+  codemod --help               names all commands, codemod explain RULE tells why
+"""
 
 
 def command_names() -> tuple[str, ...]:
@@ -40,7 +49,7 @@ def build(names: Sequence[str]) -> typer.Typer:
             # A command that has commands of its own.
             app.add_typer(module.app, name=name)
         else:
-            app.command(name)(module.command)
+            app.command(name, cls=Command)(module.command)
     return app
 
 
@@ -119,6 +128,6 @@ def _root(
     ] = None,
 ) -> int:
     if context.invoked_subcommand is None:
-        print(context.get_help(), file=sys.stderr)
+        print(FIRST, end="", file=sys.stderr)
         return TROUBLE
     return 0

@@ -11,7 +11,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from codemods.cli._terminal import ProgressBar, UserError, require_place, wants_colour
+from codemods.cli import _help as h
+from codemods.cli._terminal import ProgressBar, UserError, emit, read_stdin, require_place, wants_colour
 from codemods.reports import Detail, Report, formats, renderer
 from codemods.rules import UnknownRule, require_known
 from codemods.source.config import ConfigError, find_config, is_version, load_config
@@ -29,55 +30,139 @@ CHOICES = {
     "no_grad_style": ("auto", "decorator", "with"),
 }
 
+#: What people read, in the encoding of their terminal; the rest is bytes for programs.
+FOR_PEOPLE = frozenset({"text", "concise", "full", "grouped"})
+
 Paths = Annotated[
-    list[str], typer.Argument(metavar="PATH", help="Files, folders, or - for standard input.", show_default=False)
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH", help="Files, folders, or - for standard input; by default all below .", show_default=False
+    ),
 ]
-Select = Annotated[list[str] | None, typer.Option("--select", metavar="RULE,...", help="Only run these rules.")]
-Ignore = Annotated[list[str] | None, typer.Option("--ignore", metavar="RULE,...", help="Skip these rules.")]
+Select = Annotated[
+    list[str] | None, typer.Option("--select", metavar="RULE,...", help="Only run these rules.", rich_help_panel=h.WHAT)
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="RULE,...", help="Skip these rules.", rich_help_panel=h.WHAT)
+]
 Unsafe = Annotated[
-    bool | None, typer.Option("--unsafe/--no-unsafe", help="Also apply rewrites that change what the model learns.")
+    bool | None,
+    typer.Option(
+        "--unsafe/--no-unsafe", help="Also apply rewrites that change what the model learns.", rich_help_panel=h.HOW
+    ),
 ]
 HiddenState = Annotated[
-    str | None, typer.Option("--hidden-state", metavar="auto|reinit|detach", help="Cut carried state this way.")
+    str | None,
+    typer.Option(
+        "--hidden-state", metavar="auto|reinit|detach", help="Cut carried state this way.", rich_help_panel=h.HOW
+    ),
 ]
 TotalStyle = Annotated[
-    str | None, typer.Option("--total-style", metavar="auto|float|item|detach", help="Detach totals this way.")
+    str | None,
+    typer.Option(
+        "--total-style", metavar="auto|float|item|detach", help="Detach totals this way.", rich_help_panel=h.HOW
+    ),
 ]
 NoGradStyle = Annotated[
-    str | None, typer.Option("--no-grad-style", metavar="auto|decorator|with", help="Switch gradients off this way.")
+    str | None,
+    typer.Option(
+        "--no-grad-style", metavar="auto|decorator|with", help="Switch gradients off this way.", rich_help_panel=h.HOW
+    ),
 ]
 TargetTorch = Annotated[
     str | None,
-    typer.Option("--target-torch", metavar="VERSION", help="Only make rewrites that this PyTorch version understands."),
+    typer.Option(
+        "--target-torch",
+        metavar="VERSION",
+        help="Only make rewrites that this PyTorch version understands.",
+        rich_help_panel=h.HOW,
+    ),
 ]
 Python2 = Annotated[
-    bool | None, typer.Option("--python2/--no-python2", help="Translate Python 2 first, as separate changes.")
+    bool | None,
+    typer.Option(
+        "--python2/--no-python2", help="Translate Python 2 first, as separate changes.", rich_help_panel=h.HOW
+    ),
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option("--exclude", metavar="GLOB", help="Skip paths matching this .gitignore pattern; repeatable."),
+    typer.Option(
+        "--exclude",
+        metavar="GLOB",
+        help="Skip paths matching this .gitignore pattern; repeatable.",
+        rich_help_panel=h.WHERE,
+    ),
 ]
 Config = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="Read [tool.codemod] from here, not from pyproject.toml."),
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Read [tool.codemod] from here, not from pyproject.toml.",
+        rich_help_panel=h.WHERE,
+    ),
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Use this many worker processes.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, metavar="N", help="Use this many worker processes.", rich_help_panel=h.WHERE),
+]
 Format = Annotated[
-    str | None, typer.Option("--format", metavar="|".join(CHOICES["format"]), help="Report in this format.")
+    str | None,
+    typer.Option(
+        "--format",
+        "--output-format",
+        metavar="|".join(CHOICES["format"]),
+        help="Report in this format.",
+        rich_help_panel=h.REPORT,
+    ),
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of standard output.")
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to this file instead of standard output.",
+        rich_help_panel=h.REPORT,
+    ),
 ]
-Color = Annotated[str | None, typer.Option("--color", metavar="|".join(CHOICES["color"]), help="Color the output.")]
-Quiet = Annotated[bool | None, typer.Option("--quiet", "-q", help="Print neither summary nor progress.")]
+ExitZero = Annotated[
+    bool | None,
+    typer.Option("--exit-zero", help="Exit with 0 whatever is found, or cannot be checked.", rich_help_panel=h.REPORT),
+]
+Also = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--also",
+        metavar="FORMAT=FILE",
+        help="Write the same in this format to this file too; repeatable.",
+        rich_help_panel=h.REPORT,
+    ),
+]
+Color = Annotated[
+    str | None,
+    typer.Option("--color", metavar="|".join(CHOICES["color"]), help="Color the output.", rich_help_panel=h.REPORT),
+]
+Quiet = Annotated[
+    bool | None, typer.Option("--quiet", "-q", help="Print neither summary nor progress.", rich_help_panel=h.REPORT)
+]
 Verbose = Annotated[
-    bool | None, typer.Option("--verbose", "-v", help="Also show traces, remedies and internal failures.")
+    bool | None,
+    typer.Option("--verbose", "-v", help="Also show traces, remedies and internal failures.", rich_help_panel=h.REPORT),
 ]
 NoCache = Annotated[
-    bool | None, typer.Option("--no-cache", help="Neither use results of earlier runs nor keep those of this one.")
+    bool | None,
+    typer.Option(
+        "--no-cache",
+        help="Neither use results of earlier runs nor keep those of this one.",
+        rich_help_panel=h.WHERE,
+    ),
 ]
 StdinFilename = Annotated[
-    str, typer.Option("--stdin-filename", metavar="PATH", help="Treat standard input as this file.")
+    str,
+    typer.Option(
+        "--stdin-filename", metavar="PATH", help="Treat standard input as this file.", rich_help_panel=h.WHERE
+    ),
 ]
 
 
@@ -95,13 +180,24 @@ class Job:
     exit_code: bool
     max_hunks: int | None
     stdin: bytes | None
+    further: tuple[tuple[str, Path], ...] = ()
+    """Formats to write as well, and to which files."""
     settled: Mapping[str, Any] = field(default_factory=dict)
     """All that was chosen, by name."""
 
-    def render(self, report: Report, *, colour: bool) -> str | bytes:
-        """Return the report in the form that was asked for: text, or for programs the bytes."""
-        text = renderer(self.format)(report, self.detail, colour=colour)
-        return text if self.format == "text" else text.encode("utf-8", "backslashreplace")
+    def render(self, report: Report, *, colour: bool, watched: bool = False) -> str | bytes:
+        """Return the report in the form that was asked for: text, or for programs the bytes.
+
+        Plain text, where it is ``watched`` by a person and more than the least is asked for, is the full one.
+        """
+        fuller = self.format == "text" and watched and self.detail is not Detail.QUIET
+        text = renderer("full" if fuller else self.format)(report, self.detail, colour=colour)
+        return text if self.format in FOR_PEOPLE else text.encode("utf-8", "backslashreplace")
+
+    def also(self, report: Report) -> None:
+        """Write the report to the further files that were asked for."""
+        for name, file in self.further:
+            emit(renderer(name)(report, self.detail).encode("utf-8", "backslashreplace"), file)
 
     def colour(self, *, to_stderr: bool = False) -> bool:
         """Tell whether what goes to the output, or to standard error, is to be coloured."""
@@ -118,6 +214,7 @@ class Job:
 def settle(
     paths: Sequence[str],
     *,
+    also: Sequence[str] | None = None,
     config: Path | None,
     stdin_filename: str,
     select: Sequence[str] | None,
@@ -136,7 +233,8 @@ def settle(
     choices = settle_choices(start, config=config, select=select, ignore=ignore, exclude=exclude, **given)
     # Before anything is changed of which the report would then be lost.
     require_place(Path(choices.settled["output"]) if choices.settled.get("output") else None)
-    stdin = sys.stdin.buffer.read() if paths[0] == "-" else None
+    further = tuple(map(_further, also or ()))
+    stdin = read_stdin() if paths[0] == "-" else None
     try:
         targets = (
             read_targets(paths, exclude=choices.exclude, exclude_root=choices.exclude_root)
@@ -158,6 +256,7 @@ def settle(
         # 0 in a configuration file takes a limit away that one further up might set.
         max_hunks=chosen.get("max_hunks") or None,
         stdin=stdin,
+        further=further,
         settled=chosen,
     )
 
@@ -243,16 +342,22 @@ def settle_choices(
             raise UserError(f"--{name.replace('_', '-')} {chosen[name]}: must be one of {', '.join(choices)}")
     if chosen.get("quiet") and chosen.get("verbose"):
         raise UserError("--quiet and --verbose exclude each other")
-    try:
-        require_known((*chosen["select"], *chosen["ignore"], *_per_file(chosen)))
-    except UnknownRule as error:
-        raise UserError(str(error)) from None
+    _require_known_rules(file, settings, chosen)
     target = chosen["target_torch"] = chosen.get("target_torch") or "current"
     if not is_version(target):
         raise UserError(f"--target-torch {target}: must be a version of PyTorch, as 0.4 or 1.13.1, or current")
     if chosen.get("python2") and importlib.util.find_spec("fissix") is None:
         raise UserError("--python2 needs fissix: pip install 'torch-codemod[python2]'")
     return Choices(chosen, root.parent if root else None)
+
+
+def _further(given: str) -> tuple[str, Path]:
+    """Return the format and the file of an ``--also``; raises :class:`UserError` where it names none."""
+    name, mark, file = given.partition("=")
+    if name not in formats() or not mark or not file:
+        raise UserError(f"--also {given}: must be FORMAT=FILE, with one of {', '.join(formats())}")
+    require_place(Path(file))
+    return name, Path(file)
 
 
 def _beside(folder: Path, settings: Mapping[str, object]) -> dict[str, object]:
@@ -265,9 +370,20 @@ def _beside(folder: Path, settings: Mapping[str, object]) -> dict[str, object]:
     return beside
 
 
-def _per_file(chosen: Mapping[str, Any]) -> Iterable[str]:
-    given = chosen.get("per_file_ignores") or PerFileIgnores()
-    return (rule for _, rules in given.entries for rule in rules)
+def _require_known_rules(file: Path | None, settings: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
+    """Raise :class:`UserError` for a rule that there is not, with the ``file`` and the key where it is named."""
+    per_file = settings.get("per_file_ignores") or PerFileIgnores()
+    written = {"select": settings.get("select", ()), "ignore": settings.get("ignore", ())}
+    written["per-file-ignores"] = tuple(rule for _, rules in per_file.entries for rule in rules)
+    for key, names in written.items():
+        try:
+            require_known(names)
+        except UnknownRule as error:
+            raise UserError(f"{file}: {key}: {error}") from None
+    try:
+        require_known((*chosen["select"], *chosen["ignore"]))
+    except UnknownRule as error:
+        raise UserError(str(error)) from None
 
 
 def _names(values: Iterable[str] | None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codemods.cli import _help as h
 from codemods.cli._options import Job
 from codemods.cli._terminal import TROUBLE, UserError, complain
 from codemods.reports import Detail
@@ -24,29 +25,52 @@ if TYPE_CHECKING:
 
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="REV", help="Only report findings on lines changed since this git revision."),
+    typer.Option(
+        "--since",
+        metavar="REV",
+        help="Only report findings on lines changed since this git revision.",
+        rich_help_panel=h.WHAT,
+    ),
 ]
 BaselineFile = Annotated[
     str | None,
-    typer.Option("--baseline", metavar="FILE", help="Only report findings that this baseline file lacks."),
+    typer.Option(
+        "--baseline", metavar="FILE", help="Only report findings that this baseline file lacks.", rich_help_panel=h.WHAT
+    ),
 ]
 UpdateBaseline = Annotated[
-    bool, typer.Option("--update-baseline", help="Record all findings in the baseline and drop those that are gone.")
+    bool,
+    typer.Option(
+        "--update-baseline",
+        help="Record all findings in the baseline and drop those that are gone.",
+        rich_help_panel=h.LEAVE,
+    ),
 ]
 AddIgnores = Annotated[
-    bool, typer.Option("--add-ignores", help="Add a suppression comment to every remaining finding.")
+    bool,
+    typer.Option(
+        "--add-ignores", help="Add a suppression comment to every remaining finding.", rich_help_panel=h.LEAVE
+    ),
 ]
 Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="Give this reason in the comments of --add-ignores.")
+    str | None,
+    typer.Option(
+        "--reason", metavar="TEXT", help="Give this reason in the comments of --add-ignores.", rich_help_panel=h.LEAVE
+    ),
 ]
 ReportUnusedIgnores = Annotated[
     bool | None,
     typer.Option(
-        "--report-unused-ignores/--no-report-unused-ignores", help="Report suppression comments that do nothing."
+        "--report-unused-ignores/--no-report-unused-ignores",
+        help="Report suppression comments that do nothing.",
+        rich_help_panel=h.LEAVE,
     ),
 ]
 RemoveUnusedIgnores = Annotated[
-    bool, typer.Option("--remove-unused-ignores", help="Remove suppression comments that do nothing.")
+    bool,
+    typer.Option(
+        "--remove-unused-ignores", help="Remove suppression comments that do nothing.", rich_help_panel=h.LEAVE
+    ),
 ]
 
 

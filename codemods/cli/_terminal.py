@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -25,7 +26,8 @@ def complain(message: str) -> None:
     """Say ``message`` on standard error, as a sentence of ours."""
     from codemods.source.diffs import printable
 
-    print(f"codemod: {printable(message)}", file=sys.stderr)
+    lines = [printable(line) for line in message.rstrip("\n").split("\n")]
+    print("codemod: " + "\n".join(lines), file=sys.stderr)
 
 
 def wants_colour(stream: TextIO, choice: str) -> bool:
@@ -60,22 +62,57 @@ def require_place(output: Path | None) -> None:
 def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None) -> None:
     """Write ``data`` to the file ``output``, else to ``stream``, by default standard output; text as UTF-8 in a file.
 
-    Raises :class:`UserError` if the file cannot be written.
+    Raises :class:`UserError` if it cannot be written; a file is then as it was before.
     """
     if output is not None:
-        raw = data if isinstance(data, bytes) else data.encode("utf-8", "backslashreplace")
         try:
-            output.write_bytes(raw)
+            _save(output, data if isinstance(data, bytes) else data.encode("utf-8", "backslashreplace"))
         except OSError as error:
-            raise UserError(f"cannot write {output}: {(error.strerror or str(error)).lower()}") from None
+            raise UserError(f"cannot write {output}: {_reason(error)}") from None
         return
     target = stream or sys.stdout
-    if isinstance(data, bytes):
-        target.flush()
-        target.buffer.write(data)
-        target.buffer.flush()
-    else:
-        target.write(data)
+    try:
+        if isinstance(data, bytes):
+            target.flush()
+            target.buffer.write(data)
+            target.buffer.flush()
+        else:
+            target.write(data)
+            target.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is left in the buffer would fail once more, at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), target.fileno())
+        name = "error" if target is sys.stderr else "output"
+        raise UserError(f"cannot write standard {name}: {_reason(error)}") from None
+
+
+def read_stdin() -> bytes:
+    """Return what standard input holds; raises :class:`UserError` where there is none."""
+    if sys.stdin is None:
+        raise UserError("standard input is closed")
+    return sys.stdin.buffer.read()
+
+
+def _save(file: Path, data: bytes) -> None:
+    """Write ``data`` to ``file`` wholly, or leave what was there; a device or a pipe takes what it takes."""
+    target = Path(os.path.realpath(file))
+    if file.exists() and not (file.is_file() and os.access(target.parent, os.W_OK)):
+        file.write_bytes(data)
+        return
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(data)
+        if target.exists():
+            shutil.copymode(target, beside)
+        os.replace(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 class ProgressBar:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from codemods.cli import _applying as ways
+from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli import _scope as s
 from codemods.cli._runs import RunOptions, masked_words
@@ -23,15 +24,23 @@ _OF_RUNS = ("--steps", "--batches", "--timeout", "--device", "--python", "--stan
 
 
 def command(
-    paths: o.Paths,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the diff and write nothing.")] = False,
+    paths: o.Paths = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the diff and write nothing.", rich_help_panel=h.REVIEW)
+    ] = False,
     interactive: Annotated[
-        bool, typer.Option("--interactive", "-i", help="Show each change and ask whether to apply it.")
+        bool,
+        typer.Option(
+            "--interactive", "-i", help="Show each change and ask whether to apply it.", rich_help_panel=h.REVIEW
+        ),
     ] = False,
     patch: Annotated[
         Path | None,
         typer.Option(
-            "--patch", metavar="FILE", help="Also write the changes to this file, for git apply and codemod patch."
+            "--patch",
+            metavar="FILE",
+            help="Also write the changes to this file, for git apply and codemod patch.",
+            rich_help_panel=h.REVIEW,
         ),
     ] = None,
     verify: Annotated[
@@ -40,6 +49,7 @@ def command(
             "--verify",
             metavar="COMMAND",
             help="Run this command, such as 'train.py --epochs 1', and apply only what is kept; repeatable.",
+            rich_help_panel=h.PROOF,
         ),
     ] = None,
     steps: RunOptions.steps = None,
@@ -52,26 +62,47 @@ def command(
     expose: RunOptions.expose = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE", help="With --verify: draw graph nodes, memory and loss: .png or .svg."),
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="With --verify: draw graph nodes, memory and loss: .png or .svg.",
+            rich_help_panel=h.PROOF,
+        ),
     ] = None,
     max_hunks: Annotated[
         int | None,
         typer.Option(
-            "--max-hunks", min=1, metavar="N", help="Change at most this many hunks; leave the rest for the next run."
+            "--max-hunks",
+            min=1,
+            metavar="N",
+            help="Change at most this many hunks; leave the rest for the next run.",
+            rich_help_panel=h.REVIEW,
         ),
     ] = None,
     commit: Annotated[
         str | None,
-        typer.Option("--commit", metavar="|".join(STYLES), help="Make git commits that can each be reverted alone."),
+        typer.Option(
+            "--commit",
+            metavar="|".join(STYLES),
+            help="Make git commits that can each be reverted alone.",
+            rich_help_panel=h.REVIEW,
+        ),
     ] = None,
     allow_dirty: Annotated[
-        bool, typer.Option("--allow-dirty", help="With --commit: allow uncommitted changes in other files.")
+        bool,
+        typer.Option(
+            "--allow-dirty", help="With --commit: allow uncommitted changes in other files.", rich_help_panel=h.REVIEW
+        ),
     ] = False,
     no_hooks: Annotated[
-        bool, typer.Option("--no-hooks", help="With --commit: skip the hooks pre-commit and commit-msg.")
+        bool,
+        typer.Option(
+            "--no-hooks", help="With --commit: skip the hooks pre-commit and commit-msg.", rich_help_panel=h.REVIEW
+        ),
     ] = False,
     exit_code: Annotated[
-        bool | None, typer.Option("--exit-code", help="With --dry-run: exit with 1 if there is a diff.")
+        bool | None,
+        typer.Option("--exit-code", help="With --dry-run: exit with 1 if there is a diff.", rich_help_panel=h.REPORT),
     ] = None,
     select: o.Select = None,
     ignore: o.Ignore = None,
@@ -106,6 +137,7 @@ def command(
     from codemods.rewriting.apply import write
     from codemods.rewriting.limited import apply_some
 
+    paths = paths or ["."]
     if commit is not None and commit not in STYLES:
         raise UserError(f"--commit {commit}: must be one of {', '.join(STYLES)}")
     if commit is None and (allow_dirty or no_hooks):

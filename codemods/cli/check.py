@@ -11,7 +11,7 @@ from codemods.cli._terminal import FINE, FOUND, UserError, emit
 
 
 def command(
-    paths: o.Paths,
+    paths: o.Paths = None,
     select: o.Select = None,
     ignore: o.Ignore = None,
     unsafe: o.Unsafe = None,
@@ -25,11 +25,13 @@ def command(
     jobs: o.Jobs = None,
     format: o.Format = None,
     output: o.Output = None,
+    also: o.Also = None,
     color: o.Color = None,
     quiet: o.Quiet = None,
     verbose: o.Verbose = None,
     no_cache: o.NoCache = None,
     stdin_filename: o.StdinFilename = "<stdin>",
+    exit_zero: o.ExitZero = None,
     since: s.Since = None,
     baseline: s.BaselineFile = None,
     update_baseline: s.UpdateBaseline = False,
@@ -40,7 +42,8 @@ def command(
 ) -> int:
     """Report findings and change nothing, but for comments and the baseline where that is asked for.
 
-    Exit status: 0 without findings, 1 with findings, 2 for bad usage or an error of ours.
+    Exit status: 0 without findings, 1 with findings or with files that could not be checked, 2 for bad usage or an
+    error of ours.
     """
     if update_baseline and since is not None:
         raise UserError("--update-baseline writes all that is found; it cannot be combined with --since")
@@ -51,7 +54,8 @@ def command(
     from codemods.rewriting.apply import apply
 
     job = o.settle(
-        paths,
+        paths or ["."],
+        also=also,
         select=select,
         ignore=ignore,
         unsafe=unsafe,
@@ -72,6 +76,7 @@ def command(
         stdin_filename=stdin_filename,
         baseline=baseline,
         report_unused_ignores=report_unused_ignores,
+        exit_zero=exit_zero,
     )
     s.require_comments(job, add_ignores, reason, remove_unused_ignores)
     file = job.settled["baseline"]
@@ -93,7 +98,8 @@ def command(
     if remove_unused_ignores:
         return s.remove_ignores(job, result)
     fixes = None
-    if shows_edits(job.format) and any(reported.fixable for reported in result.findings):
+    shown = (job.format, *(name for name, _ in job.further))
+    if any(map(shows_edits, shown)) and any(reported.fixable for reported in result.findings):
         keys = {reported.finding.key for reported in result.findings}
         fixes = apply(
             job.targets.sources,
@@ -103,5 +109,8 @@ def command(
             wanted=lambda findings: all(finding.key in keys for finding in findings),
         )
     report = replace(Report.of_check(result, fixes), command=("codemod", *sys.argv[1:]))
-    emit(job.render(report, colour=job.colour()), job.output)
-    return FOUND if result.findings or result.unused else FINE
+    watched = job.output is None and sys.stdout.isatty()
+    emit(job.render(report, colour=job.colour(), watched=watched), job.output)
+    job.also(report)
+    failed = result.findings or result.unused or result.skipped
+    return FOUND if failed and not job.settled["exit_zero"] else FINE

@@ -1,28 +1,86 @@
-"""``codemod explain``: one rule in full."""
+"""``codemod explain``: one rule in full, or what was found at one place."""
 
 from __future__ import annotations
 
+import re
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from codemods.cli._terminal import FINE, UserError, emit
+from codemods.cli import _options as o
+from codemods.cli._terminal import FINE, FOUND, UserError, complain, emit, wants_colour
+
+_PLACE = re.compile(r"(?P<path>.+?)(?::cell (?P<cell>\d+))?:(?P<line>\d+)(?::\d+)?:?")
 
 
 def command(
-    rule: Annotated[str, typer.Argument(metavar="RULE", help="The name of a rule; `codemod rules` lists them.")],
+    rule: Annotated[
+        str,
+        typer.Argument(
+            metavar="RULE|PATH:LINE", help="The name of a rule (`codemod rules` lists them), or the place of a finding."
+        ),
+    ],
     format: Annotated[str, typer.Option("--format", metavar="text|json", help="Answer in this format.")] = "text",
+    select: o.Select = None,
+    config: o.Config = None,
+    color: o.Color = None,
 ) -> int:
-    """Say what a rule finds, why it matters, what its rewrite promises and what it leaves, with an example."""
+    """Say what a rule finds, why it matters and what its rewrite promises; or why a place is found.
+
+    Exit status: 0, 1 where nothing is found at the place, 2 for bad usage.
+    """
+    if format not in ("text", "json"):
+        raise UserError(f"--format {format}: no such format; there are json, text")
+    place = _PLACE.fullmatch(rule)
+    if place is not None and (Path(place["path"]).exists() or "/" in rule or ".py" in rule):
+        return _place(place, format, select=select, config=config, color=color)
     from codemods.manual.explain import as_json, as_text, explain
     from codemods.rules import UnknownRule
 
-    renderers = {"text": as_text, "json": as_json}
-    if format not in renderers:
-        raise UserError(f"--format {format}: no such format; there are {', '.join(sorted(renderers))}")
     try:
         explanation = explain(rule)
     except UnknownRule as error:
         raise UserError(str(error)) from None
-    emit(renderers[format](explanation), None)
+    emit((as_json if format == "json" else as_text)(explanation), None)
+    return FINE
+
+
+def _place(
+    place: re.Match[str], format: str, *, select: list[str] | None, config: Path | None, color: str | None
+) -> int:
+    from codemods.reports._explained import as_json, as_text, explained
+
+    job = o.settle(
+        [place["path"]],
+        stdin_filename="",
+        select=select,
+        ignore=None,
+        exclude=None,
+        config=config,
+        color=color,
+        format=None,
+    )
+    if not job.targets.sources:
+        told = next((f"{entry.place}: {entry.reason}" for entry in job.targets.skipped), "nothing to check there")
+        raise UserError(told)
+    source = job.targets.sources[0]
+    cell, asked = int(place["cell"] or 0) or None, int(place["line"])
+    count = source.text.count("\n") + 1
+    line = next((at for at in range(1, count + 1) if source.place(at) == (cell, asked)), 0)
+    report, found = explained(job.targets.sources, line, options=job.options)
+    if not found:
+        elsewhere = sorted({one.finding.span.line for one in report.findings if one.finding.path == source.path})
+        hint = (
+            f"; there are findings at {', '.join(str(source.place(at)) for at in elsewhere[:9])}" if elsewhere else ""
+        )
+        complain(f"{place[0].rstrip(':')}: no finding there{hint}")
+        return FOUND
+    emit(
+        as_json(report, found)
+        if format == "json"
+        else as_text(report, found, colour=wants_colour(sys.stdout, job.color)),
+        None,
+    )
     return FINE

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from codemods.cli import _options as o
-from codemods.cli._terminal import ProgressBar, UserError, emit, require_place, wants_colour
+from codemods.cli._terminal import ProgressBar, UserError, emit, read_stdin, require_place, wants_colour
 
 FORMATS = ("text", "json")
 
@@ -58,7 +58,7 @@ def command(
         raise UserError(f"{missing[0]}: no such file or folder")
     detail = Detail.QUIET if quiet else Detail.NORMAL
     try:
-        data = sys.stdin.buffer.read() if file == "-" else read_bytes(file, file)
+        data = read_stdin() if file == "-" else read_bytes(file, file)
         with ProgressBar(quiet=quiet) as progress:
             result = fit(load(data), root=root or ".", paths=paths or (), dry_run=dry_run, jobs=jobs, progress=progress)
     except PatchError as error:

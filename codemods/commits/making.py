@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from codemods.rewriting.result import ApplyResult
 from codemods.rules import UnknownRule
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_bytes, read_source
+from codemods.source.home import shareable
 from codemods.source.line_map import LineMap
 from codemods.source.options import STYLES, Options
 from codemods.source.writing import write_atomically
@@ -47,12 +47,13 @@ class Wording:
     """What stands in the messages beside our own words.
 
     ``prefix`` begins each subject (``fix: ``), ``trailers`` end each message (``Signed-off-by: ...``), ``command`` are
-    the words of the command line, for who wants to do it again.
+    the words of the command line, for who wants to do it again, ``root`` the folder that absolute paths are told from.
     """
 
     prefix: str = ""
     trailers: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    root: Path | None = None
 
 
 def commit_result(
@@ -92,7 +93,8 @@ def commit_result(
     looking = Looking(result.sources, options, analyse, jobs) if options and result.sources else None
     parts = partition(result, style, merge=merged, looking=looking if style != "one" else None, proofs=proofs)
     known = {source.path: source for source in result.sources} | sources
-    messages = [message(part, wording or Wording(), known) for part in parts]
+    worded = replace(wording or Wording(), root=git.top)
+    messages = [message(part, worded, known) for part in parts]
     return _committed(git, parts, messages, sources, names, author=author, hooks=hooks)
 
 
@@ -230,13 +232,13 @@ def _body(part: Part, wording: Wording, sources: Mapping[str, SourceFile]) -> It
         for promise in Promise:
             if any(finding.promise is promise for finding in findings):
                 yield _filled(f"Promise: {promise.value}. The rewritten program {PROMISES[promise]}.")
-        yield "\n".join(_sites(changes, rule, sources))
+        yield "\n".join(_sites(changes, rule, sources, wording.root))
     if part.tied:
         yield _filled(
             "These changes share lines or stand side by side: reverted one by one, they would be in conflict."
         )
     if wording.command:
-        yield f"Made by: {shlex.join(wording.command)}"
+        yield f"Made by: {shareable(wording.command)}"
     if wording.trailers:
         yield "\n".join(wording.trailers)
 
@@ -248,7 +250,7 @@ def _reasons(rule: str) -> list[str]:
         return []
 
 
-def _sites(changes: Sequence[Change], rule: str, sources: Mapping[str, SourceFile]) -> Iterator[str]:
+def _sites(changes: Sequence[Change], rule: str, sources: Mapping[str, SourceFile], root: Path | None) -> Iterator[str]:
     proofs = {change.proof for change in changes}
     told = 0
     for change in changes:
@@ -261,7 +263,7 @@ def _sites(changes: Sequence[Change], rule: str, sources: Mapping[str, SourceFil
             seen = f" ({change.proof.verdict})" if change.proof is not None else ""
             line = finding.span.line
             place = sources[finding.path].place(line) if finding.path in sources else line
-            yield f"- {finding.path}:{place}{seen}"
+            yield f"- {_shown(finding.path, root)}:{place}{seen}"
     if told > _SITES:
         yield f"- and {told - _SITES} more"
     if proofs != {None}:
@@ -270,6 +272,11 @@ def _sites(changes: Sequence[Change], rule: str, sources: Mapping[str, SourceFil
         for (verdict, why), number in counts.most_common(3):
             many = f" ({number} of {len(changes)})" if len(counts) > 1 else ""
             yield _filled(f"Verified by running{many}: {verdict}: {why}")
+
+
+def _shown(path: str, root: Path | None) -> str:
+    real = Path(os.path.realpath(path))
+    return real.relative_to(root).as_posix() if os.path.isabs(path) and root and real.is_relative_to(root) else path
 
 
 def _filled(text: str) -> str:

@@ -226,30 +226,47 @@ def _fuzzily(piece: Piece, base: Base, least: float) -> Place | Made | Lost:
             return Made(done[0].start + 1)
         if not found:
             continue
-        chosen = _chosen(piece, base, old, found)
-        outcome = chosen if isinstance(chosen, Lost) else _made_at(base, chosen, old, new)
+        chosen = _chosen(piece, base, old, found, above)
+        outcome = chosen if isinstance(chosen, Lost) else _made_at(base, chosen, old, new, above)
         if isinstance(outcome, Place):
             return outcome
         lost = lost or outcome
     return lost or Lost("nothing there is like the lines that it changes")
 
 
-def _chosen(piece: Piece, base: Base, old: Sequence[str], found: Sequence[Window]) -> Window | Lost:
+def _first_changed(base: Base, window: Window, above: Sequence[str]) -> int:
+    """The index of the first line in ``window`` behind the context ``above``: the one that a reader looks for."""
+    if not above:
+        return window.start
+    last, lines = content(above[-1]), base.contents[window.start : window.end]
+    at = min(
+        (index for index, line in enumerate(lines) if line == last),
+        key=lambda index: abs(index + 1 - len(above)),
+        default=len(above) - 1,
+    )
+    return min(window.start + at + 1, max(window.start, window.end - 1))
+
+
+def _chosen(
+    piece: Piece, base: Base, old: Sequence[str], found: Sequence[Window], above: Sequence[str]
+) -> Window | Lost:
     rivals = [one for one in found if not clearly(found[0], one, old)]
     if len(rivals) > 1 and piece.function is not None:
         here = [one for one in rivals if base.outline.function_at(_middle(one)) == piece.function]
         rivals = here or rivals
     if len(rivals) > 1:
-        where = base.told(*(one.start for one in rivals[:5]))
+        where = base.told(*(_first_changed(base, one, above) for one in rivals[:5]))
         return Lost(f"{len(rivals)} places are about equally good: near {where}")
     return rivals[0]
 
 
-def _made_at(base: Base, window: Window, expected: Sequence[str], wanted: Sequence[str]) -> Place | Lost:
+def _made_at(
+    base: Base, window: Window, expected: Sequence[str], wanted: Sequence[str], above: Sequence[str]
+) -> Place | Lost:
     old = base.contents[window.start : window.end]
     new = fitted(expected, wanted, old)
     if new is None:
-        return Lost(f"the code at {base.told(window.start)} has changed too much for it")
+        return Lost(f"the code at {base.told(_first_changed(base, window, above))} has changed too much for it")
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
         head += 1

@@ -98,7 +98,8 @@ def _plain(hunk: DiffHunk, path: str, encoding: str) -> Piece:
 def _text(lines: Sequence[bytes], encoding: str, hunk: DiffHunk) -> list[str]:
     try:
         return [line.decode(encoding) for line in lines]
-    except (UnicodeDecodeError, LookupError):
+    except (ValueError, LookupError):
+        # ValueError: also of a name of an encoding that no name can be.
         raise PatchError(f"line {hunk.line}: the hunk holds bytes that are not {encoding}") from None
 
 

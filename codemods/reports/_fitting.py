@@ -1,4 +1,4 @@
-"""A page within the size that GitHub takes: diffs are left out first, then the lists of places are shortened.
+"""A page within the size that GitHub takes: diffs are cut first, each to its share, then lists of places.
 
 https://docs.github.com/en/rest/pulls/pulls
 """
@@ -14,11 +14,15 @@ LIMIT = 65_536
 
 #: So much is kept free for the notes on what was left out.
 _RESERVE = 1_500
+#: So much the note on lines that are left out takes, and the fold around a diff.
+_NOTE = 300
+#: Lines of a fenced diff before the first that tells a change.
+_HEAD = 4
 
 
 @dataclass
 class Section:
-    """What there is to say of one rule: ``diff`` is left out first, ``sites`` are shortened next."""
+    """What there is to say of one rule: ``diff``, a fenced block, is cut first, ``sites`` are shortened next."""
 
     name: str
     head: list[str]
@@ -27,22 +31,41 @@ class Section:
     summary: str
     tail: list[str] = field(default_factory=list)
 
-    def lines(self, sites: int, *, diff: bool) -> list[str]:
-        """Return the section with so many of its sites, and with its diff or a word on it."""
+    def lines(self, sites: int, *, diff: int) -> list[str]:
+        """Return the section with so many of its sites, and so many lines of its diff, or a word on it."""
         out = [*self.head, "", *self.sites[:sites]]
         if len(self.sites) > sites:
             out.append(f"- and {len(self.sites) - sites:,} more lines of this list, left out for want of room")
         if self.diff:
             out.append("")
-            out += details(self.summary, self.diff) if diff else [f"*{self.summary}: too long for this page.*"]
+            out += self._diff(diff) if diff else [f"*{self.summary}: too long for this page.*"]
         return out
+
+    def _diff(self, shown: int) -> list[str]:
+        if shown >= len(self.diff):
+            return details(self.summary, self.diff)
+        note = f"*and {len(self.diff) - 1 - shown:,} more lines, left out for want of room; the commits have them*"
+        return details(self.summary, [*self.diff[:shown], self.diff[-1], "", note])
+
+    def cut(self, room: int) -> int:
+        """Return how many lines of the diff fit into ``room``: whole hunks where there is one, 0 for none."""
+        used, whole, last = _NOTE, 0, 0
+        for index, line in enumerate(self.diff[:-1]):
+            if index > 1 and line.startswith(("--- ", "@@ ")) and not self.diff[index - 2].startswith("--- "):
+                whole = index
+            used += size([line])
+            if used > room:
+                break
+            last = index + 1
+        # The first lines only name the file.
+        return whole or (last if last > _HEAD else 0)
 
 
 def fitted(start: list[str], sections: list[Section], end: list[str]) -> list[str]:
     """Put the parts together, within what GitHub takes."""
     room = LIMIT - _RESERVE - size(start) - size(end)
     sites = [min(len(section.sites), 3) for section in sections]
-    shown = [False] * len(sections)
+    shown = [0] * len(sections)
 
     def need(place: int) -> int:
         return size(sections[place].lines(sites[place], diff=shown[place])) + 1
@@ -59,11 +82,12 @@ def fitted(start: list[str], sections: list[Section], end: list[str]) -> list[st
         if need(place) - before > room:
             sites[place] = some
         room -= need(place) - before
-    for place in sorted(kept, key=lambda place: size(sections[place].diff)):
-        before = need(place)
-        shown[place] = True
+    for done, place in enumerate(sorted(kept, key=lambda place: size(sections[place].diff))):
+        before, section = need(place), sections[place]
+        shown[place] = len(section.diff)
         if need(place) - before > room:
-            shown[place] = False
+            # Of the diffs that are too long, each gets the same share.
+            shown[place] = section.cut(room // (len(kept) - done))
         room -= need(place) - before
     out = list(start)
     for place in kept:

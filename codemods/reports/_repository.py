@@ -22,3 +22,10 @@ def from_root(path: str, base: Path) -> str | None:
     """Return the name from ``base`` of a file that is shown as ``path``, with ``/``; None if it lies elsewhere."""
     full = Path(os.path.abspath(path))
     return full.relative_to(base).as_posix() if full.is_relative_to(base) else None
+
+
+def in_repository(path: str) -> str:
+    """Return the name of a file from the root of the repository that it is in, or from its folder if it is in none."""
+    full = Path(os.path.abspath(path))
+    base = next((folder for folder in full.parents if (folder / ".git").exists()), full.parent)
+    return full.relative_to(base).as_posix()

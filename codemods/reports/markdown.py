@@ -1,12 +1,12 @@
 """A text for a pull request, or a comment: what a maintainer has to know, the short first.
 
-GitHub takes 65,536 characters. What does not fit is summed up: the diffs go first, which stand in the commits anyway,
-then the lists of places; the counts always stay. https://docs.github.com/en/rest/pulls/pulls
+GitHub takes 65,536 characters. What does not fit is summed up: the diffs are cut first, which stand in the commits
+anyway, then the lists of places; part of each rule and the counts always stay. https://docs.github.com/en/rest/pulls/pulls
 """
 
 from __future__ import annotations
 
-import shlex
+import os
 from collections import Counter
 from collections.abc import Iterable
 
@@ -16,8 +16,10 @@ from codemods.reports import Detail, Report
 from codemods.reports._fitting import LIMIT, Section, fitted, size
 from codemods.reports._gfm import cell, code, code_cell, details, fenced, inline, table
 from codemods.reports._left import FEW, left_alone, left_counts
+from codemods.reports._repository import in_repository
 from codemods.reports._rule_sections import by_rule, changes_of, explanation, sections_of, sites
 from codemods.rewriting.changes import Change
+from codemods.source.home import install, shareable
 from codemods.terms.counting import count_text
 from codemods.terms.findings import Promise
 
@@ -25,7 +27,11 @@ from codemods.terms.findings import Promise
 def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the text of a pull request after ``apply``, a comment after ``check``; the same at every ``detail``."""
     lines = _pull_request(report) if report.applied else _comment(report)
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    for path in sorted(filter(os.path.isabs, report.sources), key=len, reverse=True):
+        # Others have their own copy elsewhere.
+        text = text.replace(path, in_repository(path))
+    return text
 
 
 def title(report: Report) -> str:
@@ -109,11 +115,11 @@ def _proof(report: Report) -> list[str]:
 def _reproduce(report: Report) -> list[str]:
     if not report.command:
         return []
-    line = shlex.join(report.command)
+    line = shareable(report.command)
     if size([line]) > LIMIT // 8:
         line = "# the command line is too long to tell here"
     # A version says which rules; a pull request is read long afterwards.
-    return ["### Do it again", "", *fenced(f"python -m pip install torch-codemod=={__version__}\n{line}", "sh")]
+    return ["### Do it again", "", *fenced(f"{install(__version__)}\n{line}", "sh")]
 
 
 def _comment(report: Report) -> list[str]:

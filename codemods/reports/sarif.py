@@ -6,10 +6,9 @@ it takes: https://docs.github.com/en/code-security/code-scanning/integrating-wit
 
 from __future__ import annotations
 
-import hashlib
+import gzip
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,16 @@ from codemods import __version__
 from codemods.checking.reported import Reported
 from codemods.manual.explain import PROMISES, Explanation, explain, source_of_fact
 from codemods.reports import Detail, Report
+from codemods.reports._fingerprints import Fingerprints
+from codemods.reports._listed import LEVELS
 from codemods.reports._regions import Text, replaced, spliced
 from codemods.reports._repository import from_root, root
 from codemods.rewriting.changes import Hunk, patched
 from codemods.rewriting.single_fixes import Fix, fixes
 from codemods.rules import UnknownRule
 from codemods.source.errors import SourceError
-from codemods.terms.findings import Finding, Promise, Skipped, TrailStep
+from codemods.source.home import home
+from codemods.terms.findings import Finding, Skipped, TrailStep
 
 #: ``check`` has to find out what ``apply`` would do, for the fixes.
 EDITS = True
@@ -33,16 +35,9 @@ EDITS = True
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 #: GitHub refuses more results in one run.
 MAX_RESULTS = 25_000
-_HOME = "https://pypi.org/project/torch-codemod/"
 _BASE = "%SRCROOT%"
-# What raises or grows without bound is an error. What only costs memory and time is none, and advice may be wrong.
-_LEVELS = {
-    Promise.EXACT: "warning",
-    Promise.EQUIVALENT: "warning",
-    Promise.REPAIR: "error",
-    Promise.BEHAVIOUR: "warning",
-    Promise.ADVICE: "note",
-}
+#: GitHub refuses a larger file; its count is of the compressed one.
+MAX_BYTES = 10_000_000
 _MESSAGE = 1_000  # characters; GitHub takes 1,024 for the texts of a rule
 
 
@@ -52,8 +47,21 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     After a dry run, and from ``check``, what can be mended is a result with a fix. After files were written only what
     still stands is a result.
     """
-    log = _Log(report)
-    return json.dumps(log.content(), indent=1, ensure_ascii=False) + "\n"
+    content = _Log(report).content()
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    if len(text) > MAX_BYTES and len(gzip.compress(text.encode("utf-8", "backslashreplace"), 6)) > MAX_BYTES:
+        _shorten(content["runs"][0])
+        text = json.dumps(content, ensure_ascii=False) + "\n"
+    return text
+
+
+def _shorten(run: dict[str, Any]) -> None:
+    """Leave out of a run that is too large what people can do without: the fixes, and the trails."""
+    for result in run["results"]:
+        result.pop("fixes", None)
+        result.pop("codeFlows", None)
+    told = f"fixes and trails are left out: sites take no more than {MAX_BYTES:,} bytes in one file"
+    run["invocations"][0]["toolExecutionNotifications"].append({"level": "warning", "message": {"text": told}})
 
 
 class _Log:
@@ -61,13 +69,13 @@ class _Log:
         self._report = report
         self._root = root()
         self._texts: dict[str, Text] = {}
-        self._seen: Counter[tuple[str, str]] = Counter()
+        self._marks = Fingerprints()
         dry = report.dry_run or not report.applied
         self._fixes = _fixes_by_finding(report) if dry else {}
         ours = [Reported(finding, None) for finding in report.fixed] if report.applied and dry else []
         found = [*ours, *report.findings]
         # Those that matter most are the ones to keep where a site takes no more.
-        found.sort(key=lambda one: ["error", "warning", "note"].index(_LEVELS[one.finding.promise]))
+        found.sort(key=lambda one: ["error", "warning", "note"].index(LEVELS[one.finding.promise]))
         self._left_out = max(0, len(found) - MAX_RESULTS)
         kept = found[:MAX_RESULTS]
         self._found = sorted(kept, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))
@@ -79,7 +87,7 @@ class _Log:
             "name": "codemod",
             "version": __version__,
             "semanticVersion": __version__,
-            "informationUri": _HOME,
+            **({"informationUri": address} if (address := home()) else {}),
             "rules": [_rule(name) for name in self._rules],
         }
         invocation: dict[str, Any] = {
@@ -104,12 +112,12 @@ class _Log:
 
     def _result(self, reported: Reported) -> dict[str, Any]:
         finding = reported.finding
-        sentence = finding.message[:1].upper() + finding.message[1:]
-        told = f"{sentence}. Remedy: {finding.remedy}." if finding.remedy else f"{sentence}."
+        # It may begin with a name of the user's, which has no capital of its own.
+        told = f"{finding.message}. Remedy: {finding.remedy}." if finding.remedy else f"{finding.message}."
         result: dict[str, Any] = {
             "ruleId": finding.rule,
             "ruleIndex": self._rules.index(finding.rule),
-            "level": _LEVELS[finding.promise],
+            "level": LEVELS[finding.promise],
             "message": {"text": self._named(finding.path, finding.span.line, told)},
             "locations": [self._location(finding)],
             "partialFingerprints": self._fingerprints(finding),
@@ -166,13 +174,7 @@ class _Log:
         return {"physicalLocation": physical}
 
     def _fingerprints(self, finding: Finding) -> dict[str, str]:
-        """Return what tells the finding from others while lines above it come and go: its rule and its statement."""
-        lines = self._text(finding.path).python_lines[finding.span.line - 1 : finding.span.end_line]
-        words = " ".join(" ".join(lines).split())
-        digest = hashlib.sha256(f"{finding.rule}\0{words}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        # Of equal statements in one file only their order tells them apart.
-        self._seen[finding.path, digest] += 1
-        return {"primaryLocationLineHash": f"{digest}:{self._seen[finding.path, digest]}"}
+        return {"primaryLocationLineHash": self._marks(finding, self._text(finding.path).python_lines)}
 
     # ------------------------------------------------------------------------------------------------------------------
     # fixes
@@ -285,7 +287,7 @@ def _rule(name: str) -> dict[str, Any]:
 
 def _described(told: Explanation) -> dict[str, Any]:
     promise = f"Promise: {told.promise.value}. The rewritten program {PROMISES[told.promise]}."
-    level = _LEVELS[told.promise]
+    level = LEVELS[told.promise]
     paragraphs = told.documentation.split("\n\n")
     described: dict[str, Any] = {
         "id": told.name,
@@ -304,7 +306,7 @@ def _described(told: Explanation) -> dict[str, Any]:
             "problem.severity": "recommendation" if level == "note" else level,
         },
     }
-    if source := source_of_fact(told):
+    if source := source_of_fact(told) or (f"{home()}/blob/HEAD/docs/rules/{told.name}.md" if home() else ""):
         described["helpUri"] = source
     return described
 

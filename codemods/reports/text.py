@@ -1,69 +1,66 @@
-"""Lines for people: a finding each, then what could not be done, then the summary."""
+"""Lines for people: a finding each, then what could not be done, then the summary.
+
+On a terminal ``check`` shows ``full`` in its place, with the code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report
+from codemods.reports._paint import BOLD, DIM, PROMISED, RED, SEVERITY, YELLOW, Paint
 from codemods.source.diffs import printable
 from codemods.terms.counting import plain_count_text
 from codemods.terms.findings import Finding
 
-_BOLD, _RED, _YELLOW, _DIM, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
-
 
 def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the report as text: without summary and notes if quiet, with trails and notes if verbose."""
-    lines = list(_lines(report, detail, _Paint(colour)))
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in _lines(report, detail, Paint(colour)))
 
 
-class _Paint:
-    def __init__(self, colour: bool) -> None:
-        self._colour = colour
-
-    def __call__(self, style: str, text: str) -> str:
-        text = printable(text)
-        return f"{style}{text}{_RESET}" if self._colour else text
+def _lines(report: Report, detail: Detail, paint: Paint) -> Iterator[str]:
+    yield from others(report, detail, paint, told=lambda one: _finding(report, one, detail, paint))
+    if detail >= Detail.NORMAL:
+        yield from summary(report)
 
 
-def _lines(report: Report, detail: Detail, paint: _Paint) -> Iterator[str]:
+def others(report: Report, detail: Detail, paint: Paint, *, told: Callable[[Reported], Iterable[str]]) -> Iterator[str]:
+    """Return all that comes before the summary, with the findings that stand as ``told`` makes lines of each."""
     if report.applied and detail >= Detail.NORMAL:
         verb = "would fix" if report.dry_run else "fixed"
         for finding in report.fixed:
-            yield _head(report, finding, paint) + f" {verb}: " + printable(finding.message)
+            yield finding_head(report, finding, paint) + f" {verb}: " + printable(finding.message)
             if detail >= Detail.VERBOSE:
                 yield from _trail(report, finding, paint)
     if not report.applied or detail >= Detail.VERBOSE:
         for reported in report.findings:
-            yield from _finding(report, reported, detail, paint)
+            yield from told(reported)
     for one in report.unused:
         place = f"{report.told(one.path, one.comment.line)}:{one.comment.column + 1}:"
-        yield f"{paint(_BOLD, place)} unused ignore: {printable(one.reason)}"
+        yield f"{paint(BOLD, place)} unused ignore: {printable(one.reason)}"
     if detail >= Detail.VERBOSE:
         for mark in report.gone:
-            yield paint(_DIM, f"{mark.path}: {mark.rule}: gone from the baseline: {mark.statement}")
+            yield paint(DIM, f"{mark.path}: {mark.rule}: gone from the baseline: {mark.statement}")
     for entry in report.skipped:
-        yield paint(_YELLOW, f"{entry.place}: skipped: {entry.reason}")
+        yield paint(YELLOW, f"{entry.place}: skipped: {entry.reason}")
     for failure in report.failures:
         place = report.told(failure.path, failure.line)
-        yield paint(_RED, f"{place}: {failure.rule}: our edit was taken back: {failure.reason}")
+        yield paint(RED, f"{place}: {failure.rule}: our edit was taken back: {failure.reason}")
     for dropped in report.dropped:
         place = report.told(dropped.path, dropped.line)
-        yield paint(_YELLOW, f"{place}: {dropped.rule}: not made, {dropped.verdict}: {dropped.why}")
+        yield paint(YELLOW, f"{place}: {dropped.rule}: not made, {dropped.verdict}: {dropped.why}")
     for entry in report.unwritten:
-        yield paint(_RED, f"{entry.place}: not saved: {entry.reason}")
+        yield paint(RED, f"{entry.place}: not saved: {entry.reason}")
     if detail >= Detail.VERBOSE:
         for note in report.notes:
-            yield paint(_DIM, f"note: {note}")
-    if detail >= Detail.NORMAL:
-        yield from _summary(report)
+            yield paint(DIM, f"note: {note}")
 
 
-def _finding(report: Report, reported: Reported, detail: Detail, paint: _Paint) -> Iterator[str]:
+def _finding(report: Report, reported: Reported, detail: Detail, paint: Paint) -> Iterator[str]:
     finding = reported.finding
-    yield _head(report, finding, paint, now=True) + " " + printable(finding.message)
+    yield finding_head(report, finding, paint, now=True) + " " + printable(finding.message)
     if detail >= Detail.VERBOSE:
         yield from _trail(report, finding, paint, now=True)
         if finding.remedy:
@@ -72,19 +69,22 @@ def _finding(report: Report, reported: Reported, detail: Detail, paint: _Paint) 
             yield f"    apply leaves it: {printable(reported.obstacle)}"
 
 
-def _head(report: Report, finding: Finding, paint: _Paint, *, now: bool = False) -> str:
+def finding_head(report: Report, finding: Finding, paint: Paint, *, now: bool = False) -> str:
+    """Return place, rule and promise of a finding."""
     line = report.place(finding.path, finding.span.line, now=now)
     place = f"{finding.path}:{line}:{finding.span.column + 1}:"
-    return f"{paint(_BOLD, place)} {finding.rule} [{finding.promise.value}]"
+    promise = paint(PROMISED[finding.promise], f"[{finding.promise.value}]")
+    return f"{paint(BOLD, place)} {paint(SEVERITY[finding.promise], finding.rule)} {promise}"
 
 
-def _trail(report: Report, finding: Finding, paint: _Paint, *, now: bool = False) -> Iterator[str]:
+def _trail(report: Report, finding: Finding, paint: Paint, *, now: bool = False) -> Iterator[str]:
     for step in finding.trail:
         place = report.place(step.path, step.line, now=now)
-        yield "    " + paint(_DIM, f"{step.path}:{place}: {step.note}")
+        yield "    " + paint(DIM, f"{step.path}:{place}: {step.note}")
 
 
-def _summary(report: Report) -> Iterator[str]:
+def summary(report: Report) -> Iterator[str]:
+    """Return the counts: of files and findings, and a line a rule."""
     parts = [plain_count_text(report.files, "file")]
     if report.applied:
         verb = "would be fixed" if report.dry_run else "fixed"
@@ -116,7 +116,9 @@ def _summary(report: Report) -> Iterator[str]:
     if report.unwritten:
         parts.append(f"{len(report.unwritten)} not saved")
     yield ", ".join(parts)
-    yield from _table(report.fixed_by_rule, " fixed" if report.applied else "")
+    yield from _table(
+        report.fixed_by_rule, (" would be fixed" if report.dry_run else " fixed") if report.applied else ""
+    )
     yield from _table(report.by_rule, " left" if report.applied else "")
 
 

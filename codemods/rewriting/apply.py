@@ -15,7 +15,7 @@ from codemods.analysis.analyse import Analysis, analyse
 from codemods.checking.check import Analyser, Progress
 from codemods.checking.groups import Group, group_findings, judge
 from codemods.checking.reported import placed
-from codemods.checking.selecting import broken_cells, counted, translations, visible
+from codemods.checking.selecting import broken_cells, counted, translations, visible, without_ignored
 from codemods.rewriting.continuations import continuations
 from codemods.rewriting.names_taken import Exports
 from codemods.rewriting.overlaps import compatible
@@ -258,7 +258,7 @@ class _Work:
             translations=tuple(Rewrite(one.source, one.text) for one in self.translations),
             fixed=tuple(sorted((f for f in fixed if f.path not in lost), key=lambda f: (f.path, f.span, f.rule))),
             remaining=tuple(one.placed(texts) for one in remaining),
-            skipped=(*skipped, *broken_cells(self.targets), *self.analysis.skipped),
+            skipped=(*skipped, *self._unparsable()),
             failures=tuple(self._failures),
             unwritten=tuple(unwritten),
             notes=tuple(dict.fromkeys((*self.analysis.notes, *self._notes))),
@@ -266,6 +266,10 @@ class _Work:
             sources=tuple(self.targets),
             mended=tuple(group for group in self._mended if lost.isdisjoint(f.path for f in group.findings)),
         )
+
+    def _unparsable(self) -> list[Skipped]:
+        texts = {source.path: source.text for source in self.targets}
+        return without_ignored([*broken_cells(self.targets), *self.analysis.skipped], texts)
 
     def _touched(self, group: Group) -> Touched:
         now = touched_by(group.edits, self.texts)

@@ -124,6 +124,20 @@ def test_processes_find_what_one_process_finds(here: Path) -> None:
     assert found(".", jobs=2) == found(".", jobs=1) != []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("room", [0, 4_000_000])
+def test_what_cannot_be_parsed_is_named_by_any_number_of_processes(
+    here: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+
+    monkeypatch.setattr("codemods.analysis.analyse.PARSE_ALL", room)
+    for number in range(workers.PARALLEL_FROM):
+        broken = "\nprint 'x'\n" if number % 8 == 0 else ""
+        write(here / f"project{number}", {"model.py": MODEL, "evaluation.py": EVALUATION + broken, "main.py": GUARDED})
+    skipped = [sorted(entry.path for entry in analysis(".", jobs=jobs).skipped) for jobs in (1, 2)]
+    assert skipped[0] == skipped[1] == [f"project{number}/evaluation.py" for number in (0, 16, 8)]
+
+
 TRAINER = """\
 import torch
 

@@ -98,7 +98,7 @@ def test_unreadable_file_is_named(codemod: Codemod, folder: Path) -> None:
     (folder / "closed.py").write_text("x = WRONG\n")
     (folder / "closed.py").chmod(0)
     ran = codemod("check", ".")
-    assert (ran.status, ran.out.decode().splitlines()[0]) == (0, "closed.py: skipped: permission denied")
+    assert (ran.status, ran.out.decode().splitlines()[0]) == (1, "closed.py: skipped: permission denied")
 
 
 def test_a_pipe_is_not_waited_for(codemod: Codemod, folder: Path) -> None:

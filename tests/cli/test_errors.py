@@ -40,7 +40,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
         (["apply", "a.py", "--format", "json", "--output", "."], "cannot write .: is a directory"),
         (["check", "a.py", "--jobs", "many"], "--jobs"),
         (["check", "a.py", "--frobnicate"], "--frobnicate"),
-        (["check"], "PATH"),
+        (["verify"], "name a script to run"),
         (["chekc", "a.py"], "chekc"),
         (["explain", "wrogn"], "did you mean wrong?"),
         (["rules", "--format", "html"], "--format html"),

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from codemods.cli import main
+from codemods.cli._terminal import complain
 from tests.cli.conftest import Codemod
 
 TEXT = "import torch\nx = 1\n"
@@ -55,3 +61,118 @@ def test_a_count_that_no_file_can_have_is_refused(codemod: Codemod, source: Path
     ran = codemod("check", "train.py", "--baseline", "known.json")
     assert ran.status == 2
     assert "entry 1 of the baseline is no finding" in ran.err
+
+
+def test_a_full_disk_leaves_the_old_report(codemod: Codemod, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("report.txt").write_text("the old one")
+
+    def full(self: Path, data: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(data[:1])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    ran = codemod("check", "train.py", "-o", "report.txt")
+    assert (ran.status, "cannot write report.txt: no space left" in ran.err) == (2, True)
+    assert Path("report.txt").read_text() == "the old one"
+    assert sorted(os.listdir()) == ["book.ipynb", "other.py", "pyproject.toml", "report.txt", "train.py"]
+
+
+def test_a_report_goes_through_a_link_and_to_a_device(codemod: Codemod, source: Path) -> None:
+    Path("link.txt").symlink_to("real.txt")
+    assert codemod("check", "train.py", "-o", "link.txt").status == 0
+    assert Path("link.txt").is_symlink()
+    assert Path("real.txt").read_text().startswith("1 file")
+    assert codemod("check", "train.py", "-o", os.devnull).status == 0
+    assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.parametrize("command", [["check", "-"], ["patch", "-"]])
+def test_without_standard_input_it_is_told(command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(command) == 2
+    assert capsys.readouterr().err == "codemod: standard input is closed\n"
+
+
+def test_a_rule_that_there_is_not_is_named_with_the_file_that_names_it(codemod: Codemod, source: Path) -> None:
+    for key, text in {
+        "select": 'select = ["wrogn"]',
+        "per-file-ignores": '[tool.codemod.per-file-ignores]\n"a/" = ["wrogn"]',
+    }.items():
+        Path("pyproject.toml").write_text(f"[tool.codemod]\n{text}\n")
+        ran = codemod("check", "train.py")
+        assert ran.status == 2
+        assert f"pyproject.toml: {key}: no rule is called 'wrogn'; did you mean wrong?" in ran.err
+
+
+def test_the_lines_of_a_message_stay_lines(capsys: Any) -> None:
+    complain("git commit failed: \x1b[31mthe hook\nsays no\n")
+    err = capsys.readouterr().err
+    assert err.splitlines()[1:] == ["says no"]
+    assert "\x1b" not in err
+    assert "^J" not in err
+
+
+def test_what_cannot_be_checked_fails_the_check(codemod: Codemod, source: Path) -> None:
+    Path("old.py").write_text("print 'x'\n")
+    assert codemod("check", "old.py").status == 1
+    assert codemod("check", "old.py", "--exit-zero").status == 0
+    assert codemod("check", ".", "--exclude", "old.py", "--exclude", "book.ipynb").status == 0
+    Path("train.py").write_text("x = WRONG\n")
+    assert codemod("check", "train.py", "--exit-zero").status == 0
+
+
+def test_a_file_may_say_that_it_is_meant_to_be_so(codemod: Codemod, source: Path) -> None:
+    Path("old.py").write_text("# codemod: ignore-file -- kept for Python 2\nprint 'x'\n")
+    ran = codemod("check", "old.py")
+    assert (ran.status, ran.out) == (0, b"1 file, 0 findings, 0 fixable\n")
+    assert b"old.py" not in codemod("apply", "old.py", "--dry-run").out
+    # A rule that is left out is not all of them, and a comment elsewhere says nothing of the file.
+    for comment in ("# codemod: ignore-file[wrong]", "# codemod: ignore"):
+        Path("old.py").write_text(f"{comment}\nprint 'x'\n")
+        assert codemod("check", "old.py").status == 1
+
+
+def test_check_and_apply_look_at_the_folder_by_default(codemod: Codemod, source: Path) -> None:
+    Path("book.ipynb").unlink()
+    Path("train.py").write_text("x = WRONG\n")
+    assert codemod("check").out == codemod("check", ".").out
+    assert codemod("apply", "--dry-run").out.startswith(b"--- a/train.py")
+    codemod("apply")
+    assert Path("train.py").read_text() == "x = right\n"
+
+
+def test_the_same_report_in_further_formats(codemod: Codemod, source: Path) -> None:
+    Path("train.py").write_text("x = WRONG\n")
+    plain = codemod("check", "train.py", "--format", "json")
+    ran = codemod("check", "train.py", "--format", "concise", "--also", "json=a.json", "--also", "gitlab=b.json")
+    assert (ran.status, ran.out.decode().splitlines()[0]) == (1, "train.py:1:5: wrong [exact] WRONG is here")
+    assert Path("a.json").read_bytes() == plain.out
+    assert json.loads(Path("b.json").read_text())[0]["check_name"] == "wrong"
+    for bad in ("json", "json=", "yaml=a", "json=train.py"):
+        assert codemod("check", "train.py", "--also", bad).status == 2
+
+
+def test_alone_it_says_what_to_type(codemod: Codemod, source: Path) -> None:
+    ran = codemod()
+    assert (ran.status, ran.out) == (2, b"")
+    assert len(ran.err.splitlines()) == 5
+    for name in ("check", "apply --dry-run", "verify", "explain"):
+        assert f"codemod {name}" in ran.err
+
+
+def test_help_groups_the_options_and_names_no_types_of_python(codemod: Codemod, source: Path) -> None:
+    told = codemod("check", "--help").out.decode()
+    assert "<list" not in told
+    headings = [line for line in told.splitlines() if re.fullmatch(r"\w[\w ]*:", line)]
+    assert headings == [
+        "Arguments:",
+        "Where to look:",
+        "What to look for:",
+        "How to rewrite:",
+        "What to leave alone:",
+        "How to report:",
+        "Others:",
+    ]
+    for option in ("--since", "--exclude", "--output-format", "--add-ignores", "--total-style", "--exit-zero"):
+        assert told.count(option) >= 1

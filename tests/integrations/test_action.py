@@ -163,3 +163,42 @@ def test_inputs_are_words_and_no_commands(runner: Runner) -> None:
     runner.values["inputs.since"] = "`touch owned`"
     assert runner.run("Check").returncode == 0
     assert not (runner.folder / "work" / "owned").exists()
+
+
+def test_paths_stand_on_lines_and_keep_their_blanks(runner: Runner) -> None:
+    work = runner.folder / "work"
+    (work / "a b.py").write_text(SCRIPT)
+    (work / "other").mkdir()
+    (work / "other" / "c d.py").write_text(SCRIPT)
+    (work / "left.py").write_text(SCRIPT)
+    for paths in ("a b.py\nother\n", "\n  a b.py  \n\n  other/c d.py\n"):
+        runner.values["inputs.paths"] = paths
+        checked = runner.run("Check")
+        assert (runner.values["steps.check.outputs.status"], checked.stderr) == ("1", "")
+        for name in ("a b.py", "other/c d.py"):
+            assert f"file={name}," in checked.stdout
+        assert "left.py" not in checked.stdout
+    runner.values |= {"inputs.paths": "a b.py", "inputs.args": "--ignore attached-loss-total"}
+    assert "::" not in runner.run("Check").stdout
+    runner.values |= {"inputs.paths": "left.py other", "inputs.args": "--ignore\nattached-loss-total\n"}
+    runner.run("Check")
+    assert runner.values["steps.check.outputs.status"] == "0"
+
+
+def test_the_files_are_looked_at_once(runner: Runner) -> None:
+    (runner.folder / "work" / "train.py").write_text(SCRIPT)
+    runner.run("Check")
+    (runner.folder / "work" / "train.py").unlink()
+    assert runner.run("Comment on the pull request").returncode == 0
+    assert "attached-loss-total" in "\n".join(runner.asked)
+
+
+def test_a_token_that_may_only_read_is_no_failure(runner: Runner) -> None:
+    (runner.folder / "work" / "train.py").write_text(SCRIPT)
+    gh = runner.folder / "bin" / "gh"
+    gh.write_text('#!/bin/sh\ncase "$*" in *--paginate*) exit 0;; esac\necho "HTTP 403" >&2\nexit 1\n')
+    runner.run("Check")
+    done = runner.run("Comment on the pull request")
+    assert (done.returncode, "::notice title=codemod::" in done.stdout) == (0, True)
+    gh.write_text("#!/bin/sh\nexit 1\n")
+    assert runner.run("Comment on the pull request").returncode == 0

@@ -67,6 +67,13 @@ class Project:
         (self.folder / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
 
 
+def test_hooks_are_given_python_and_notebooks() -> None:
+    identify = pytest.importorskip("identify.identify")
+    for hook in yaml.safe_load(HOOKS.read_text()):
+        for name, taken in (("a.py", True), ("a.ipynb", True), ("a.md", False), ("a.json", False)):
+            assert bool(set(hook["types_or"]) & identify.tags_from_filename(name)) is taken
+
+
 @pytest.mark.slow
 def test_a_commit_is_refused_a_file_mended_and_the_rest_let_through(tmp_path: Path) -> None:
     pytest.importorskip("pre_commit")

@@ -56,7 +56,17 @@ def test_of_two_about_equal_places_neither() -> None:
     other = OLD.replace("found", "result")
     result = fitted(diff(), other + "\n\n" + OLD.replace("found", "outcome"))
     assert states(result) == ["refused"]
-    assert "about equally good" in result.hunks[0].reason
+    # The lines that would change, not those where what is around them begins.
+    assert "2 places are about equally good: near lines 5, 16" in result.hunks[0].reason
+
+
+def test_a_place_that_changed_too_much_is_named_by_the_line_that_would_change() -> None:
+    data = recorded()
+    at = SCRIPT[: SCRIPT.index("retain_graph=True")].count("\n") + 1
+    drifted = "# new\n" + SCRIPT.replace("retain_graph=True", "retain_graph=True, create_graph=True")
+    Path("train.py").write_text(drifted)
+    result = fit(load(data))
+    assert any(f"the code at line {at + 1} has changed too much for it" in hunk.reason for hunk in result.hunks)
 
 
 def test_the_blob_that_git_names_makes_the_place_sure() -> None:
@@ -179,6 +189,7 @@ def test_what_is_more_than_lines_is_refused(header: bytes, said: str) -> None:
         ((b'"options"', b'"opinions"'), "damaged: KeyError"),
         ((b'"changes": [0]', b'"changes": [7]'), "a change that the bundle does not record"),
         ((b'"encoding": "utf-8"', b'"encoding": "no-such"'), "bytes that are not no-such"),
+        ((b'"encoding": "utf-8"', b'"encoding": "\\u0000"'), "the hunk holds bytes that are not"),
         ((b'"path": "train.py", "line"', b'"path": "../train.py", "line"'), "only paths below the folder"),
     ],
 )

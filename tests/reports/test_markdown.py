@@ -343,3 +343,45 @@ def test_paths_of_several_words_stay_whole(sentence: str, shown: str) -> None:
 
 def test_without_such_paths_sentences_are_as_they_were() -> None:
     assert _gfm.inline("a b.py ran", ["train.py"]) == _gfm.inline("a b.py ran") == "a `b.py` ran"
+
+
+def test_a_part_of_every_diff_is_kept() -> None:
+    names = ["surplus-retain-graph", "attached-loss-total", "grad-in-evaluation"]
+    small = [finding(names[0], "small.py", n + 1) for n in range(5)]
+    large = [finding(name, f"{name}/{n % 60}.py", n // 60 * 9 + 1) for name in names[1:] for n in range(1200)]
+    told = markdown(report_of(*small, *large, old=f"{'x' * 60}\n", new=f"{'y' * 60}\n"))
+    assert len(told.encode()) <= LIMIT
+    sections = {name: told.split(f"### `{name}`")[1].split("\n### ")[0] for name in names}
+    for name in names:
+        assert sections[name].count("\n+yyy") > 4, name
+    assert "left out for want of room" not in sections[names[0]].split("<details>")[1]
+    for name in names[1:]:
+        (block,) = re.findall(r"```diff\n(.*?)\n```", sections[name], re.DOTALL)
+        assert "more lines, left out for want of room" in sections[name]
+        # What is cut is cut between hunks.
+        assert block.splitlines()[-1][0] != "@"
+        assert 10_000 < len(block) < LIMIT // 2
+    require_harmless(told)
+
+
+def test_no_path_of_the_machine_is_told(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    file = tmp_path / "src" / "train.py"
+    found = finding(path=str(file), message=f"{file} keeps it")
+    command = ("codemod", "apply", str(file), f"--patch={tmp_path}/out.patch", "--select", "x")
+    told = markdown(report_of(found, findings=(Reported(found, "why"),), command=command))
+    assert str(tmp_path) not in told
+    assert "`src/train.py:1`" in told
+    assert "--- a/src/train.py" in told
+    assert "codemod apply .../train.py --patch=.../out.patch --select x" in told
+
+
+def test_what_installs_it_leads_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    from codemods.source import home
+
+    monkeypatch.delenv("GITHUB_ACTION_REPOSITORY", raising=False)
+    report = report_of(finding(), command=("codemod", "apply", "."))
+    assert "torch-codemod==" not in markdown(report)
+    assert "python -m pip install .  # in a clone of codemod" in markdown(report)
+    monkeypatch.setattr(home, "HOME", "https://host/owner/codemod")
+    assert "pip install 'torch-codemod @ git+https://host/owner/codemod@v" in markdown(report)

@@ -385,3 +385,27 @@ def test_advice_has_no_fix() -> None:
 def test_formats_that_show_edits() -> None:
     assert shows_edits("sarif")
     assert not shows_edits("text")
+
+
+def test_messages_begin_as_the_code_that_they_begin_with() -> None:
+    named = Finding("attached-loss-total", "train.py", Span(3, 4, 3, 9), Promise.EXACT, "loss_sum adds up loss")
+    told = logged(by_hand(findings=(Reported(named, None),)))["results"][0]["message"]["text"]
+    assert told == "loss_sum adds up loss."
+
+
+def test_a_file_that_is_too_large_keeps_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = logged(by_hand())
+    monkeypatch.setattr(sarif, "MAX_BYTES", 100)
+    after = logged(by_hand())
+    assert "codeFlows" in before["results"][0]
+    assert "codeFlows" not in after["results"][0]
+    assert after["results"][0]["message"] == before["results"][0]["message"]
+    assert "left out" in after["invocations"][0]["toolExecutionNotifications"][-1]["message"]["text"]
+
+
+def test_the_tool_has_an_address_only_if_it_leads_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    from codemods.source import home
+
+    assert "informationUri" not in logged(by_hand())["tool"]["driver"]
+    monkeypatch.setattr(home, "HOME", "https://host/owner/codemod")
+    assert logged(by_hand())["tool"]["driver"]["informationUri"] == "https://host/owner/codemod"

@@ -1,0 +1,61 @@
+"""What formats for other programs list: findings that matter most first, and what could not be done, alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from codemods.checking.reported import Reported
+from codemods.reports import Report
+from codemods.reports._repository import from_root, root
+from codemods.terms.findings import Finding, Promise
+
+#: What raises or grows without bound is an error. What costs memory and time is a warning, and advice may be wrong.
+LEVELS = {
+    Promise.REPAIR: "error",
+    Promise.BEHAVIOUR: "warning",
+    Promise.EQUIVALENT: "warning",
+    Promise.EXACT: "warning",
+    Promise.ADVICE: "note",
+}
+#: What a file that cannot be parsed is listed as, among the rules.
+UNREADABLE = "not-checked"
+
+
+class Listed(NamedTuple):
+    """A finding, or with ``finding`` None a file that could not be checked: ``path`` is from the root of the
+    repository, ``line`` and ``column`` count from 1 (0: the whole file), in a notebook in the cell that ``text``
+    names."""
+
+    path: str
+    line: int
+    column: int
+    rule: str
+    level: str
+    text: str
+    finding: Finding | None
+
+
+def listed(report: Report) -> Iterator[Listed]:
+    """Return what ``report`` finds, in order of path and line, then the files that could not be checked.
+
+    After a dry run what would be fixed is found too; after files were written only what still stands.
+    """
+    base = root()
+    found = [*report.findings]
+    if report.applied and report.dry_run:
+        found += [Reported(finding, None) for finding in report.fixed]
+    for one in sorted(found, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule)):
+        finding = one.finding
+        place = report.place(finding.path, finding.span.line, now=True)
+        told = finding.message + (f"; {finding.remedy}" if finding.remedy else "")
+        if place.cell is not None:
+            told = f"cell {place.cell}, line {place.line}: {told}"
+        line, column = (0, 0) if place.cell is not None else (place.line, finding.span.column + 1)
+        path = from_root(finding.path, base) or finding.path
+        yield Listed(path, line, column, finding.rule, LEVELS[finding.promise], told, finding)
+    for entry in report.skipped:
+        cell = "" if entry.cell is None else f"cell {entry.cell}, line {entry.line}: "
+        path = from_root(entry.path, base) or entry.path
+        line = 0 if entry.cell is not None else entry.line
+        yield Listed(path, line, 0, UNREADABLE, "error", f"{cell}{entry.reason}", None)
