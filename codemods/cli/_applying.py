@@ -91,17 +91,20 @@ def terminal_of_user() -> Terminal:
 
 
 def asked(
-    terminal: Terminal, job: o.Job, before: ApplyResult, proofs: Mapping[Key, Proof]
+    terminal: Terminal, job: o.Job, before: ApplyResult, proofs: Mapping[Key, Proof], resume: Path | None
 ) -> tuple[ApplyResult, frozenset[Key]]:
     """Ask about each change; return what was accepted, and which of it has text of the user's own."""
     from codemods.interactive.items import Texts
+    from codemods.interactive.keeping import ReviewError
     from codemods.interactive.session import ask
 
     sources = job.targets.sources
     texts = Texts(before, sources)
     try:
         screen = terminal.opened(texts, colour=job.colour(to_stderr=True))
-        outcome = ask(before, sources, screen, texts, options=job.options, jobs=job.jobs, proofs=proofs)
+        outcome = ask(before, sources, screen, texts, options=job.options, jobs=job.jobs, proofs=proofs, resume=resume)
+    except ReviewError as error:
+        raise UserError(str(error)) from None
     except KeyboardInterrupt:
         complain("interrupted, nothing was written")
         raise

@@ -34,6 +34,15 @@ def command(
             "--interactive", "-i", help="Show each change and ask whether to apply it.", rich_help_panel=h.REVIEW
         ),
     ] = False,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume",
+            metavar="FILE",
+            help="With -i: keep the answers in this file, and go on from those that it has.",
+            rich_help_panel=h.REVIEW,
+        ),
+    ] = None,
     patch: Annotated[
         Path | None,
         typer.Option(
@@ -146,7 +155,10 @@ def command(
         raise UserError(f"--commit writes files; it cannot be combined with {'--dry-run' if dry_run else '-'}")
     if commit is not None and (interactive or patch is not None):
         raise UserError(f"--commit and {'-i' if interactive else '--patch'} are two ways to review; choose one")
+    if resume is not None and not interactive:
+        raise UserError("--resume needs -i")
     require_place(patch)
+    require_place(resume)
     if "-" in paths and (interactive or patch is not None):
         raise UserError(f"{'-i' if interactive else '--patch'} works on files; it cannot be combined with -")
     limited = since is not None or bool(baseline)
@@ -221,7 +233,7 @@ def command(
     proofs = evidence.proofs if evidence else {}
     own: frozenset[Key] = frozenset()
     if terminal is not None:
-        result, own = ways.asked(terminal, job, result, proofs)
+        result, own = ways.asked(terminal, job, result, proofs, resume)
     if patch is not None:
         ways.record(result, patch, job, proofs, own)
     if commit is not None:

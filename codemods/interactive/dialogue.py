@@ -18,15 +18,20 @@ y  make this change
 n  leave this one
 a  make this and all later changes of this rule (with --verify: of the same verdict)
 s  leave this and all later changes of this file
+j  leave it undecided, and go to the next one; answered ones can be answered again
+k  likewise the previous one
+g  go to the one with this number
+/  go to the next one in which a text stands: its place, its rule, its lines
 e  explain the rule
 E  put your own text in the place of what is proposed, in $VISUAL or $EDITOR
 i  leave it, and write a comment that says so, with your reason
 u  take the last answer back
-q  stop asking; what was accepted can still be written
+q  stop asking; what was accepted can still be written (with --resume, go on another time)
 ?  this help
 Ctrl-C ends without writing anything.
 """
-KEYS = "ynaseEiuq?"
+KEYS = "ynasjkg/eEiuq?"
+_MOVES = "jkg/"
 
 
 class Answer(enum.Enum):
@@ -111,27 +116,35 @@ class Decisions:
 
 
 class Dialogue:
-    """Asks about ``items`` one by one; ``explain`` gives the page of a rule."""
+    """Asks about ``items`` one by one; ``explain`` gives the page of a rule, ``made`` are answers given before."""
 
     def __init__(
-        self, items: Sequence[Item], screen: Screen, texts: Texts, explain: Callable[[str], str] = lambda rule: ""
+        self,
+        items: Sequence[Item],
+        screen: Screen,
+        texts: Texts,
+        explain: Callable[[str], str] = lambda rule: "",
+        *,
+        made: Mapping[int, Decision] | None = None,
     ) -> None:
         self._items = items
         self._screen = screen
         self._texts = texts
         self._explain = explain
-        self._made: dict[int, Decision] = {}
+        self.made: dict[int, Decision] = dict(made or {})
         self._past: list[dict[int, Decision]] = []
 
     def run(self) -> Decisions:
         """Ask until everything is answered or the user quits. Raises KeyboardInterrupt if that is how they do it."""
         write = True
         shown = -1
-        while (index := self._next()) is not None:
+        index = self._next(-1)
+        while index is not None:
             if index != shown:
                 self._screen.show(self._items[index], index + 1, len(self._items))
                 shown = index
-            question = f"{index + 1}/{len(self._items)} Make it?"
+            so_far = f" ({self.made[index].answer.value} so far)" if index in self.made else ""
+            question = f"{index + 1}/{len(self._items)} Make it?{so_far}"
             key = self._screen.key(question, KEYS)
             if key in ("q", ""):
                 answer = self._quit()
@@ -142,11 +155,50 @@ class Dialogue:
             if key == "e":
                 # The rule's page has pushed the change off the screen.
                 shown = -1
-            self._take(index, key)
-        return Decisions(self._items, self._made, write)
+            index = self._after(index, key)
+        return Decisions(self._items, self.made, write)
 
-    def _next(self) -> int | None:
-        return next((index for index in range(len(self._items)) if index not in self._made), None)
+    def _next(self, index: int) -> int | None:
+        """The first one behind ``index`` that is not answered, else the first of all."""
+        order = (*range(index + 1, len(self._items)), *range(index + 1))
+        return next((other for other in order if other not in self.made), None)
+
+    def _after(self, index: int, key: str) -> int | None:
+        """Do what ``key`` asks for, and return which item is shown next."""
+        if key in _MOVES:
+            return self._moved(index, key)
+        if key == "u":
+            return self._undo(index)
+        answers = len(self._past)
+        self._take(index, key)
+        return self._next(index) if len(self._past) > answers else index
+
+    def _moved(self, index: int, key: str) -> int:
+        if key in "jk":
+            other = index + (1 if key == "j" else -1)
+            if not 0 <= other < len(self._items):
+                self._screen.say("That is the last one." if key == "j" else "That is the first one.")
+                return index
+            return other
+        if key == "g":
+            given = (self._screen.line(f"Which one? (1 to {len(self._items)}; empty: back)") or "").strip()
+            if given.isdecimal() and 0 < int(given) <= len(self._items):
+                return int(given) - 1
+            if given:
+                self._screen.say(f"There is no {given}.")
+            return index
+        given = (self._screen.line("Which text? (empty: back)") or "").strip()
+        order = (*range(index + 1, len(self._items)), *range(index))
+        found = next((other for other in order if given.lower() in self._words(other)), None)
+        if given and found is None:
+            self._screen.say("It stands in no other one.")
+        return index if not given or found is None else found
+
+    def _words(self, index: int) -> str:
+        item = self._items[index]
+        lines = [line for hunk in item.hunks for line in (*hunk.removed, *hunk.added)]
+        rules = [word for finding in item.findings for word in (finding.rule, finding.message)]
+        return "\n".join([item.place, *rules, *lines]).lower()
 
     def _take(self, index: int, key: str) -> None:
         item = self._items[index]
@@ -160,27 +212,27 @@ class Dialogue:
             case "s" | "d":
                 path = item.path
                 later = [i for i in range(index, len(self._items)) if self._items[i].path == path]
-                self._record({i: Decision(Answer.NO) for i in later if i not in self._made})
+                self._record({i: Decision(Answer.NO) for i in later if i not in self.made})
             case "e":
                 self._screen.page("\n".join(self._explain(rule) for rule in _rules(item)))
             case "E":
                 self._edit(index)
             case "i":
                 self._ignore(index)
-            case "u":
-                self._undo()
             case _:
                 self._screen.say(HELP)
 
     def _record(self, decisions: Mapping[int, Decision]) -> None:
-        self._past.append(dict(self._made))
-        self._made.update(decisions)
+        self._past.append(dict(self.made))
+        self.made.update(decisions)
 
-    def _undo(self) -> None:
+    def _undo(self, index: int) -> int:
+        """Take the last answer back, and return the first one that it was an answer to."""
         if not self._past:
             self._screen.say("There is no answer to take back.")
-            return
-        self._made = self._past.pop()
+            return index
+        before, self.made = self.made, self._past.pop()
+        return min((other for other in before if before[other] != self.made.get(other)), default=index)
 
     def _alike(self, index: int) -> list[int]:
         """The unanswered items of the same rule and the same verdict: a broken one is not taken along with the kept."""
@@ -189,12 +241,12 @@ class Dialogue:
             return item.change.rule, item.change.proof.verdict if item.change.proof else ""
 
         wanted = kind(self._items[index])
-        return [i for i, item in enumerate(self._items) if i not in self._made and kind(item) == wanted]
+        return [i for i, item in enumerate(self._items) if i not in self.made and kind(item) == wanted]
 
     def _quit(self) -> bool | None:
         """Ask whether to write; None to go on asking."""
-        accepted = sum(decision.made for decision in self._made.values())
-        recorded = sum(decision.answer is Answer.IGNORED for decision in self._made.values())
+        accepted = sum(decision.made for decision in self.made.values())
+        recorded = sum(decision.answer is Answer.IGNORED for decision in self.made.values())
         if not accepted and not recorded:
             return False
         what = f"{accepted} accepted" + (f" and {plain_count_text(recorded, 'comment')}" if recorded else "")
@@ -232,11 +284,11 @@ class Dialogue:
 
     def _edit(self, index: int) -> None:
         item = self._items[index]
-        declined = [i for i in item.shares if i in self._made and not self._made[i].made]
+        declined = [i for i in item.shares if i in self.made and not self.made[i].made]
         if declined:
             self._screen.say(f"It shares lines with {declined[0] + 1}, which was declined: take that back first.")
             return
-        answered = {hunk: text for i in item.shares if i in self._made for hunk, text in self._made[i].own.items()}
+        answered = {hunk: text for i in item.shares if i in self.made for hunk, text in self.made[i].own.items()}
         proposed = {hunk: answered.get(hunk, "".join(hunk.added)) for hunk in item.hunks}
         draft: Mapping[Hunk, str] = proposed
         while True:
@@ -272,7 +324,7 @@ class Dialogue:
         decisions = {index: Decision(Answer.OWN, own=own)}
         for other in item.shares:
             if not own.keys().isdisjoint(self._items[other].hunks):
-                before = self._made[other].own if other in self._made else {}
+                before = self.made[other].own if other in self.made else {}
                 kept = {hunk: text for hunk, text in before.items() if hunk not in draft}
                 decisions[other] = Decision(Answer.OWN, own=kept)
                 self._screen.say(f"This answers {other + 1} too, which shares these lines.")

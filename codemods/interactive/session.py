@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from codemods.checking.check import Progress
 from codemods.interactive.dialogue import Answer, Decisions, Dialogue, Screen
 from codemods.interactive.finishing import Outcome, finish
 from codemods.interactive.items import Texts, items_of
+from codemods.interactive.keeping import load, save
 from codemods.manual.explain import as_text, explain
 from codemods.rewriting.changes import Key, Proof
 from codemods.rewriting.result import ApplyResult
@@ -26,15 +28,26 @@ def ask(
     jobs: int | None = None,
     proofs: Mapping[Key, Proof] | None = None,
     progress: Progress | None = None,
+    resume: Path | None = None,
 ) -> Outcome:
     """Ask on ``screen`` about each change of ``before``, a dry run over ``targets``, and make what was accepted.
 
-    Nothing is written. Raises KeyboardInterrupt if the user interrupts.
+    No source is written. The file ``resume`` keeps the answers, whatever ends the asking, and those that it has are
+    taken up. Raises KeyboardInterrupt if the user interrupts, and :class:`~codemods.interactive.keeping.ReviewError` if
+    ``resume`` is no such file, or cannot be written.
     """
     items = items_of(before, proofs)
     if not items:
         screen.say("There is nothing to ask about.")
-    decisions = Dialogue(items, screen, texts, _page).run()
+    known = load(resume, items) if resume else {}
+    if known:
+        screen.say(f"{len(known)} of {len(items)} changes were answered before; k goes back to them.")
+    dialogue = Dialogue(items, screen, texts, _page, made=known)
+    try:
+        decisions = dialogue.run()
+    finally:
+        if resume is not None:
+            save(resume, items, dialogue.made)
     outcome = finish(decisions, texts, targets, options=options, jobs=jobs, progress=progress, before=before)
     for place, rule, text in outcome.remarks:
         screen.say(f"{place}: {rule}: {text}.")

@@ -16,6 +16,10 @@ from codemods.terms.counting import count_text
 from codemods.terms.findings import Finding
 
 
+#: So many places stand in one item of a list; a list can be cut between items.
+TOGETHER = 40
+
+
 def sections_of(report: Report) -> list[Section]:
     """Return a section for each rule that rewrote something; a hunk of several rules stands in the first only."""
     shown: set[int] = set()
@@ -105,7 +109,12 @@ def sites(report: Report, findings: Sequence[Finding]) -> list[str]:
     for finding in findings:
         place = report.told(finding.path, finding.span.line)
         places[finding.message].append(code(place) + seen.get(finding, ""))
-    return [f"- {inline(message, report.sources)}: {', '.join(dict.fromkeys(at))}" for message, at in places.items()]
+    items = []
+    for message, all_of_it in places.items():
+        at = list(dict.fromkeys(all_of_it))
+        items.append(f"- {inline(message, report.sources)}: {', '.join(at[:TOGETHER])}")
+        items += [f"- likewise: {', '.join(at[n : n + TOGETHER])}" for n in range(TOGETHER, len(at), TOGETHER)]
+    return items
 
 
 def changes_of(report: Report) -> tuple[Change, ...]:

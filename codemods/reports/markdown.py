@@ -30,7 +30,10 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     text = "\n".join(lines) + "\n"
     for path in sorted(filter(os.path.isabs, report.sources), key=len, reverse=True):
         # Others have their own copy elsewhere.
-        text = text.replace(path, in_repository(path))
+        name = in_repository(path)
+        for head in ("--- a", "+++ b"):
+            text = text.replace(f"\n{head}{path}", f"\n{head}/{name}")
+        text = text.replace(path, name)
     return text
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.interactive.dialogue import HELP, KEYS, Answer
+from codemods.interactive.dialogue import HELP, KEYS, Answer, Dialogue
+from codemods.interactive.keeping import ReviewError, load, save
 from codemods.rewriting.changes import Hunk, Proof
 from tests.interactive.scripted import Editing, Script, Tree
 
@@ -197,3 +198,76 @@ def test_an_interrupt_goes_through(tree: Tree) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         tree.ask(Interrupted())
+
+
+MANY = {"a.py": "a = WRONG\nb = RIGHTHAND\nc = WRONG\nd = ODD\n"}
+
+
+def test_going_to_and_fro_leaves_changes_undecided(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, MANY)
+    total = len(tree.items)
+    # Skip the first, take the second, leave the third, back to it, take it after all; then what is left: the first.
+    script = Script("j", "y", "n", "k", "y", *("n" for _ in range(total - 3)), "y")
+    decisions = tree.ask(script)
+    assert [one.split("/")[0] for one in script.shown[:5]] == ["1", "2", "3", "4", "3"]
+    assert script.questions[4] == f"3/{total} Make it? (declined so far)"
+    assert decisions.of(Answer.YES) == [0, 1, 2]
+    assert len(decisions.made) == total
+
+
+def test_the_ends_and_numbers(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, MANY)
+    total = len(tree.items)
+    script = Script("k", "g", str(total), "j", "g", "99", "g", "", "g", "x", "q")
+    tree.ask(script)
+    assert script.said == ["That is the first one.", "That is the last one.", "There is no 99.", "There is no x."]
+    assert [one.split("/")[0] for one in script.shown] == ["1", str(total)]
+
+
+def test_a_text_is_looked_for_in_places_rules_and_lines(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, {"a.py": "a = WRONG\n", "sub.py": "b = ODD\n"})
+    script = Script("/", "SUB.py", "/", "even", "/", "wrong", "/", "nowhere", "/", "", "q")
+    tree.ask(script)
+    assert [one.split("/")[0] for one in script.shown] == ["1", "2", "1"]
+    assert script.said == ["It stands in no other one.", "It stands in no other one."]
+
+
+def test_an_answer_taken_back_is_asked_again_wherever_one_is(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, MANY)
+    script = Script("j", "j", "y", "g", "1", "u", "n", "q")
+    decisions = tree.ask(script)
+    assert [one.split("/")[0] for one in script.shown[:5]] == ["1", "2", "3", "4", "1"]
+    assert script.shown[5].startswith("3/")
+    assert decisions.of(Answer.NO) == [2]
+
+
+def test_answers_are_kept_and_taken_up_where_lines_have_moved(tmp_path: Path) -> None:
+    file = tmp_path / "answers.json"
+    tree = Tree(tmp_path, MANY)
+    made = tree.ask(Script("y", "i", "it is meant to be so", "q", "n")).made
+    save(file, tree.items, made)
+    assert load(file, tree.items) == made
+    assert "a.py:1 wrong" in file.read_text()
+    moved = Tree(tmp_path, {"a.py": "\n\n" + MANY["a.py"].replace("c = WRONG", "c = WRONG + 1")})
+    known = load(file, moved.items)
+    assert {index: one.answer for index, one in known.items()} == {0: Answer.YES, 1: Answer.IGNORED}
+    script = Script("y", "y", "y")
+    Dialogue(moved.items, script, moved.texts, made=known).run()
+    assert script.shown[0].startswith("3/")
+
+
+def test_equal_changes_are_told_apart_by_their_order(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, {"a.py": "x = WRONG\nx = WRONG\nx = WRONG\n"})
+    save(tmp_path / "a.json", tree.items, tree.ask(Script("n", "y", "q", "y")).made)
+    known = load(tmp_path / "a.json", tree.items)
+    assert {index: one.answer for index, one in known.items()} == {0: Answer.NO, 1: Answer.YES}
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"codemod-review": 2, "answers": {}}', '{"codemod-review": 1, "answers": 3}']
+)
+def test_what_is_no_file_of_answers_is_told(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(ReviewError, match=r"a\.json: "):
+        load(tmp_path / "a.json", Tree(tmp_path, MANY).items)
+    assert load(tmp_path / "none.json", Tree(tmp_path, MANY).items) == {}
