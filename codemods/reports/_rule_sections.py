@@ -15,7 +15,6 @@ from codemods.source.diffs import unified_text
 from codemods.terms.counting import count_text
 from codemods.terms.findings import Finding
 
-
 #: So many places stand in one item of a list; a list can be cut between items.
 TOGETHER = 40
 
