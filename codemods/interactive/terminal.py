@@ -91,7 +91,8 @@ class Terminal:
 
     def key(self, question: str, keys: str) -> str:
         """Ask for one of ``keys``, the capital of which Enter stands for; the end of the input is the empty text."""
-        asked = f"{question} [{','.join(keys)}] "
+        # A narrow terminal has no room for many with commas between them.
+        asked = f"{question} [{keys if len(keys) > 10 else ','.join(keys)}] "
         if not self._raw:
             self._write(asked)
             line = self._read_line()
