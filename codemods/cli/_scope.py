@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from codemods.cli import _help as h
 from codemods.cli._options import Job
 from codemods.cli._terminal import TROUBLE, UserError, complain
 from codemods.reports import Detail
-from codemods.terms.findings import Finding
+from codemods.terms.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,8 +87,54 @@ def scope(job: Job, since: str | None, baseline: str | Path | None) -> Scope:
         raise UserError(str(error)) from None
 
 
-def wanted(job: Job, since: str | None, baseline: str | None) -> Callable[[tuple[Finding, ...]], bool]:
-    """Return what ``apply`` is to ask about findings; raises :class:`UserError` where that cannot be told."""
+PLACE = re.compile(r"(?P<path>.+?)(?::cell (?P<cell>\d+))?:(?P<line>\d+)(?::\d+)?:?")
+"""A place as reports print it."""
+
+
+def require_places(places: Sequence[str]) -> None:
+    """Raise :class:`UserError` for one of ``places`` that is none."""
+    for place in places:
+        if PLACE.fullmatch(place) is None:
+            raise UserError(f"--at {place}: must be PATH:LINE, as check prints it")
+
+
+def wanted(
+    job: Job, since: str | None, baseline: str | None, places: Sequence[str]
+) -> Callable[[tuple[Finding, ...]], bool]:
+    """Return what ``apply`` is to ask about findings; raises :class:`UserError` where that cannot be told.
+
+    Where ``places`` are given, one of the findings that are mended together has to stand at one of them.
+    """
+    if places and since is None and not baseline:
+        return _at(job, places)
+    within = _within(job, since, baseline)
+    here = _at(job, places) if places else None
+    return lambda findings: within(findings) and (here is None or here(findings))
+
+
+def _at(job: Job, places: Sequence[str]) -> Callable[[tuple[Finding, ...]], bool]:
+    from codemods.source.files import display_path
+
+    sources = {source.path: source for source in job.targets.sources}
+    asked = {
+        (display_path(match["path"]), Place(int(match["cell"]) if match["cell"] else None, int(match["line"])))
+        for match in map(PLACE.fullmatch, places)
+        if match is not None
+    }
+    unknown = sorted({path for path, _ in asked} - sources.keys())
+    if unknown and job.stdin is None:
+        raise UserError(f"--at {unknown[0]}: not among the files that are looked at")
+
+    def fits(findings: tuple[Finding, ...]) -> bool:
+        return any(
+            finding.path in sources and (finding.path, sources[finding.path].place(finding.span.line)) in asked
+            for finding in findings
+        )
+
+    return fits
+
+
+def _within(job: Job, since: str | None, baseline: str | None) -> Callable[[tuple[Finding, ...]], bool]:
     from codemods.checking.check import check
 
     if job.stdin is not None:

@@ -78,6 +78,15 @@ def command(
             rich_help_panel=h.PROOF,
         ),
     ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at",
+            metavar="PATH:LINE",
+            help="Only make what mends the findings at this place, as check prints it; repeatable.",
+            rich_help_panel=h.WHAT,
+        ),
+    ] = None,
     max_hunks: Annotated[
         int | None,
         typer.Option(
@@ -147,6 +156,7 @@ def command(
     from codemods.rewriting.limited import apply_some
 
     paths = paths or ["."]
+    s.require_places(at or ())
     if commit is not None and commit not in STYLES:
         raise UserError(f"--commit {commit}: must be one of {', '.join(STYLES)}")
     if commit is None and (allow_dirty or no_hooks):
@@ -161,7 +171,7 @@ def command(
     require_place(resume)
     if "-" in paths and (interactive or patch is not None):
         raise UserError(f"{'-i' if interactive else '--patch'} works on files; it cannot be combined with -")
-    limited = since is not None or bool(baseline)
+    limited = since is not None or bool(baseline) or bool(at)
     if add_ignores:
         ways.require_plain_apply(
             {
@@ -171,6 +181,7 @@ def command(
                 "--commit": commit is not None,
                 "--since": since is not None,
                 "--baseline": bool(baseline),
+                "--at": bool(at),
                 "--max-hunks": max_hunks is not None,
             }
         )
@@ -212,7 +223,7 @@ def command(
         ways.require_committable_tree(job, allow_dirty=allow_dirty)
     if verify and job.stdin is not None:
         raise UserError("--verify runs a tree of files; it cannot be combined with -")
-    wanted = s.wanted(job, since, baseline) if limited else None
+    wanted = s.wanted(job, since, baseline, at or ()) if limited else None
     if verify:
         result, evidence, proven = ways.verified(
             job, verify, runs, plot, wanted=wanted, dry_run=on_paper, everything=interactive

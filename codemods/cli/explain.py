@@ -10,9 +10,8 @@ from typing import Annotated
 import typer
 
 from codemods.cli import _options as o
+from codemods.cli._scope import PLACE
 from codemods.cli._terminal import FINE, FOUND, UserError, complain, emit, wants_colour
-
-_PLACE = re.compile(r"(?P<path>.+?)(?::cell (?P<cell>\d+))?:(?P<line>\d+)(?::\d+)?:?")
 
 
 def command(
@@ -33,7 +32,7 @@ def command(
     """
     if format not in ("text", "json"):
         raise UserError(f"--format {format}: no such format; there are json, text")
-    place = _PLACE.fullmatch(rule)
+    place = PLACE.fullmatch(rule)
     if place is not None and (Path(place["path"]).exists() or "/" in rule or ".py" in rule):
         return _place(place, format, select=select, config=config, color=color)
     from codemods.manual.explain import as_json, as_text, explain

@@ -68,6 +68,7 @@ class Card:
     rows: int
     parts: tuple[Part, ...]
     left: str = ""
+    hunks: tuple[Hunk, ...] = ()
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -140,9 +141,10 @@ class _Changes:
                 if draft.path != path:
                     continue
                 parts, trails = self._parts(draft)
-                code = of_diff(draft.excerpt, self._lines.old(path), trails, path, before, after)
+                coloured = self._lines.coloured(path)
+                code = of_diff(draft.excerpt, self._lines.old(path), trails, path, before, after, coloured)
                 place = self._lines.place(path, draft.excerpt.hunks[0].old_start)
-                yield Card(draft.id, path, place, code, len(draft.excerpt.lines), parts)
+                yield Card(draft.id, path, place, code, len(draft.excerpt.lines), parts, hunks=draft.excerpt.hunks)
 
     def _drafts_of(self, path: str, names: _Names) -> Iterator[_Draft]:
         near = {index: self._near(path, hunk) for index, hunk in enumerate(self._hunks[path])}
@@ -203,7 +205,8 @@ def _stop(station: Station, path: str, shown: range, lines: Lines, *, now: bool 
         return Stop(station, place, Markup(""))
     around = range(max(1, step.line - 1), min(len(text), step.line + 1) + 1)
     at = range(step.line, step.line + 1)
-    return Stop(station, place, of_text(around, text, at, ([station],), step.path, lines.number(step.path, now=now)))
+    numbers, colours = lines.number(step.path, now=now), lines.coloured(step.path, now=now)
+    return Stop(station, place, of_text(around, text, at, ([station],), step.path, numbers, colours))
 
 
 def _translations(report: Report, lines: Lines, names: _Names) -> Iterator[Card]:
@@ -222,7 +225,7 @@ def _translations(report: Report, lines: Lines, names: _Names) -> Iterator[Card]
             name, place = names(PYTHON2, path, line), lines.place(path, line)
             reasons = (Reason(said[path], place, ()),) if path in said and not home else ()
             part = Part(PYTHON2, "repair", None, reasons, path, home)
-            code = of_diff(excerpt, old, (), path, lines.number(path), lines.number(path))
+            code = of_diff(excerpt, old, (), path, lines.number(path), lines.number(path), ())
             yield Card(name, path, place, code, len(excerpt.lines), (part,))
             home = home or name
 
@@ -241,7 +244,8 @@ def _left(report: Report, lines: Lines, names: _Names) -> Iterator[Card]:
         trail = stations(finding.trail)
         at = range(finding.span.line, finding.span.end_line + 1)
         number = lines.number(finding.path, now=True)
-        code = of_text(shown, text, at, (trail,), finding.path, number) if text else Markup("")
+        colours = lines.coloured(finding.path, now=True)
+        code = of_text(shown, text, at, (trail,), finding.path, number, colours) if text else Markup("")
         stops = tuple(_stop(station, finding.path, shown, lines, now=True) for station in trail)
         place = lines.place(finding.path, finding.span.line, now=True)
         verdict = unmade.get((finding.rule, finding.path, lines.before(finding.path, finding.span.line)))

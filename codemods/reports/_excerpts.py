@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from codemods.reports._syntax import Run, colours, divided
 from codemods.reports._trails import Arc, Station, arcs
 from codemods.rewriting.changes import Hunk
 from codemods.source.diffs import Piece, Pieces, changed_words, printable
@@ -72,9 +73,11 @@ def of_diff(
     path: str,
     before: Numbers,
     after: Numbers,
+    runs: Sequence[Sequence[Run]],
 ) -> Markup:
-    """Return the excerpt of a diff as markup; ``old`` are the lines of the old text, ``trails`` drawn in the margin."""
-    grid = _Grid(before, after)
+    """Return the excerpt of a diff as markup; ``old`` are the lines of the old text, ``runs`` their colours, ``trails``
+    drawn in the margin."""
+    grid = _Grid(before, after, runs)
     line = excerpt.lines.start
     shift = excerpt.hunks[0].new_start - excerpt.hunks[0].old_start
     for hunk in excerpt.hunks:
@@ -89,10 +92,16 @@ def of_diff(
 
 
 def of_text(
-    lines: range, text: Sequence[str], at: range, trails: Sequence[Sequence[Station]], path: str, numbers: Numbers
+    lines: range,
+    text: Sequence[str],
+    at: range,
+    trails: Sequence[Sequence[Station]],
+    path: str,
+    numbers: Numbers,
+    runs: Sequence[Sequence[Run]],
 ) -> Markup:
     """Return some ``lines`` of a text as markup, those ``at`` which something is to be seen marked."""
-    grid = _Grid(numbers, numbers)
+    grid = _Grid(numbers, numbers, runs)
     for number in lines:
         grid.alone(number, text[number - 1], number in at)
     return grid.drawn(trails, path, "plain")
@@ -101,14 +110,14 @@ def of_text(
 class _Grid:
     """The cells drawn so far, and the rows of the old lines by their number."""
 
-    def __init__(self, before: Numbers, after: Numbers) -> None:
-        self._before, self._after = before, after
+    def __init__(self, before: Numbers, after: Numbers, runs: Sequence[Sequence[Run]]) -> None:
+        self._before, self._after, self._runs = before, after, runs
         self._cells: list[str] = []
         self._rows: dict[int, Rows] = {}
         self._wide = self._narrow = 1
 
     def same(self, number: int, other: int, line: str) -> None:
-        text = _cell(_whole(line))
+        text = _cell(_whole(line), self._colours(number))
         self._row(number)
         self._cells.append(f'<code data-o="{self._before(number)}">{text}</code>')
         # What is read out, or found by searching, need not stand there twice.
@@ -116,9 +125,11 @@ class _Grid:
 
     def alone(self, number: int, line: str, marked: bool) -> None:
         self._row(number)
-        self._cells.append(
-            f'<code{" class=at" if marked else ""} data-o="{self._before(number)}">{_cell(_whole(line))}</code>'
-        )
+        text = _cell(_whole(line), self._colours(number))
+        self._cells.append(f'<code{" class=at" if marked else ""} data-o="{self._before(number)}">{text}</code>')
+
+    def _colours(self, number: int) -> Sequence[Run]:
+        return self._runs[number - 1] if number <= len(self._runs) else ()
 
     def changed(self, hunk: Hunk) -> None:
         removed, added = changed_words(hunk.removed, hunk.added)
@@ -126,11 +137,13 @@ class _Grid:
         for index, (pieces, line) in enumerate(zip(removed, hunk.removed, strict=True)):
             number = hunk.old_start + index
             self._rows[number] = Rows(self._wide + index, self._narrow + index)
-            self._cells.append(f'<code class="del" data-o="{self._before(number)}">{_cell(pieces)}{_end(line)}</code>')
+            text = _cell(pieces, self._colours(number))
+            self._cells.append(f'<code class="del" data-o="{self._before(number)}">{text}{_end(line)}</code>')
         self._cells += ["<i></i>"] * (height - len(removed))
+        fresh = colours(hunk.added) if self._runs else []
         for index, (pieces, line) in enumerate(zip(added, hunk.added, strict=True)):
-            number = self._after(hunk.new_start + index)
-            self._cells.append(f'<code class="ins" data-n="{number}">{_cell(pieces)}{_end(line)}</code>')
+            number, text = self._after(hunk.new_start + index), _cell(pieces, fresh[index] if fresh else ())
+            self._cells.append(f'<code class="ins" data-n="{number}">{text}{_end(line)}</code>')
         self._cells += ['<i class="new"></i>'] * (height - len(added))
         self._wide += height
         self._narrow += len(removed) + len(added)
@@ -180,10 +193,12 @@ def _whole(line: str) -> Pieces:
     return (Piece(printable(line.rstrip("\r\n")), False),)
 
 
-def _cell(pieces: Pieces) -> str:
+def _cell(pieces: Pieces, runs: Sequence[Run]) -> str:
     room, parts = WIDEST, []
-    for text, marked in pieces:
-        shown = escape(text[:room])
+    for text, marked, kind in divided(pieces, runs):
+        shown: str = escape(text[:room])
+        if kind:
+            shown = f'<span class="{kind}">{shown}</span>'
         parts.append(f"<mark>{shown}</mark>" if marked else str(shown))
         if len(text) > room:
             parts.append(f'<span class="aside"> … {len(text) - room:,} more characters</span>')

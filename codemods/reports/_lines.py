@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from codemods.reports import Report
 from codemods.reports._excerpts import Numbers
+from codemods.reports._syntax import Run, colours
 from codemods.rewriting.changes import Hunk
 from codemods.source.line_map import LineMap
 
@@ -43,6 +44,11 @@ class Lines:
         """Return the lines of ``path`` at which the findings that stand are counted."""
         source = self.report.rewritten.get(path) or self.report.sources.get(path)
         return split(source.text) if source else ()
+
+    @functools.cache  # noqa: B019
+    def coloured(self, path: str, *, now: bool = False) -> Sequence[Sequence[Run]]:
+        """Return the runs of one colour of each of the old lines, or of those as they are ``now``."""
+        return colours(self.now(path) if now else self.old(path))
 
     def before(self, path: str, line: int) -> int:
         """Return the line of a file as it was read for a line at which the findings that stand are counted."""

@@ -9,14 +9,17 @@ from codemods.reports import Report
 from codemods.reports._paint import BOLD, Paint
 from codemods.terms.findings import Promise
 
-#: The options that mean the same to ``apply``; any other makes the command line one of its own.
+#: Options that mean the same to ``apply``, with a value behind them and without.
 _SHARED = frozenset(
     (
-        *("--select", "--ignore", "--unsafe", "--no-unsafe", "--hidden-state", "--total-style", "--no-grad-style"),
-        *("--target-torch", "--python2", "--no-python2", "--exclude", "--config", "--jobs", "-j", "--since"),
-        "--baseline",
+        *("--select", "--ignore", "--hidden-state", "--total-style", "--no-grad-style", "--target-torch", "--exclude"),
+        *("--config", "--jobs", "-j", "--since", "--baseline"),
     )
 )
+_SHARED_FLAGS = frozenset(("--unsafe", "--no-unsafe", "--python2", "--no-python2"))
+#: Options about the report alone.
+_TOLD = frozenset(("--format", "--output-format", "--output", "-o", "--also", "--color"))
+_TOLD_FLAGS = frozenset(("--dry-run", "--exit-code", "--exit-zero", "-q", "--quiet", "-v", "--verbose", "--no-cache"))
 
 
 def next_steps(report: Report, paint: Paint) -> Iterator[str]:
@@ -30,7 +33,7 @@ def _steps(report: Report) -> Iterator[tuple[str, str, str]]:
         if report.dry_run and report.fixed:
             yield "nothing was written:", "codemod apply", " without --dry-run writes it"
         return
-    apply = _apply(report)
+    apply = apply_again(report)
     if report.fixable:
         yield f"{report.fixable:,} fixable:", apply, ""
     risky = sum(
@@ -39,7 +42,11 @@ def _steps(report: Report) -> Iterator[tuple[str, str, str]]:
     )
     if risky:
         yield f"{risky:,} more, which change what is learned:", f"{apply} --unsafe", ""
-    advice = [one.finding for one in report.findings if one.finding.promise is Promise.ADVICE]
+    likely = sum(one.finding.likely is not None for one in report.findings)
+    if likely:
+        yield f"{likely:,} likely:", f"{apply} --verify SCRIPT", " makes those that a run holds"
+    left = [one.finding for one in report.findings if one.finding.likely is None]
+    advice = [finding for finding in left if finding.promise is Promise.ADVICE]
     if advice:
         place = f"{advice[0].path}:{advice[0].span.line}"
         yield f"{len(advice):,} for a person to judge:", shlex.join(["codemod", "explain", place]), " says why"
@@ -51,9 +58,19 @@ def _steps(report: Report) -> Iterator[tuple[str, str, str]]:
         )
 
 
-def _apply(report: Report) -> str:
-    given = list(report.command[2:])
-    options = {word.partition("=")[0] for word in given if word.startswith("-") and word != "-"}
-    if not options <= _SHARED or report.command[1:2] != ("check",) or "-" in given:
-        given = []
-    return shlex.join(["codemod", "apply", *given])
+def apply_again(report: Report) -> str:
+    """Return the command line that would write what ``report`` is about: with its paths and its options, unless one of
+    them makes it another thing."""
+    kept: list[str] = []
+    words = iter(report.command[2:])
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if name in _TOLD_FLAGS:
+            continue
+        valued = name in _SHARED or name in _TOLD
+        value = [next(words, "")] if valued and not equals else []
+        if name in _SHARED or name in _SHARED_FLAGS or not word.startswith("-"):
+            kept += [word, *value]
+        elif name not in _TOLD:
+            return "codemod apply"
+    return shlex.join(["codemod", "apply", *kept])

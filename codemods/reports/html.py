@@ -1,7 +1,8 @@
 """One page for reviewers that needs nothing else: no network, nothing from elsewhere, readable without script.
 
 Every hunk of the diff is in it once, side by side, with the trail of the graph in the margin; beside it why it was
-changed, what is promised and what ``verify`` saw. What was left follows with its reasons. The page is made of the
+changed, what is promised and what ``verify`` saw. What was left follows with its reasons. After a dry run a script lets
+the reader accept changes, and makes a patch and a command line of those. The page is made of the
 report alone, and the same report makes the same page.
 """
 
@@ -11,6 +12,7 @@ import base64
 import hashlib
 from collections import Counter
 from importlib import resources
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -18,6 +20,7 @@ from markupsafe import Markup
 from codemods.manual.explain import PROMISES, TITLES, Explanation, catalogue
 from codemods.reports import Detail, Report
 from codemods.reports._cards import Card, cards_of
+from codemods.reports._edits import edits_of
 from codemods.reports._markup import environment
 from codemods.source.python2 import RULE as PYTHON2
 from codemods.terms.counting import count_text
@@ -52,10 +55,12 @@ class _Filter(NamedTuple):
 def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the page; ``detail`` and ``colour`` change nothing."""
     cards = cards_of(report)
-    script = resources.files(__package__).joinpath("templates/review.js").read_text(encoding="utf-8").strip()
+    templates = resources.files(__package__).joinpath("templates")
+    script = "".join(templates.joinpath(name).read_text(encoding="utf-8") for name in ("patch.js", "review.js")).strip()
     changed = [card for card in cards if not card.left]
     left = [card for card in cards if card.left]
     paths = list(dict.fromkeys(card.path for card in cards))
+    numbers = _folders(paths)
     text = (
         environment()
         .get_template("review.html")
@@ -67,6 +72,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
             left=left,
             filters=_filters(cards, paths),
             files={path: f"f{index}" for index, path in enumerate(paths)},
+            folders={path: " ".join(f"d{numbers[folder]}" for folder in _above(path)) for path in paths},
             rules=_rules(report, cards),
             titles=TITLES,
             promises=PROMISES,
@@ -77,6 +83,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
             evidence=Markup(report.evidence.html) if report.evidence else "",
             marks=MARKS,
             tones=TONES,
+            edits=edits_of(report, changed),
             script=Markup(script),
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
@@ -119,9 +126,19 @@ def _filters(cards: list[Card], paths: list[str]) -> list[_Filter]:
         ),
         _Filter("promise", "promise", tuple((promise.value, promise.value) for promise in promises)),
         _Filter("verdict", "verdict", tuple((verdict.replace(" ", "-"), verdict) for verdict in verdicts)),
+        _Filter("folder", "folder", tuple((f"d{number}", folder) for folder, number in _folders(paths).items())),
         _Filter("file", "file", tuple((f"f{index}", path) for index, path in enumerate(paths))),
     )
     return [one for one in found if len(one.choices) > 1]
+
+
+def _folders(paths: list[str]) -> dict[str, int]:
+    """Return the folders above ``paths``, numbered in their order."""
+    return {folder: number for number, folder in enumerate(sorted({f for path in paths for f in _above(path)}))}
+
+
+def _above(path: str) -> list[str]:
+    return [str(folder) for folder in PurePosixPath(path).parents if str(folder) not in (".", "/")]
 
 
 def _rules(report: Report, cards: list[Card]) -> list[_Told]:

@@ -78,8 +78,10 @@ def test_what_apply_leaves_says_why_and_where_to_read_on() -> None:
 def test_the_next_command_has_the_options_of_this_one() -> None:
     again = report(command=("codemod", "check", "a b", "--select", "x", "--unsafe"))
     assert "1 fixable: codemod apply 'a b' --select x --unsafe\n" in full(again)
-    for own in (["-"], ["a", "--exit-zero"], ["a", "-o", "b"]):
-        assert "1 fixable: codemod apply\n" in full(report(command=("codemod", "check", *own)))
+    told = report(command=("codemod", "check", "a", "--exit-zero", "--jobs=2", "-o", "b", "--format", "full", "-v"))
+    assert "1 fixable: codemod apply a --jobs=2\n" in full(told)
+    # What would make it another run is no option to be repeated.
+    assert "1 fixable: codemod apply\n" in full(report(command=("codemod", "check", "a", "--add-ignores")))
 
 
 def test_quiet_is_without_a_summary_and_colour_only_where_asked_for() -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,16 +21,18 @@ from codemods.checking.check import check
 from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report, renderer, shows_edits
 from codemods.reports._markup import coded, prose
+from codemods.reports._syntax import colours, divided
 from codemods.reports._trails import arcs, kind_of, stations
 from codemods.rewriting.apply import apply
-from codemods.rewriting.changes import Evidence, Proof
+from codemods.rewriting.changes import Evidence, Hunk, Proof, patched
 from codemods.rewriting.result import Dropped, Failure
-from codemods.source.diffs import printable
+from codemods.source.diffs import Piece, printable
 from codemods.source.options import Options
 from codemods.source.targets import read_targets
 from codemods.terms.findings import Finding, Promise, Skipped, TrailStep
 from codemods.terms.spans import Span
 from tests.commands import codemod
+from tests.notebooks import code, notebook
 
 VOID = {"meta", "br"}
 HEAD = """\
@@ -383,3 +389,112 @@ def test_prose() -> None:
     assert prose("https://pytorch.org") == '<p><a href="https://pytorch.org">https://pytorch.org</a></p>'
     assert coded("a lone ` stays, `x` too") == "a lone ` stays, `x` too"
     assert coded("`x` is <code>") == "<code>x</code> is &lt;code&gt;"
+
+
+# accepting
+
+
+def edits(read: Page) -> dict[str, Any]:
+    (told,) = (attributes["data-edits"] for _, attributes in read.seen if "data-edits" in attributes)
+    found: dict[str, Any] = json.loads(told or "")
+    return found
+
+
+def test_what_can_be_accepted_is_what_apply_would_make() -> None:
+    Path("sub").mkdir()
+    Path("sub/c d.py").write_text(LOOP)
+    report = replace(applied(a=LOOP, b=LOOP), command=("codemod", "apply", ".", "--dry-run", "--unsafe", "-o", "x"))
+    read = page(report)
+    told = edits(read)
+    assert report.review is not None
+    assert told["command"] == "codemod apply . --unsafe"
+    assert len(told["fixes"]) == len(report.review.changes) == 6
+    assert {place for fix in told["fixes"] for place in fix["at"]} == {
+        f"{finding.path}:{finding.span.line}" for finding in report.fixed
+    }
+    cards = {card["id"] for card in read.cards()}
+    for fix in told["fixes"]:
+        assert set(fix["cards"]) <= cards
+        assert fix["hunks"]
+    named = {attributes["data-change"] for _, attributes in read.seen if "data-change" in attributes}
+    assert {change for fix in told["fixes"] for change in fix["changes"]} <= named
+    assert ["a/sub/c d.py\t", "b/sub/c d.py\t"] in told["files"]
+
+
+def test_after_writing_nothing_is_left_to_accept() -> None:
+    assert "data-edits" not in page(applied(dry_run=False, a=LOOP)).text
+    assert "data-edits" not in page(Report(1, (), (), applied=True)).text.split("<body>")[1].split("<script>")[0]
+
+
+def test_what_no_diff_of_text_fits_has_a_command_and_no_lines() -> None:
+    Path("latin.py").write_bytes(b"# -*- coding: latin-1 -*-\n# \xe9\n" + LOOP.encode())
+    Path("book.ipynb").write_bytes(notebook(code(LOOP)))
+    told = edits(page(applied(a=LOOP)))
+    by_place = {place: fix["hunks"] for fix in told["fixes"] for place in fix["at"]}
+    assert {place for place, hunks in by_place.items() if hunks} == {"a.py:11", "a.py:13"}
+    assert {place for place in by_place if "latin" in place or "book" in place} == {
+        *("latin.py:13", "latin.py:15", "book.ipynb:cell 1:11", "book.ipynb:cell 1:13")
+    }
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_patch_of_any_choice_is_what_git_applies() -> None:
+    texts = {
+        "a": LOOP + "\n" * 5 + LOOP.replace(HEAD, "") + LOOP.replace(HEAD, ""),
+        "b": LOOP.replace("print(total)\n", "").rstrip("\n"),
+        "c": LOOP.replace("\n", "\r\n"),
+    }
+    report = applied(a=texts["a"], b=texts["b"], c=texts["c"])
+    told = edits(page(report))
+    script = resources.files("codemods.reports").joinpath("templates/patch.js").read_text(encoding="utf-8")
+    count = len(told["fixes"])
+    choices = [list(range(count)), [0], [count - 1], list(range(0, count, 2)), list(range(1, count, 2)), [0, 3, 4]]
+    asked = [[hunk for index in choice for hunk in told["fixes"][index]["hunks"]] for choice in choices]
+    Path("run.js").write_text(
+        f"{script}\nconst edits = {json.dumps(told)};\n"
+        f"console.log(JSON.stringify({json.dumps(asked)}.map((numbers) => unified(edits, numbers))));"
+    )
+    made = json.loads(subprocess.run(["node", "run.js"], capture_output=True, check=True).stdout)
+    assert report.review is not None
+    hunks: dict[tuple[str, int], Hunk] = {(hunk.path, hunk.old_start): hunk for hunk in report.review.hunks}
+    names = [before.removeprefix("a/") for before, _ in told["files"]]
+    subprocess.run(["git", "init", "-q"], check=True)
+    for numbers, patch in zip(asked, made, strict=True):
+        for name, text in texts.items():
+            Path(f"{name}.py").write_text(text, newline="")
+        subprocess.run(["git", "apply"], input=patch.encode(), check=True)
+        for name, text in texts.items():
+            own = [told["hunks"][n] for n in dict.fromkeys(numbers) if names[told["hunks"][n]["file"]] == f"{name}.py"]
+            wanted = patched(text, [hunks[f"{name}.py", one["line"]] for one in own])
+            assert Path(f"{name}.py").read_bytes().decode() == wanted
+
+
+def test_code_has_the_colours_of_its_syntax() -> None:
+    text = page(applied(a='"""A text\nover lines."""\n' + LOOP.replace("opt.step()", "opt.step()  # for people"))).text
+    for kind, word in (("k", "for"), ("k", "True"), ("n", "3"), ("c", "# for people")):
+        assert f'<span class="{kind}">{word}</span>' in text
+    assert '<span class="k">people' not in text
+
+
+def test_colours_leave_the_text_as_it_is() -> None:
+    for line in ("x = '\x1b' # \u202e", "\tif a: return 'b'", "", "x = '\x0c'", "é = 1", "\ud800"):
+        text = [f"{line}\n", "y = 1\n"]
+        runs = colours(text)
+        for raw, own in zip(text, runs, strict=False):
+            shown = printable(raw.rstrip("\n"))
+            assert sum(length for length, _ in own) == len(shown)
+            for pieces in ((Piece(shown, False),), tuple(Piece(one, bool(n % 2)) for n, one in enumerate(shown))):
+                cut = divided(pieces, own)
+                assert "".join(one for one, _, _ in cut) == shown
+    assert colours(["x" * 300_000, "y" * 300_000]) == []
+    assert divided((Piece("ab", True),), ()) == [("ab", True, "")]
+
+
+def test_folders_can_be_chosen() -> None:
+    for name in ("one/two", "three"):
+        Path(name).mkdir(parents=True)
+        Path(f"{name}/a.py").write_text(LOOP)
+    read = page(applied(b=LOOP))
+    had = {card["data-path"]: len((card["data-folder"] or "").split()) for card in read.cards()}
+    assert had == {"b.py": 0, "one/two/a.py": 2, "three/a.py": 1}
+    assert {"one", "one/two", "three"} <= set(read.words)
