@@ -92,7 +92,7 @@ def _summary(report: Report) -> list[str]:
 def _proven(report: Report) -> list[str]:
     changes = changes_of(report)
     if not any(change.proof for change in changes):
-        return ["- Not proven by running; `codemod verify SCRIPT` would do that."] if changes else []
+        return ["- **UNVERIFIED**: not proven by running; `codemod verify SCRIPT` would do that."] if changes else []
     return [f"- Run before and after: {_verdicts(changes)}."]
 
 
