@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -59,7 +60,8 @@ class Publishing:
     """Where branches go. ``remote``: empty for where the repository came from, else an address with ``{name}``.
 
     ``require`` says what may be published: ``kept``: only rewrites that a run has kept; ``not-broken``: all of a
-    repository where nothing is known to break. ``throttle`` is in seconds between two repositories.
+    repository where nothing is known to break. ``throttle`` is in seconds between two repositories. With
+    ``quote_output`` texts that leave this machine quote what scripts printed and raised; else only the errors' types.
     """
 
     remote: str = ""
@@ -69,6 +71,7 @@ class Publishing:
     base: str = ""
     title: str = ""
     throttle: float = 10.0
+    quote_output: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,25 @@ class Campaign:
 
     def fingerprint(self, repository: Repository) -> str:
         """What the results of ``repository`` depend on besides its code, so that a change of it is noticed."""
-        settled = [asdict(self.options), self.exclude, asdict(repository.runs), asdict(self.commits), self.artifacts]
-        text = json.dumps([*settled, repository.ref, self.publishing.require], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        known = self._fingerprints.get((repository.runs, repository.ref))
+        if known is None:
+            options, commits = self._settled
+            settled = [options, self.exclude, asdict(repository.runs), commits, self.artifacts]
+            if self.publishing.quote_output:
+                settled.append("quote-output")
+            text = json.dumps([*settled, repository.ref, self.publishing.require], sort_keys=True)
+            known = hashlib.sha256(text.encode()).hexdigest()[:16]
+            self._fingerprints[repository.runs, repository.ref] = known
+        return known
+
+    @functools.cached_property
+    def _settled(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return asdict(self.options), asdict(self.commits)
+
+    @functools.cached_property
+    def _fingerprints(self) -> dict[tuple[Runs, str], str]:
+        # Ten thousand repositories mostly share their settings.
+        return {}
 
 
 def read(file: Path) -> Campaign:

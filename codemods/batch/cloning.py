@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tarfile
@@ -24,6 +25,8 @@ def clone(git: Git, source: Source, ref: str, folder: Path, limits: Limits) -> d
     if source.local is not None and not source.local.exists():
         raise Failed(f"{source.local}: no such folder")
     words = ["--depth", "1", "--no-tags", "--single-branch", "--no-recurse-submodules", "--no-checkout", "--template="]
+    # What is too large is not fetched at all, where the other side can leave it out.
+    words += [f"--filter=blob:limit={limits.file_size + 1}", *git.far("upload-pack")]
     if ref:
         words += ["--branch", ref]
     # What is packed is smaller than what is written; twice the limit leaves room for what git holds meanwhile.
@@ -40,6 +43,10 @@ def clone(git: Git, source: Source, ref: str, folder: Path, limits: Limits) -> d
         growing=room,
     )
     git.run("config", "remote.origin.url", source.url, cwd=folder)
+    for key in ("remote.origin.promisor", "remote.origin.partialclonefilter"):
+        # Nothing is fetched later on: what is missing is refused below.
+        with contextlib.suppress(Failed):
+            git.run("config", "--unset", key, cwd=folder)
     (folder / ".git" / "info").mkdir(exist_ok=True)
     (folder / ".git" / "info" / "attributes").write_text(ATTRIBUTES)
     try:

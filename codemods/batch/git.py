@@ -28,6 +28,7 @@ _CONFIG = {
     "core.attributesFile": os.devnull,
     "core.excludesFile": os.devnull,
     "core.fsmonitor": "false",
+    "core.alternateRefsCommand": ":",
     "core.symlinks": "false",
     "core.autocrlf": "false",
     "core.protectNTFS": "true",
@@ -42,6 +43,15 @@ _CONFIG = {
     "transfer.credentialsInUrl": "die",
     "init.defaultBranch": "main",
 }
+#: For git on the far side, where that is a repository of this machine: its hooks and commands are not run there either.
+_FAR = {
+    "core.hooksPath": os.devnull,
+    "core.alternateRefsCommand": ":",
+    "core.fsmonitor": "false",
+    "receive.denyCurrentBranch": "refuse",
+    "receive.autogc": "false",
+    "uploadpack.allowFilter": "true",
+}
 #: Of the user's own configuration: how to prove who they are, and the way out of their network.
 _TAKEN = r"^(credential\..*|http\.(.*\.)?(proxy|proxyauthmethod|sslcainfo|sslcapath))$"
 #: Answers git with what stands in the environment, so that it stands in no argument, file or message.
@@ -54,11 +64,23 @@ ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding\n"
 class Git:
     """git for one repository. ``source`` gives credentials and says whether it lies on this machine.
 
-    ``log`` is told each command and what git said, without credentials.
+    ``log`` is told each command and what git said, without credentials. ``reaching`` is false for who only reads what
+    is there: a repository from which objects are left out names commands that would fetch them.
     """
 
     source: Source | None = None
     log: Callable[[str], None] = lambda _: None
+    reaching: bool = True
+
+    def far(self, service: str) -> tuple[str, ...]:
+        """The option that starts ``upload-pack`` or ``receive-pack`` here without what its repository brings.
+
+        None is needed for another machine: what runs there is its own affair.
+        """
+        if self.source is None or self.source.local is None:
+            return ()
+        words = [word for key, value in [*_FAR.items(), *_trusted()] for word in ("-c", f"{key}={value}")]
+        return (f"--{service}={shlex.join(['env', 'GIT_ALLOW_PROTOCOL=none', executable(), *words, service])}",)
 
     def run(
         self,
@@ -118,12 +140,12 @@ class Git:
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_LFS_SKIP_SMUDGE": "1",
             "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_ALLOW_PROTOCOL": "file" if local else "https:http:ssh:git",
+            "GIT_ALLOW_PROTOCOL": "none" if not self.reaching else "file" if local else "https:http:ssh:git",
             "SSH_ASKPASS_REQUIRE": "never",
         }
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
-        pairs = [*_CONFIG.items(), *_own_configuration()]
+        pairs = [*_CONFIG.items(), *_own_configuration(), *_trusted()]
         if self.source is not None and (self.source.user or self.source.password):
             environment["CODEMOD_USER"] = _plain(self.source.user)
             environment["CODEMOD_PASSWORD"] = _plain(self.source.password)
@@ -205,7 +227,17 @@ def executable() -> str:
 
 @functools.cache
 def _own_configuration() -> tuple[tuple[str, str], ...]:
-    command = [executable(), "config", "--global", "-z", "--get-regexp", _TAKEN]
+    return _configured("--global", _TAKEN)
+
+
+@functools.cache
+def _trusted() -> tuple[tuple[str, str], ...]:
+    """The folders of other users that this user, or who set up the machine, has told git to be safe."""
+    return _configured("--includes", r"^safe\.directory$")
+
+
+def _configured(scope: str, pattern: str) -> tuple[tuple[str, str], ...]:
+    command = [executable(), "config", scope, "-z", "--get-regexp", pattern]
     answer = subprocess.run(command, capture_output=True, check=False, cwd="/", env=_users())
     entries = answer.stdout.decode("utf-8", "surrogateescape").split("\0")
     return tuple((key, value) for key, _, value in (entry.partition("\n") for entry in entries) if key)
@@ -262,7 +294,13 @@ def _verb(arguments: Sequence[str | os.PathLike[str]]) -> str:
 
 
 def _last_words(said: str) -> str:
+    """What git said last; where the other side refused, in its own words."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
+    refused = [line for line in lines if line.startswith("! [")]
+    if refused:
+        told = [line.removeprefix("remote:").strip() for line in lines if line.startswith("remote:")]
+        words = [*(line for line in told if line), *refused]
+        return "; ".join(dict.fromkeys(" ".join(line.split()) for line in words))[:400]
     telling = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:", "remote:"))]
     fatal = [line for line in lines if line.startswith("fatal:")]
     line = fatal[0] if fatal else (telling or lines or [""])[-1]

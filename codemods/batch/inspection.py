@@ -32,12 +32,16 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a tree: its mode, the object's id, the size of its contents, and its path as bytes."""
+    """One entry of a tree: its mode, the object's id, the size of its contents, and its path as bytes.
+
+    ``there`` is false for what is not in the repository, as it was left out of a clone for its size.
+    """
 
     mode: str
     object: str
     size: int
     path: bytes
+    there: bool = True
 
 
 def list_tree(git: Git, repository: Path, commit: str = "HEAD") -> list[Entry]:
@@ -47,8 +51,9 @@ def list_tree(git: Git, repository: Path, commit: str = "HEAD") -> list[Entry]:
     for record in out.split(b"\0"):
         if record:
             head, _, path = record.partition(b"\t")
-            mode, _, name, size = head.decode("ascii").split()
-            entries.append(Entry(mode, name, int(size) if size.isdigit() else 0, path))
+            mode, kind, name, size = head.decode("ascii").split()
+            missing = kind == "blob" and not size.isdigit()
+            entries.append(Entry(mode, name, int(size) if size.isdigit() else 0, path, not missing))
     return entries
 
 
@@ -57,6 +62,9 @@ def inspect(git: Git, repository: Path, limits: Limits) -> Inspected:
     entries = list_tree(git, repository)
     if len(entries) > limits.files:
         raise Refused(f"{len(entries)} files; the limit of this campaign is {limits.files}")
+    for entry in entries:
+        if not entry.there:
+            raise Refused(f"{_shown(entry.path)} is more than {human(limits.file_size)}, the limit a file")
     total = sum(entry.size for entry in entries)
     for entry in entries:
         if entry.size > limits.file_size:

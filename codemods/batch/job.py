@@ -14,6 +14,8 @@ from codemods.source.options import Options
 STAGES = ("clone", "rewrite", "verify")
 
 
+#: What is said of a repository whose branch holds rewrites that a run has kept and others.
+PARTLY = "partly kept"
 RESULT, LOG, FACTS = "result", "log.txt", "facts.json"
 
 

@@ -7,7 +7,9 @@ at a few transactions a repository that costs nothing one would notice.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,19 +17,51 @@ from pathlib import Path
 from typing import Any
 
 from codemods.batch.errors import CampaignError, Exhausted, is_full
-from codemods.batch.ledger_schema import SCHEMA, VERSION
+from codemods.batch.ledger_schema import ADDED, SCHEMA, VERSION, VIEWS
 
 FILE = "ledger.sqlite"
-STATES = ("planned", "cloned", "rewritten", "verified", "published", "failed", "refused", "skipped")
+STATES = ("planned", "cloned", "unchanged", "rewritten", "verified", "published", "failed", "refused", "skipped")
+#: What a ledger of an earlier release tells otherwise: the state of a repository with nothing to change, and which
+#: findings of a branch a run has kept.
+_REMADE = (
+    "UPDATE repositories SET state = 'unchanged' WHERE state = 'rewritten' AND changed = 0",
+    "UPDATE findings SET proof = 'kept' WHERE fate = 'fixed' AND proof = '' AND EXISTS (SELECT 1 FROM verdicts v "
+    "WHERE v.repository = findings.repository AND v.rule = findings.rule AND v.path = findings.path "
+    "AND v.line = findings.line AND v.cell IS findings.cell AND v.verdict = 'kept')",
+)
 
 Row = dict[str, Any]
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that takes any text. git's names are bytes: one that is no UTF-8 has ``\\xff`` for a byte."""
+
+    def execute(self, statement: str, values: Any = ()) -> sqlite3.Cursor:
+        return super().execute(statement, [_carried(value) for value in values])
+
+    def executemany(self, statement: str, rows: Any) -> sqlite3.Cursor:
+        return super().executemany(statement, ([_carried(value) for value in row] for row in rows))
+
+
+def _carried(value: object) -> object:
+    if isinstance(value, str) and not value.isascii():
+        return _LONE.sub(lambda match: _escaped(ord(match[0])), value)
+    return value
+
+
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
 
 
 class Ledger:
     """The ledger of a campaign, open; a context manager. Only who holds the campaign's lock may write."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, file: Path) -> None:
         self._connection = connection
+        self._file = file
 
     @classmethod
     def open(cls, work: Path) -> Ledger:
@@ -36,12 +70,12 @@ class Ledger:
         Raises :class:`CampaignError` for one that is broken or of another version.
         """
         with _told(work / FILE):
-            connection = sqlite3.connect(work / FILE, timeout=30, isolation_level=None)
+            connection = sqlite3.connect(work / FILE, timeout=30, isolation_level=None, factory=_Connection)
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA foreign_keys=ON")
-            ledger = cls(connection)
+            ledger = cls(connection, work / FILE)
             if not connection.execute("PRAGMA user_version").fetchone()[0]:
                 with ledger.transaction():
                     for statement in SCHEMA.split(";\n"):
@@ -50,6 +84,8 @@ class Ledger:
                     connection.execute(f"PRAGMA user_version={VERSION}")
                     connection.execute("INSERT INTO campaign VALUES ('created', ?)", (str(int(time.time())),))
             ledger._require_version(work)
+            if ledger._outdated():
+                ledger._bring_up_to_date()
             return ledger
 
     @classmethod
@@ -59,15 +95,38 @@ class Ledger:
         if not file.is_file():
             return None
         with _told(file):
-            connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=30, isolation_level=None)
+            address = f"{file.as_uri()}?mode=ro"
+            connection = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None, factory=_Connection)
             connection.row_factory = sqlite3.Row
-            ledger = cls(connection)
+            ledger = cls(connection, file)
             if not connection.execute("PRAGMA user_version").fetchone()[0]:
                 # Killed before its first transaction: nothing was written.
                 connection.close()
                 return None
             ledger._require_version(work)
+            if ledger._outdated():
+                # Columns and views are added, nothing else: who has it open is not disturbed.
+                connection.close()
+                cls.open(work)._connection.close()
+                return cls.read(work)
             return ledger
+
+    def _outdated(self) -> bool:
+        """Whether the ledger was begun by a release that had other columns or views."""
+        made = self._connection.execute("SELECT value FROM campaign WHERE name = 'views'").fetchone()
+        return made is None or made[0] != _views()
+
+    def _bring_up_to_date(self) -> None:
+        with self.transaction() as db:
+            for table, name, declaration in ADDED:
+                if name not in {row["name"] for row in db.execute(f"PRAGMA table_info({table})")}:
+                    db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {declaration}")
+            for name, select in VIEWS.items():
+                db.execute(f"DROP VIEW IF EXISTS {name}")
+                db.execute(f"CREATE VIEW {name} AS {select}")
+            for statement in _REMADE:
+                db.execute(statement)
+            db.execute("INSERT OR REPLACE INTO campaign VALUES ('views', ?)", (_views(),))
 
     def _require_version(self, work: Path) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
@@ -77,8 +136,14 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._connection.close()
+        error = next((one for one in raised if isinstance(one, sqlite3.Error)), None)
+        if error is not None:
+            raise CampaignError(
+                f"{self._file} cannot be read: {error}; put a copy of it back, or move it away and run again: all is "
+                "done anew then, and branches that are pushed are found"
+            ) from None
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -133,19 +198,29 @@ class Ledger:
 
     def repositories(self) -> list[Row]:
         """The rows of all that the campaign lists, in its order."""
-        return self.query(
-            "SELECT *, (SELECT group_concat(DISTINCT rule) FROM findings WHERE repository = id AND fate = 'fixed') "
-            "AS fixed_rules FROM repositories WHERE listed ORDER BY id"
+        return self.query("SELECT * FROM repositories WHERE listed ORDER BY id")
+
+    def unlisted(self) -> list[str]:
+        """The names of the repositories that the campaign listed once and does not list any more."""
+        return [row["slug"] for row in self.query("SELECT slug FROM repositories WHERE NOT listed ORDER BY id")]
+
+    def fixed(self, number: int) -> tuple[list[str], int, int]:
+        """Which rules' findings the branch of a repository fixes, how many, and how many of these a run has kept."""
+        rows = self.query(
+            "SELECT rule, count(*) AS fixed, sum(proof = 'kept') AS proven FROM findings "
+            "WHERE repository = ? AND fate = 'fixed' GROUP BY rule ORDER BY rule",
+            number,
         )
+        return [row["rule"] for row in rows], sum(row["fixed"] for row in rows), sum(row["proven"] for row in rows)
 
     # Changes of state.
 
     def register(
         self, found: Iterable[tuple[str, str, str, str]], slug: Callable[[str, str, Callable[[str], bool]], str]
-    ) -> None:
+    ) -> list[str]:
         """Bring the list up to date with the campaign's: of each its key, name, address and reason to be skipped.
 
-        ``slug`` makes a folder's name of name and key, one that is not taken.
+        ``slug`` makes a folder's name of name and key, one that is not taken. Return the names of those that have gone.
         """
         now = time.time()
         with self.transaction() as db:
@@ -169,10 +244,14 @@ class Ledger:
                     db.execute("UPDATE repositories SET state='skipped', reason=? WHERE id=?", (skip, row["id"]))
                 elif not skip and row["state"] == "skipped":
                     db.execute("UPDATE repositories SET state='planned', reason='' WHERE id=?", (row["id"],))
+            gone = db.execute(
+                "SELECT slug FROM repositories WHERE listed AND key NOT IN (SELECT key FROM now_listed) ORDER BY id"
+            ).fetchall()
             db.execute(
                 "UPDATE repositories SET listed = key IN (SELECT key FROM now_listed) "
                 "WHERE listed <> (key IN (SELECT key FROM now_listed))"
             )
+            return [row["slug"] for row in gone]
 
     def begin(self, number: int, attempt: str) -> None:
         """Note that an attempt at the next stage begins; only its result will be taken."""
@@ -202,6 +281,9 @@ class Ledger:
             before = db.execute("SELECT state FROM repositories WHERE id=?", (number,)).fetchone()[0]
             columns = {"state": state, "stage": stage, "reason": reason, "attempt": "", "changed_at": now, **columns}
             columns |= _columns(stage, facts or {}, now)
+            if state != "failed":
+                # Workers that died over an earlier stage say nothing of the next.
+                columns["deaths"] = 0
             assignments = ", ".join(f"{name}=?" for name in columns)
             db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
             db.execute(
@@ -217,16 +299,42 @@ class Ledger:
             before = db.execute("SELECT state FROM repositories WHERE id=?", (number,)).fetchone()[0]
             db.execute(
                 "UPDATE repositories SET state='planned', stage='', reason='', log='', attempt='', deaths=0, base='', "
-                "head='', upstream='', changed=NULL, commits=NULL, verification='', why='', entries='', changed_at=? "
+                "head='', upstream='', changed=NULL, commits=NULL, verification='', why='', entries='', tree='', "
+                "tool='', before='', changed_at=? "
                 "WHERE id=?",
                 (time.time(), number),
             )
             for table in ("findings", "verdicts", "runs", "problems"):
                 db.execute(f"DELETE FROM {table} WHERE repository=?", (number,))
+            self._tell(db, number, before, "planned", reason)
+
+    def rewrite_again(self, number: int, state: str, reason: str) -> None:
+        """Have a repository rewritten anew from ``state`` (planned or cloned); ``before`` keeps what it came to."""
+        row = self.repository(number)
+        before = json.dumps({name: row[name] for name in _RESTORED})
+        with self.transaction() as db:
             db.execute(
-                "INSERT INTO events (at, repository, before, after, stage, reason) VALUES (?, ?, ?, 'planned', '', ?)",
-                (time.time(), number, before, reason),
+                "UPDATE repositories SET state=?, stage='', reason='', attempt='', verification='', why='', before=?, "
+                "changed_at=? WHERE id=?",
+                (state, before, time.time(), number),
             )
+            self._tell(db, number, row["state"], state, reason)
+
+    def restore(self, number: int, tool: str) -> None:
+        """Put a repository back to what :meth:`rewrite_again` kept: ``tool`` makes the same of it."""
+        row = self.repository(number)
+        columns = {**json.loads(row["before"]), "tool": tool, "before": "", "attempt": "", "changed_at": time.time()}
+        with self.transaction() as db:
+            assignments = ", ".join(f"{name}=?" for name in columns)
+            db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
+            self._tell(db, number, row["state"], columns["state"], "comes out as before")
+
+    @staticmethod
+    def _tell(db: sqlite3.Connection, number: int, before: str, after: str, reason: str) -> None:
+        db.execute(
+            "INSERT INTO events (at, repository, before, after, stage, reason) VALUES (?, ?, ?, ?, '', ?)",
+            (time.time(), number, before, after, reason),
+        )
 
     def note(self, number: int, **columns: Any) -> None:
         """Write down something that changes no state."""
@@ -235,6 +343,11 @@ class Ledger:
             db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
 
 
+#: What a repository came to, as far as it is lost when it is rewritten anew.
+_RESTORED = (
+    *("state", "stage", "reason", "log", "head", "commits", "changed", "verification", "why", "entries", "tree"),
+    "fingerprint",
+)
 _TAKEN = ("base", "base_branch", "head", "files", "lines", "tree_files", "tree_bytes", "changed", "commits")
 
 
@@ -244,6 +357,8 @@ def _columns(stage: str, facts: Mapping[str, Any], now: float) -> dict[str, Any]
         columns["entries"] = json.dumps(facts["entries"])
     if stage and "seconds" in facts:
         columns[f"{stage}_seconds"] = facts["seconds"]
+    if stage == "rewrite" and facts:
+        columns |= {"tool": facts.get("tool", ""), "tree": facts.get("tree", ""), "before": ""}
     if stage == "clone" and facts:
         columns |= {"cloned_at": now, "upstream": facts["base"]}
     return columns
@@ -270,6 +385,11 @@ def _insert_facts(db: sqlite3.Connection, number: int, stage: str, facts: Mappin
     ]
     problems += [("note", "", 0, text) for text in facts.get("notes", ())]
     db.executemany("INSERT INTO problems VALUES (?, ?, ?, ?, ?)", [(number, *problem) for problem in problems])
+
+
+def _views() -> str:
+    """A digest of what an up-to-date ledger has, besides its tables as they began."""
+    return hashlib.sha256(json.dumps([ADDED, VIEWS]).encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager

@@ -32,13 +32,16 @@ CREATE TABLE repositories (
   clone_seconds REAL, rewrite_seconds REAL, verify_seconds REAL,
   remote TEXT NOT NULL DEFAULT '',
   pushed TEXT NOT NULL DEFAULT '',
-  pull_request TEXT NOT NULL DEFAULT ''
+  pull_request TEXT NOT NULL DEFAULT '',
+  tool TEXT NOT NULL DEFAULT '',
+  tree TEXT NOT NULL DEFAULT '',
+  before TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX repositories_state ON repositories (state);
 CREATE TABLE findings (
   repository INTEGER NOT NULL REFERENCES repositories (id),
   rule TEXT NOT NULL, path TEXT NOT NULL, line INTEGER NOT NULL, promise TEXT NOT NULL,
-  fate TEXT NOT NULL, obstacle TEXT NOT NULL, message TEXT NOT NULL, cell INTEGER
+  fate TEXT NOT NULL, obstacle TEXT NOT NULL, message TEXT NOT NULL, cell INTEGER, proof TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX findings_repository ON findings (repository);
 CREATE TABLE verdicts (
@@ -64,28 +67,52 @@ CREATE TABLE events (
   before TEXT NOT NULL, after TEXT NOT NULL, stage TEXT NOT NULL, reason TEXT NOT NULL
 );
 CREATE INDEX events_repository ON events (repository);
+"""
 
-CREATE VIEW judged AS
-  SELECT v.* FROM verdicts v JOIN repositories r ON r.id = v.repository WHERE r.listed;
-CREATE VIEW by_rule AS
-  SELECT f.rule AS rule, count(*) AS findings, sum(f.fate = 'fixed') AS fixed,
-    count(DISTINCT f.repository) AS repositories,
-    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'kept') AS kept,
-    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'broken') AS broken,
-    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'partly reached') AS partly_reached,
-    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'not reached') AS not_reached,
-    (SELECT count(*) FROM judged v WHERE v.rule = f.rule AND v.verdict = 'not judged') AS not_judged
-  FROM findings f JOIN repositories r ON r.id = f.repository WHERE r.listed GROUP BY f.rule;
-CREATE VIEW by_repository AS
+#: Columns that a ledger of an earlier release lacks: table, name, declaration.
+ADDED = (
+    ("findings", "proof", "TEXT NOT NULL DEFAULT ''"),
+    ("repositories", "tool", "TEXT NOT NULL DEFAULT ''"),
+    ("repositories", "tree", "TEXT NOT NULL DEFAULT ''"),
+    ("repositories", "before", "TEXT NOT NULL DEFAULT ''"),
+)
+
+#: Each view by its name. They hold nothing, and are made anew where a ledger has others.
+VIEWS = {
+    "judged": "SELECT v.* FROM verdicts v JOIN repositories r ON r.id = v.repository WHERE r.listed",
+    "by_rule": """
+  WITH seen AS (
+    SELECT rule, sum(verdict = 'kept') AS kept, sum(verdict = 'broken') AS broken,
+      sum(verdict = 'partly reached') AS partly_reached, sum(verdict = 'not reached') AS not_reached,
+      sum(verdict = 'not judged') AS not_judged
+    FROM judged GROUP BY rule
+  ), found AS (
+    SELECT f.rule AS rule, count(*) AS findings, sum(f.fate = 'fixed') AS fixed,
+      count(DISTINCT f.repository) AS repositories, sum(f.fate = 'fixed' AND f.proof = 'kept') AS proven
+    FROM findings f JOIN repositories r ON r.id = f.repository WHERE r.listed GROUP BY f.rule
+  )
+  SELECT found.rule, findings, fixed, repositories, coalesce(kept, 0) AS kept, coalesce(broken, 0) AS broken,
+    coalesce(partly_reached, 0) AS partly_reached, coalesce(not_reached, 0) AS not_reached,
+    coalesce(not_judged, 0) AS not_judged, proven
+  FROM found LEFT JOIN seen ON seen.rule = found.rule""",
+    "by_repository": """
   SELECT r.slug, r.url, r.state, r.stage, r.reason, r.verification, r.why, r.files, r.lines, r.changed, r.commits,
     r.base, r.head, r.pull_request,
-    (SELECT count(*) FROM findings f WHERE f.repository = r.id) AS findings,
-    (SELECT count(*) FROM findings f WHERE f.repository = r.id AND f.fate = 'fixed') AS fixed,
-    (SELECT count(*) FROM verdicts v WHERE v.repository = r.id AND v.verdict = 'kept') AS kept,
-    (SELECT count(*) FROM verdicts v WHERE v.repository = r.id AND v.verdict = 'broken') AS broken,
-    r.clone_seconds, r.rewrite_seconds, r.verify_seconds
-  FROM repositories r WHERE r.listed;
-CREATE VIEW saved AS
+    coalesce(f.findings, 0) AS findings, coalesce(f.fixed, 0) AS fixed,
+    coalesce(v.kept, 0) AS kept, coalesce(v.broken, 0) AS broken,
+    r.clone_seconds, r.rewrite_seconds, r.verify_seconds, coalesce(f.proven, 0) AS proven
+  FROM repositories r
+    LEFT JOIN (
+      SELECT repository, count(*) AS findings, sum(fate = 'fixed') AS fixed,
+        sum(fate = 'fixed' AND proof = 'kept') AS proven
+      FROM findings GROUP BY repository
+    ) f ON f.repository = r.id
+    LEFT JOIN (
+      SELECT repository, sum(verdict = 'kept') AS kept, sum(verdict = 'broken') AS broken
+      FROM verdicts GROUP BY repository
+    ) v ON v.repository = r.id
+  WHERE r.listed""",
+    "saved": """
   SELECT r.slug, o.command, o.outcome AS outcome_before, w.outcome AS outcome_after, o.error AS error_before,
     o.nodes AS nodes_before, w.nodes AS nodes_after, o.bytes AS bytes_before, w.bytes AS bytes_after,
     o.bytes_per_step AS growth_before, w.bytes_per_step AS growth_after,
@@ -93,5 +120,5 @@ CREATE VIEW saved AS
     o.leak AS leak_before, w.leak AS leak_after
   FROM runs o JOIN runs w ON w.repository = o.repository AND w.command = o.command AND w.version = 'rewritten'
     JOIN repositories r ON r.id = o.repository
-  WHERE o.version = 'original' AND r.listed;
-"""
+  WHERE o.version = 'original' AND r.listed""",
+}

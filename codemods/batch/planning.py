@@ -15,7 +15,7 @@ from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owner
 from codemods.batch.places import Places, slug_of
 from codemods.batch.progress import outcome
-from codemods.batch.running import next_stage, require_repositories
+from codemods.batch.running import by_other_tool, next_stage, require_repositories
 from codemods.batch.sources import Source, of_path, redact
 from codemods.batch.verifying import require_for_runs
 from codemods.source.diffs import printable
@@ -23,6 +23,8 @@ from codemods.source.entries import find_entries
 
 #: Larger sources are data in disguise, and more files than this take longer than a plan may.
 _LARGEST, _MOST = 400_000, 400
+#: So many names stand in a line for people.
+_SHOWN = 5
 
 
 def plan(campaign: Campaign) -> list[dict[str, Any]]:
@@ -34,7 +36,10 @@ def plan(campaign: Campaign) -> list[dict[str, Any]]:
     require_repositories(campaign)
     require_for_runs(campaign)
     ledger = Ledger.read(campaign.work)
-    rows = {row["key"]: row for row in ledger.each("SELECT * FROM repositories")} if ledger is not None else {}
+    rows: dict[str, Row] = {}
+    if ledger is not None:
+        with ledger:
+            rows = {row["key"]: row for row in ledger.each("SELECT * FROM repositories")}
     places = Places(campaign.work)
     taken = {row["slug"].lower() for row in rows.values()}
     plans = []
@@ -104,11 +109,11 @@ def read_tree(place: Path, commit: str) -> tuple[dict[str, str], str]:
 
     Raises :class:`Failed` where there is no such commit.
     """
-    git = Git(of_path(place))
+    git = Git(of_path(place), reaching=False)
     wanted: list[Entry] = []
     readme: list[Entry] = []
     for entry in list_tree(git, place, commit):
-        if entry.mode in ("100644", "100755") and entry.size <= _LARGEST:
+        if entry.there and entry.mode in ("100644", "100755") and entry.size <= _LARGEST:
             path = entry.path.decode("utf-8", "surrogateescape")
             if path.endswith(".py"):
                 wanted.append(entry)
@@ -123,6 +128,8 @@ def read_tree(place: Path, commit: str) -> tuple[dict[str, str], str]:
     position = 0
     for entry in chosen:
         end = answer.index(b"\n", position)
+        if answer[position:end].endswith(b" missing"):
+            raise Failed("objects are left out of it")
         size = int(answer[position:end].split()[2])
         text = answer[end + 1 : end + 1 + size].decode("utf-8", "replace")
         texts[entry.path.decode("utf-8", "surrogateescape")] = text
@@ -176,10 +183,11 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
             "states": dict(states),
             "repositories": [],
             "begun": False,
+            "unlisted": [],
             "at_work": owner(campaign.work),
         }
     with ledger:
-        rows = ledger.repositories()
+        rows, unlisted = ledger.repositories(), ledger.unlisted()
     by_key = {one.source.key: one for one in campaign.repositories}
     moved: dict[int, Any] = {}
     if upstream:
@@ -210,6 +218,7 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
                 "other_settings": bool(
                     repository and row["fingerprint"] and row["fingerprint"] != campaign.fingerprint(repository)
                 ),
+                "other_tool": by_other_tool(row),
                 "pull_request": row["pull_request"],
             }
         )
@@ -221,6 +230,7 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
         "states": {k: v for k, v in states.items() if v},
         "repositories": told,
         "begun": True,
+        "unlisted": unlisted,
         "at_work": owner(campaign.work),
     }
 
@@ -250,6 +260,15 @@ def status_text(told: dict[str, Any], *, verbose: bool = False) -> str:
     if other:
         them = "it" if other == 1 else "them"
         lines.append(f"{other} done with other settings; codemod batch retry --changed does {them} again")
+    older = sum(one["other_tool"] and not one["other_settings"] for one in repositories)
+    if older:
+        them = "it" if older == 1 else "them"
+        lines.append(
+            f"{older} done by a codemod with other rules; codemod batch retry --changed looks at {them} again, and "
+            "verifies and publishes anew what comes out otherwise"
+        )
+    if told["unlisted"]:
+        lines.append(f"{len(told['unlisted'])} that the campaign does not name any more: {_some(told['unlisted'])}")
     left = sum(bool(one["next"]) for one in repositories)
     under_way = ", ".join(printable(one["slug"]) for one in repositories if one["under_way"])
     if told["at_work"]:
@@ -257,6 +276,11 @@ def status_text(told: dict[str, Any], *, verbose: bool = False) -> str:
     if left:
         lines.append(f"{left} still to do" + ("" if told["at_work"] else ": codemod batch run"))
     return "\n".join(lines) + "\n"
+
+
+def _some(slugs: list[str]) -> str:
+    more = f" and {len(slugs) - _SHOWN} more" if len(slugs) > _SHOWN else ""
+    return ", ".join(printable(slug) for slug in slugs[:_SHOWN]) + more
 
 
 def source_of(campaign: Campaign, row: Row) -> Source | None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from codemods.batch.executors import Doing
+from codemods.batch.job import PARTLY
 from codemods.batch.ledger import Row
 from codemods.source.diffs import printable
 
@@ -122,10 +123,12 @@ def outcome(row: Row) -> str:
     state = row["state"]
     if state in ("failed", "refused"):
         return f"{state} at {row['stage']}: {row['reason']}"
-    if state == "rewritten" and not row["changed"]:
+    if state == "unchanged":
         return "nothing to change"
     files = f"{row['changed']} file{'s' * (row['changed'] != 1)} changed" if row["changed"] else "nothing changed"
     if state == "rewritten":
+        if row["verification"] == PARTLY:
+            return f"rewritten, {files}; verified in part: {row['why']}"
         if row["verification"] == "not judged":
             return f"rewritten, {files}; not verified: {row['why']}"
         why = f": {NO_SCRIPT}" if row["entries"] == "[]" else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Callable, Collection
@@ -13,6 +14,7 @@ from codemods.batch.artifacts import PULL_REQUEST
 from codemods.batch.campaign import Campaign, Repository
 from codemods.batch.errors import CampaignError, Failed, Refused
 from codemods.batch.git import Git
+from codemods.batch.job import PARTLY
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owned
 from codemods.batch.places import Places
@@ -21,6 +23,16 @@ from codemods.batch.sources import Source, parse, redact
 from codemods.batch.upstream import look, remote_refs
 
 Say = Callable[[str], None]
+#: How the title of a request begins that holds what no run has kept.
+UNVERIFIED = "UNVERIFIED"
+#: What the configuration of a clone of ours holds; whatever else stands there was put there by somebody.
+_CONFIGURED = frozenset(
+    {
+        *("core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.symlinks"),
+        *("core.ignorecase", "core.precomposeunicode", "extensions.partialclone", "extensions.objectformat"),
+        *("remote.origin.url", "remote.origin.fetch", "remote.origin.tagopt"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,7 @@ def publish(
             if most is not None and done >= most:
                 break
             try:
-                target = _target(campaign, row, repository)
+                target = _target(campaign, row, repository, ledger)
                 client = forges.client_for(campaign.publishing.client, forges.place_of(target.repository.source)[0])
                 if _finished(row, client):
                     continue
@@ -112,7 +124,7 @@ def _finished(row: Row, client: str) -> bool:
     return bool(row["state"] == "published" and row["pushed"] == row["head"] and (row["pull_request"] or not client))
 
 
-def _target(campaign: Campaign, row: Row, repository: Repository) -> _Target:
+def _target(campaign: Campaign, row: Row, repository: Repository, ledger: Ledger) -> _Target:
     places = Places(campaign.work)
     template = campaign.publishing.remote
     remote = repository.source
@@ -124,22 +136,37 @@ def _target(campaign: Campaign, row: Row, repository: Repository) -> _Target:
             remote = parse(text, campaign.file.parent)
         except (KeyError, IndexError, ValueError, CampaignError) as error:
             raise Failed(f"remote = {redact(template)!r} names no address: {error}") from None
-    stage = "verify" if row["verification"] == "kept" else "rewrite"
+    elif remote.local is not None:
+        raise Refused(
+            "it lies on this machine, and what lies here is pushed to only where the campaign names it: "
+            'remote = "path/{name}" under [publish]'
+        )
+    stage = "verify" if row["verification"] in ("kept", PARTLY) else "rewrite"
     return _Target(
         row,
         repository,
         remote,
         places.clone(row["slug"]),
         places.of(row["slug"], stage) / PULL_REQUEST,
-        campaign.publishing.title or f"Autograd graph fixes ({(row['fixed_rules'] or '').replace(',', ', ')})",
+        _title(campaign, row, ledger),
     )
+
+
+def _title(campaign: Campaign, row: Row, ledger: Ledger) -> str:
+    """The title of a request, which says where a run has not kept all that it holds."""
+    rules, fixed, proven = ledger.fixed(row["id"])
+    title = campaign.publishing.title or f"Autograd graph fixes ({', '.join(rules)})"
+    if row["verification"] == "kept":
+        return title
+    return f"{UNVERIFIED} ({proven} of {fixed} kept by a run): {title}" if proven else f"{UNVERIFIED}: {title}"
 
 
 def _push_words(branch: str, target: _Target) -> list[str]:
     ref = f"refs/heads/{branch}"
     # Only over what we have put there ourselves; over nothing, where we have not.
     lease = f"--force-with-lease={ref}:{target.row['pushed']}"
-    return ["push", "--quiet", "--no-verify", "--recurse-submodules=no", lease, "--", target.remote.address]
+    far = Git(target.remote).far("receive-pack")
+    return ["push", "--quiet", "--no-verify", "--recurse-submodules=no", *far, lease, "--", target.remote.address]
 
 
 def _say_commands(campaign: Campaign, target: _Target, client: str, say: Say) -> None:
@@ -171,6 +198,7 @@ def _publish(campaign: Campaign, ledger: Ledger, target: _Target, client: str, s
         raise Refused(
             f"the branch in {target.clone} is not the one that was made ({here[:10]}, not {row['head'][:10]})"
         )
+    _require_own_configuration(git, target.clone)
     there = remote_refs(target.remote).get(f"refs/heads/{branch}", "")
     changed = False
     if there == row["head"]:
@@ -188,6 +216,14 @@ def _publish(campaign: Campaign, ledger: Ledger, target: _Target, client: str, s
     ledger.change(row["id"], "published", stage="publish", pull_request=address)
     say(f"{row['slug']}: {branch} is pushed" + (f", {address}" if address else f"; the request's text: {target.body}"))
     return changed
+
+
+def _require_own_configuration(git: Git, clone: Path) -> None:
+    """Raise :class:`Refused` where a clone's configuration has what we did not write: it could name commands to run."""
+    names = git.run("config", "--local", "--list", "--name-only", "-z", cwd=clone).decode("utf-8", "replace")
+    for name in names.split("\0"):
+        if name and name not in _CONFIGURED and not re.fullmatch(r"branch\..*\.(remote|merge)", name):
+            raise Refused(f"the configuration of {clone} has {name}, which codemod has not written")
 
 
 def _request(campaign: Campaign, target: _Target) -> forges.Request:

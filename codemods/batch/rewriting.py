@@ -14,6 +14,7 @@ from codemods.batch.cloning import unpack_tree, write_tree
 from codemods.batch.committing import bundle, commits_of, write_branch
 from codemods.batch.git import Git
 from codemods.batch.job import Job, Tell
+from codemods.batch.tool import digest
 from codemods.rewriting.apply import apply
 from codemods.rewriting.result import ApplyResult, Dropped, Failure
 from codemods.source.config import ConfigError, load_config
@@ -97,21 +98,25 @@ def finish(
     evidence = _evidence(verification)
     proofs = evidence.proofs if evidence else None
     commits = commits_of(applied, job.commits.style, options=tree.options, proofs=proofs)
-    head = ""
+    head = tree_id = ""
     if commits:
         head = write_branch(git, tree.root, job.commits.branch, job.base, commits, job.identity, job.when)
         bundle(git, tree.root, job.commits.branch, job.base, result / BUNDLE)
+        tree_id = git.run("rev-parse", f"{head}^{{tree}}", cwd=tree.root).decode().strip()
     artifacts.write(result, job.artifacts, applied, evidence)
     fixed = {finding.key for finding in applied.fixed}
     unproven = unproven_of(proofs or {})
+    seen = {finding: proof.verdict for key, proof in (proofs or {}).items() for finding in key}
     return {
         "head": head,
+        "tree": tree_id,
+        "tool": digest(),
         "commits": len(commits),
         "files": applied.files,
         "lines": sum(source.text.count("\n") for source in tree.targets.sources),
         "changed": len(applied.rewrites),
         "findings": [
-            *(_finding(applied, finding, "fixed", "") for finding in applied.fixed),
+            *(_finding(applied, finding, "fixed", "", seen.get(finding.key, "")) for finding in applied.fixed),
             *(
                 _finding(applied, one.finding, "left", one.obstacle or unproven.get(one.finding.key, ""))
                 for one in applied.remaining
@@ -162,7 +167,7 @@ def _problem(applied: ApplyResult, problem: Failure | Dropped) -> list[str | int
     return [rule, path, at.line, *more, why if at.cell is None else f"cell {at.cell}: {why}"]
 
 
-def _finding(applied: ApplyResult, finding: Finding, fate: str, obstacle: str) -> dict[str, Any]:
+def _finding(applied: ApplyResult, finding: Finding, fate: str, obstacle: str, proof: str = "") -> dict[str, Any]:
     at = _place(applied, finding.path, finding.span.line)
     return {
         "rule": finding.rule,
@@ -173,6 +178,7 @@ def _finding(applied: ApplyResult, finding: Finding, fate: str, obstacle: str) -
         "fate": fate,
         "obstacle": obstacle,
         "message": finding.message,
+        "proof": proof,
     }
 
 

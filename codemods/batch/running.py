@@ -6,14 +6,15 @@ Killed between the two, the campaign takes the result over when it goes on; kill
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from codemods.batch import sources
 from codemods.batch.campaign import Campaign, Repository
@@ -21,16 +22,21 @@ from codemods.batch.committing import fetch_bundle
 from codemods.batch.errors import CampaignError, Exhausted, is_full
 from codemods.batch.executors import Doing, Executor
 from codemods.batch.git import Git, identity
-from codemods.batch.job import Job, Outcome
+from codemods.batch.job import FACTS, PARTLY, Job, Outcome
 from codemods.batch.jobs import read_facts
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owned
 from codemods.batch.places import Places, slug_of
 from codemods.batch.rewriting import BUNDLE
+from codemods.batch.tool import digest
 
 #: A repository whose worker died is tried once more; that of a second one is held to be its fault.
 DEATHS = 2
+#: Why `again` has a repository done again of which nothing but our own analysis is another.
+OTHER_TOOL = "by another codemod"
 _STATE_AFTER = {"clone": "cloned", "rewrite": "rewritten", "verify": "verified"}
+#: The stage whose results a repository in that state has.
+_LEFT_BY = {"cloned": "clone", "unchanged": "rewrite", "rewritten": "rewrite", "verified": "verify"}
 
 
 class Observer(Protocol):
@@ -79,19 +85,29 @@ def next_stage(row: Row, repository: Repository) -> str:
     return ""
 
 
+def by_other_tool(row: Row) -> bool:
+    """Whether a repository was rewritten by a codemod with other rules, so that this one may come to something else."""
+    done = row["state"] in ("unchanged", "rewritten", "verified") or row["verification"] == "broken"
+    return bool(done and row["tool"] != digest())
+
+
 def require_repositories(campaign: Campaign) -> None:
     """Raise :class:`CampaignError` for a campaign that names no repositories."""
     if not campaign.repositories:
         raise CampaignError(f"{campaign.file}: names no repositories: fill in urls, paths, globs or list")
 
 
-def register(ledger: Ledger, campaign: Campaign) -> dict[int, Repository]:
-    """Bring the ledger's list up to date with the campaign's; return its repositories by their numbers."""
+def register(ledger: Ledger, campaign: Campaign) -> tuple[dict[int, Repository], list[str]]:
+    """Bring the ledger's list up to date with the campaign's.
+
+    Return its repositories by their numbers, and the names of those that it does not list any more.
+    """
     by_key = {repository.source.key: repository for repository in campaign.repositories}
-    ledger.register(
+    gone = ledger.register(
         ((key, one.source.name, sources.redact(one.source.url), one.skip) for key, one in by_key.items()), slug_of
     )
-    return {row["id"]: by_key[row["key"]] for row in ledger.each("SELECT id, key FROM repositories WHERE listed")}
+    rows = ledger.each("SELECT id, key FROM repositories WHERE listed")
+    return {row["id"]: by_key[row["key"]] for row in rows}, gone
 
 
 def run(
@@ -155,12 +171,18 @@ class _Work:
 
     def prepare(self, only: Collection[str], again: Callable[[Row], str]) -> None:
         """Find out what there is to do."""
-        self._repositories = register(self._ledger, self._campaign)
+        self._repositories, gone = register(self._ledger, self._campaign)
+        for slug in gone:
+            self._observer.say(f"{slug}: the campaign does not name it any more; what was done with it stays")
         numbers = chosen(self._ledger, only)
         # One row at a time: of a hundred thousand, what stands in all of them would be most of the memory.
         for row in map(self._ledger.repository, numbers):
             if row["attempt"]:
                 self._adopt(row)
+        for row in map(self._ledger.repository, numbers):
+            if self._lost(row):
+                self._observer.say(f"{row['slug']}: its results are not in the work folder; it is done again")
+                self._plan_again(row, "its results were gone")
         for number in self._moved(numbers):
             self.summary.moved += 1
             self._plan_again(self._ledger.repository(number), "moved upstream")
@@ -169,7 +191,10 @@ class _Work:
             row = self._ledger.repository(number)
             reason = again(row)
             if reason and row["state"] not in ("planned", "skipped"):
-                self._plan_again(row, reason)
+                if reason == OTHER_TOOL:
+                    self._rewrite_again(row)
+                else:
+                    self._plan_again(row, reason)
                 row = self._ledger.repository(number)
             stage = self._next(row)
             if stage == "clone":
@@ -266,6 +291,10 @@ class _Work:
                 return
             reason = f"{outcome.reason}, and so was another that tried"
             self._ledger.change(job.repository, "failed", stage=job.stage, reason=reason, log=log)
+        elif outcome.status == "done" and job.stage == "rewrite" and self._as_before(job, outcome.facts):
+            self._ledger.restore(job.repository, outcome.facts["tool"])
+            if self._ledger.repository(job.repository)["state"] == "unchanged":
+                self._places.drop(job.slug, "clone")
         elif outcome.status == "done":
             self._places.take(job.slug, job.stage, attempt)
             self._advance(self._ledger.repository(job.repository), job.stage, log)
@@ -289,9 +318,13 @@ class _Work:
         assert facts is not None, "only what is whole is moved into place"
         state, reason = _STATE_AFTER[stage], ""
         bundle = self._places.of(slug, stage) / BUNDLE
+        if stage == "rewrite":
+            # What was verified of an earlier rewrite is nothing to this one.
+            self._places.drop(slug, "verify")
         if stage == "rewrite" and not facts["head"]:
             # Nothing will be published of it, and of a hundred thousand most are like this.
             self._places.drop(slug, "clone")
+            state = "unchanged"
         elif bundle.is_file() and facts.get("verification", "kept") != "not judged":
             clone = self._places.clone(slug)
             local = Git(sources.of_path(clone))
@@ -301,6 +334,8 @@ class _Work:
             state, facts = "rewritten", {**facts, "head": row["head"], "commits": row["commits"]}
             for name in ("findings", "changed"):
                 facts.pop(name, None)
+        elif facts.get("verification") == PARTLY:
+            state = "rewritten"
         elif facts.get("verification") == "broken":
             state, reason = "refused", f"a promise was broken: {facts['why']}"
         self._ledger.change(row["id"], state, stage=stage, reason=reason, log=log, facts=facts)
@@ -316,6 +351,27 @@ class _Work:
             self.summary.adopted += 1
         else:
             self._ledger.note(row["id"], attempt="")
+
+    def _lost(self, row: Row) -> bool:
+        """Whether results that the ledger tells of are not where they were put."""
+        stage = _LEFT_BY.get(row["state"])
+        if stage is None:
+            return False
+        kept = self._places.of(row["slug"], stage) / FACTS
+        return not (kept.is_file() and (row["state"] == "unchanged" or self._places.clone(row["slug"]).is_dir()))
+
+    def _rewrite_again(self, row: Row) -> None:
+        there = self._places.clone(row["slug"]).is_dir()
+        self._ledger.rewrite_again(row["id"], "cloned" if there else "planned", OTHER_TOOL)
+
+    def _as_before(self, job: Job, facts: Mapping[str, Any]) -> bool:
+        """Whether a repository that is rewritten by another codemod comes out as it did."""
+        row = self._ledger.repository(job.repository)
+        before = json.loads(row["before"] or "{}")
+        old = read_facts(self._places.of(job.slug, "rewrite"))
+        if not before or old is None or old["base"] != facts["base"] or facts["fingerprint"] != before["fingerprint"]:
+            return False
+        return bool(facts["tree"] == before["tree"] and facts["findings"] == old["findings"])
 
     def _plan_again(self, row: Row, reason: str) -> None:
         # The ledger first: a result without an entry is made again, an entry without its result would be a lie.
@@ -345,8 +401,6 @@ class _Work:
 
 
 def _entries(row: Row) -> tuple[tuple[str, str], ...]:
-    import json
-
     return tuple((command, folder) for command, folder, _ in json.loads(row["entries"]))
 
 

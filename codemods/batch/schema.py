@@ -162,6 +162,7 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
         "base": TEXT,
         "title": TEXT,
         "throttle": SECONDS,
+        "quote-output": FLAG,
     },
     "limits": {
         "jobs": COUNT,

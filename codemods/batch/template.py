@@ -69,6 +69,7 @@ globs = []   # the repositories among the folders that fit, such as "~/courses/2
 # client = "auto"   # "gh", "glab" or "none": who opens the pull requests
 # draft = true
 # throttle = 10     # seconds between two repositories
+# quote-output = false   # true: commits and requests quote what scripts printed, secrets of theirs included
 
 [limits]
 # jobs = 8               # repositories at a time, by default one a core

@@ -47,6 +47,7 @@ def _ask(row: Row, repository: Repository) -> Answer:
 
 def remote_refs(source: Source, log: Callable[[str], None] = lambda _: None) -> dict[str, str]:
     """The refs of a remote: commits by name. Raises :class:`Failed`."""
-    out = Git(source, log).run("ls-remote", "--", source.address, cwd=Path("/"), timeout=_TIMEOUT)
+    git = Git(source, log)
+    out = git.run("ls-remote", *git.far("upload-pack"), "--", source.address, cwd=Path("/"), timeout=_TIMEOUT)
     pairs = (line.split("\t", 1) for line in out.decode("utf-8", "replace").splitlines() if "\t" in line)
     return {name: commit for commit, name in pairs}

@@ -12,7 +12,7 @@ from codemods.batch.artifacts import PULL_REQUEST
 from codemods.batch.campaign import Campaign, Runs
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.git import Git
-from codemods.batch.job import Job, Tell
+from codemods.batch.job import PARTLY, Job, Tell
 from codemods.batch.rewriting import finish, rewritten, tree_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[str, Any]:
     """Verify the job's repository by its entries; leave branch, artifacts and proof in ``result``, return the facts.
 
-    ``verification`` among them is ``kept`` (no promise broken, one kept), ``broken`` or ``not judged``.
+    ``verification`` among them is ``kept`` (all that the branch holds), ``partly kept``, ``broken`` or ``not judged``.
     """
     from verify.applying import apply_verified
     from verify.errors import VerifyError
@@ -66,6 +66,8 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
         facts = finish(job, tree, result, git, applied, verification)
         request = result / PULL_REQUEST
         request.write_text(told(request.read_text(encoding="utf-8")), encoding="utf-8")
+        if verdict == "kept" and any(row["fate"] == "fixed" and row["proof"] != "kept" for row in facts["findings"]):
+            verdict = PARTLY
         if verdict == "not judged":
             # The branch and the texts of the stage before stand, unverified.
             for file in result.iterdir():

@@ -119,6 +119,8 @@ def retry(
     """Do repositories again from the start, and whatever else is left to do."""
     if not (failed or refused or changed or everything):
         raise UserError("say what to do again: --failed, --refused, --changed or --all")
+    from codemods.batch.running import OTHER_TOOL, by_other_tool
+
     campaign = _read(file)
     fingerprints = {one.source.key: campaign.fingerprint(one) for one in campaign.repositories}
 
@@ -129,6 +131,8 @@ def retry(
             return ""
         if changed and row["fingerprint"] and row["fingerprint"] != fingerprints.get(row["key"]):
             return "the campaign's settings changed"
+        if changed and by_other_tool(row):
+            return OTHER_TOOL
         return "done again" if everything else ""
 
     return _run(campaign, jobs, scheduler, only, quiet, again)

@@ -15,7 +15,7 @@ from codemods.batch.campaign import Campaign, read
 from codemods.batch.errors import CampaignError
 from codemods.batch.fleet import data, write_reports
 from codemods.batch.fleet.html import page
-from codemods.batch.fleet.markdown import text
+from codemods.batch.fleet.markdown import sentence, text
 from codemods.batch.fleet.numbers import size, span
 from codemods.batch.ledger import Ledger
 from codemods.batch.places import slug_of
@@ -24,8 +24,8 @@ from tests.batch.tools import campaign_file
 EVIL = "<script>alert(1)</script>|x\x1b[31m"
 
 
-def finding(rule: str, fate: str = "fixed", path: str = "train.py") -> dict[str, Any]:
-    row = {"rule": rule, "path": path, "line": 3, "promise": "exact", "fate": fate}
+def finding(rule: str, fate: str = "fixed", path: str = "train.py", proof: str = "") -> dict[str, Any]:
+    row = {"rule": rule, "path": path, "line": 3, "promise": "exact", "fate": fate, "proof": proof}
     return {**row, "obstacle": "", "message": EVIL}
 
 
@@ -52,7 +52,7 @@ def campaign(tmp_path: Path) -> Campaign:
         ledger.change(
             1, "verified", stage="verify",
             facts={
-                **rewritten, **kept, "findings": [finding("a-rule"), unproven, finding("b-rule", "left")],
+                **rewritten, **kept, "findings": [finding("a-rule", proof="kept"), unproven, finding("b-rule", "left")],
                 "verdicts": [{"rule": "a-rule", "verdict": "kept", **verdict}],
                 "runs": [run("original", 480, step=3e4), run("rewritten", 8, step=0.0, seconds=0.0008)],
             },
@@ -60,14 +60,14 @@ def campaign(tmp_path: Path) -> Campaign:
         ledger.change(
             2, "verified", stage="verify",
             facts={
-                **rewritten, **kept, "findings": [finding("a-rule")],
+                **rewritten, **kept, "findings": [finding("a-rule", proof="kept")],
                 "verdicts": [{"rule": "a-rule", "verdict": "kept", **verdict}],
                 "runs": [run("original", None, "RuntimeError", "raised"), run("rewritten", 8)],
             },
         )  # fmt: skip
         why = {"verification": "not judged", "why": "the original stops: No such file '/data/1'"}
         ledger.change(3, "rewritten", stage="verify", facts={**rewritten, **why, "findings": [finding("a-rule")]})
-        ledger.change(4, "rewritten", stage="rewrite", facts={**rewritten, "changed": 0, "findings": []})
+        ledger.change(4, "unchanged", stage="rewrite", facts={**rewritten, "changed": 0, "findings": []})
         ledger.change(5, "refused", stage="clone", reason="30000 files; the limit of this campaign is 20000")
         ledger.change(6, "failed", stage="clone", reason=f"git clone: {EVIL}")
         alone = {**rewritten, "findings": [], "entries": []}
@@ -78,8 +78,13 @@ def campaign(tmp_path: Path) -> Campaign:
 
 def test_numbers(campaign: Campaign) -> None:
     fleet = data.read(campaign)
-    assert fleet.states == {"planned": 1, "rewritten": 4, "verified": 2, "failed": 1, "refused": 1}
+    assert fleet.states == {"planned": 1, "unchanged": 1, "rewritten": 3, "verified": 2, "failed": 1, "refused": 1}
     assert (fleet.findings, fleet.fixed, fleet.changed, fleet.verified) == (6, 4, 5, 2)
+    assert fleet.proven == 2
+    assert sentence(fleet).endswith(
+        "4 fixed on branches of 5 repositories, 2 of them kept by a run; all that is on the branch was kept in "
+        "2 repositories. 1 script that stopped with an error now run."
+    )
     assert (fleet.files, fleet.lines) == (12, 300)
     assert {row["rule"]: row["unproven"] for row in fleet.rules} == {"a-rule": 1, "b-rule": 0}
     rules = {row["rule"]: (row["findings"], row["fixed"], row["kept"], row["repositories"]) for row in fleet.rules}

@@ -15,11 +15,12 @@ import pytest
 from codemods.batch import git as batch_git
 from codemods.batch.campaign import Limits
 from codemods.batch.cloning import clone, pack, unpack_tree, write_tree
-from codemods.batch.errors import Exhausted, Failed
+from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
+from codemods.batch.planning import read_tree
 from codemods.batch.sources import of_path, parse
 from codemods.batch.upstream import remote_refs
-from tests.batch.tools import CLEAN, bare, commit, git, repository
+from tests.batch.tools import CLEAN, TRAIN, bare, commit, git, repository
 
 
 @pytest.fixture
@@ -44,9 +45,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (home / "attributes").write_text("* filter=evil\n")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    batch_git._own_configuration.cache_clear()
+    _forget()
     yield home
+    _forget()
+
+
+def _forget() -> None:
     batch_git._own_configuration.cache_clear()
+    batch_git._trusted.cache_clear()
 
 
 def test_nothing_is_executed(home: Path, tmp_path: Path) -> None:
@@ -219,3 +225,76 @@ def test_a_repository_may_tell_a_reference(tmp_path: Path) -> None:
     assert (facts["base"], facts["base_branch"], facts["tree_files"]) == (head, "dev", 2)
     with pytest.raises(Failed, match="nothing"):
         clone(Git(of_path(source)), of_path(source), "nothing", tmp_path / "other", Limits())
+
+
+def _large(folder: Path) -> Path:
+    return repository(folder, {"train.py": TRAIN, "model.bin": os.urandom(3 << 20)})
+
+
+def test_a_file_that_is_too_large_is_not_even_fetched(tmp_path: Path) -> None:
+    source = of_path(_large(tmp_path / "source"))
+    with pytest.raises(Refused, match=r"model\.bin is more than 1 MiB, the limit a file"):
+        clone(Git(source), source, "", tmp_path / "clone", Limits(file_size=1 << 20))
+    assert batch_git.size_of(tmp_path / "clone") < 1 << 20
+    seen = clone(Git(source), source, "", tmp_path / "whole", Limits(file_size=4 << 20))
+    assert seen["tree_bytes"] > 3 << 20
+
+
+def test_nothing_of_a_source_that_leaves_objects_out_is_executed(tmp_path: Path) -> None:
+    source = _large(tmp_path / "source")
+    ran = tmp_path / "ran"
+    for key, value in {
+        "remote.evil.promisor": "true",
+        "remote.evil.url": str(source),
+        "remote.evil.uploadpack": f"touch {ran}; git-upload-pack",
+        "extensions.partialClone": "evil",
+        "core.repositoryFormatVersion": "1",
+    }.items():
+        git(source, "config", key, value)
+    blob = git(source, "rev-parse", "HEAD:train.py")
+    (source / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    # Git itself would: there is something to be kept from.
+    subprocess.run(["git", "-C", str(source), "cat-file", "blob", blob], capture_output=True, check=False)
+    assert ran.exists()
+    ran.unlink()
+    with pytest.raises(Failed):
+        clone(Git(of_path(source)), of_path(source), "", tmp_path / "clone", Limits())
+    assert read_tree(source, "HEAD") == ({}, "")
+    assert not ran.exists()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files away")
+def test_a_source_of_somebody_else_is_taken_where_git_is_told_that_it_is_safe(home: Path, tmp_path: Path) -> None:
+    source = repository(tmp_path / "source", {"train.py": TRAIN})
+    for path in [source, *source.rglob("*")]:
+        os.chown(path, 65534, 65534)
+    with pytest.raises(Failed, match="ownership"):
+        clone(Git(of_path(source)), of_path(source), "", tmp_path / "clone", Limits())
+    with open(home / ".gitconfig", "a", encoding="utf-8") as file:
+        file.write(f"[safe]\ndirectory = {source}\ndirectory = {source}/.git\n")
+    _forget()
+    assert clone(Git(of_path(source)), of_path(source), "", tmp_path / "taken", Limits())["tree_files"] == 1
+    assert set(remote_refs(of_path(source))) == {"HEAD", "refs/heads/main"}
+    assert set(read_tree(source, "HEAD")[0]) == {"train.py"}
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "remote: error: GH006: Protected branch update failed for refs/heads/x.\nremote:\n"
+            "To https://host/o/n\n ! [remote rejected] x -> x (protected branch hook declined)\n"
+            "error: failed to push some refs to 'https://host/o/n'\n",
+            "error: GH006: Protected branch update failed for refs/heads/x.; "
+            "! [remote rejected] x -> x (protected branch hook declined)",
+        ),
+        (
+            "remote: Repository not found.\nfatal: repository 'https://host/' not found\n",
+            "repository 'https://host/' not found",
+        ),
+        ("error: one\nerror: two\n", "two"),
+        ("", ""),
+    ],
+)
+def test_a_refusal_is_told_in_the_remotes_own_words(said: str, told: str) -> None:
+    assert batch_git._last_words(said) == told

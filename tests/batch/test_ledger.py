@@ -10,6 +10,7 @@ import pytest
 
 from codemods.batch.errors import CampaignError, Exhausted
 from codemods.batch.ledger import FILE, Ledger
+from codemods.batch.ledger_schema import ADDED, VIEWS
 from codemods.batch.lock import owned
 from codemods.batch.places import Places, slug_of
 
@@ -170,3 +171,36 @@ def test_a_result_takes_its_place_whole(tmp_path: Path) -> None:
 )
 def test_names_of_folders(name: str, taken: set[str], slug: str) -> None:
     assert slug_of(name, "0123456789", taken.__contains__) == slug
+
+
+def test_a_broken_page_is_a_sentence(tmp_path: Path) -> None:
+    with planned(tmp_path) as ledger:
+        ledger.change(1, "rewritten", stage="rewrite", facts={**FACTS, "findings": FACTS["findings"] * 500})  # type: ignore[operator]
+        ledger.query("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = bytearray((tmp_path / FILE).read_bytes())
+    page = int.from_bytes(data[16:18], "big")
+    # The header and the list of tables are left alone.
+    data[8 * page :] = b"\xff" * (len(data) - 8 * page)
+    (tmp_path / FILE).write_bytes(data)
+    with pytest.raises(CampaignError, match=r"ledger\.sqlite (cannot be read|could not be|cannot be used).*"):  # noqa: SIM117
+        with Ledger.open(tmp_path) as ledger:
+            ledger.query("SELECT * FROM findings")
+    with pytest.raises(CampaignError, match=r"ledger\.sqlite cannot be (read|used)"):  # noqa: SIM117
+        with Ledger.read(tmp_path) as ledger:  # type: ignore[union-attr]
+            ledger.query("SELECT * FROM findings")
+
+
+def test_a_ledger_of_an_earlier_release_is_brought_up_to_date(tmp_path: Path) -> None:
+    with planned(tmp_path) as ledger:
+        ledger.change(1, "rewritten", stage="rewrite", facts={**FACTS, "changed": 0})
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        for name in VIEWS:
+            connection.execute(f"DROP VIEW {name}")
+        for table, name, _ in ADDED:
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
+        connection.execute("DELETE FROM campaign WHERE name = 'views'")
+    ledger_read = Ledger.read(tmp_path)
+    assert ledger_read is not None
+    with ledger_read as ledger:
+        assert [(row["state"], row["tool"]) for row in ledger.repositories()] == [("unchanged", "")]
+        assert ledger.query("SELECT proven FROM by_rule")

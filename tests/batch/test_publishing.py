@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codemods.batch import forges
+from codemods.batch import forges, publishing
 from codemods.batch.campaign import Campaign, Publishing, read
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.ledger import FILE, Ledger
@@ -20,6 +20,8 @@ from codemods.batch.sources import parse
 from tests.batch.inline import run_inline
 from tests.batch.test_running import verified
 from tests.batch.tools import CLEAN, TRAIN, bare, campaign_file, commit, git, repository
+
+REMOTE = '[publish]\nremote = "repos/{name}.git"\n'
 
 
 class Forge:
@@ -30,7 +32,8 @@ class Forge:
             source = repository(folder / "work" / name, {"train.py": text})
             bare(folder / "repos" / f"{name}.git", source)
         self.folder = folder
-        self.campaign: Campaign = read(campaign_file(folder, verify=True))
+        # What lies on this machine is pushed to only by its name.
+        self.campaign: Campaign = read(campaign_file(folder, REMOTE, verify=True))
         run_inline(self.campaign, verified(verdict))
 
     def publish(self, **choices: Any) -> tuple[int, list[str]]:
@@ -87,7 +90,7 @@ def test_a_dry_run_prints_and_does_nothing(make: Callable[..., Forge]) -> None:
 @pytest.mark.parametrize("require", ["kept", "not-broken"])
 def test_what_is_broken_is_never_published(make: Callable[..., Forge], require: str) -> None:
     forge = make("broken")
-    forge.campaign = replace(forge.campaign, publishing=Publishing(require=require))
+    forge.campaign = replace(forge.campaign, publishing=Publishing(remote="repos/{name}.git", require=require))
     _, said = forge.publish()
     assert any("one: not published: a promise was broken" in line for line in said)
     assert list(forge.refs("one")) == ["refs/heads/main"]
@@ -104,7 +107,7 @@ def test_what_is_not_verified_only_if_the_campaign_says_so(make: Callable[..., F
     assert list(forge.refs("one")) == ["refs/heads/main"]
     _, said = forge.publish(only=["one"])
     assert said[0] == "one: not published: it is not verified: told so"
-    loose = replace(forge.campaign, publishing=Publishing(require="not-broken"))
+    loose = replace(forge.campaign, publishing=Publishing(remote="repos/{name}.git", require="not-broken"))
     # What a branch holds depends on it, so it has to be made again.
     _, said = publish_said(loose)
     assert "retry --changed" in said
@@ -290,3 +293,71 @@ def test_a_client_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_where_a_repository_is(text: str, place: tuple[str, str]) -> None:
     assert forges.place_of(parse(text, Path("/"))) == place
+
+
+def test_what_lies_here_is_pushed_to_only_by_its_name(make: Callable[..., Forge]) -> None:
+    forge = make()
+    forge.campaign = replace(forge.campaign, publishing=Publishing())
+    failures, said = forge.publish()
+    assert failures == 2
+    assert "one: not published: it lies on this machine" in said[0]
+    assert list(forge.refs("one")) == ["refs/heads/main"]
+    assert forge.publish(dry_run=True)[0] == 2
+
+
+def test_nothing_that_a_remote_on_this_machine_brings_is_executed(make: Callable[..., Forge], tmp_path: Path) -> None:
+    forge = make()
+    ran = tmp_path / "ran"
+    remote = forge.remote("one")
+    hooks = remote / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("pre-receive", "update", "post-receive", "post-update", "reference-transaction", "proc-receive"):
+        (hooks / name).write_text(f"#!/bin/sh\necho {name} >> {ran}\n")
+        (hooks / name).chmod(0o755)
+    (remote / "objects" / "info").mkdir(exist_ok=True)
+    (remote / "objects" / "info" / "alternates").write_text(str(forge.remote("two") / "objects") + "\n")
+    for key, value in {
+        "core.alternateRefsCommand": f"echo refs >> {ran}; :",
+        "core.fsmonitor": f"echo monitor >> {ran}; :",
+        "core.sshCommand": f"echo ssh >> {ran}; :",
+        "core.gitProxy": f"echo proxy >> {ran}; :",
+        "credential.helper": f"!echo helper >> {ran}; :",
+        "gc.auto": "1",
+    }.items():
+        git(remote, "config", key, value)
+    # There is something to be kept from.
+    git(forge.folder / "work" / "one", "push", "-q", str(remote), "main:refs/heads/by-hand")
+    assert {"pre-receive", "update", "refs"} <= set(ran.read_text().split())
+    ran.unlink()
+    assert forge.publish()[0] == 0
+    assert forge.refs("one")["refs/heads/codemod"] == forge.row("one")["head"]
+    assert not ran.exists()
+
+
+def test_a_clone_that_somebody_has_configured_is_not_pushed_from(make: Callable[..., Forge]) -> None:
+    forge = make()
+    clone = forge.campaign.work / "repositories" / "one" / "clone" / "tree"
+    git(clone, "config", "core.sshCommand", "touch ran")
+    failures, said = forge.publish()
+    assert failures == 1
+    assert any("has core.sshcommand, which codemod has not written" in line for line in said)
+    assert list(forge.refs("one")) == ["refs/heads/main"]
+
+
+def test_a_title_says_what_no_run_has_kept(make: Callable[..., Forge]) -> None:
+    def title(forge: Forge) -> str:
+        with Ledger.open(forge.campaign.work) as ledger:
+            return publishing._title(forge.campaign, forge.row("one"), ledger)
+
+    rules = "Autograd graph fixes (attached-loss-total, surplus-retain-graph)"
+    forge = make()
+    assert title(forge) == rules
+    with sqlite3.connect(forge.campaign.work / FILE) as connection:
+        connection.execute("UPDATE repositories SET verification = 'not judged'")
+    assert title(forge) == f"UNVERIFIED: {rules}"
+    with sqlite3.connect(forge.campaign.work / FILE) as connection:
+        connection.execute("UPDATE repositories SET verification = 'partly kept'")
+        connection.execute("UPDATE findings SET proof = 'kept' WHERE rule = 'surplus-retain-graph'")
+    assert title(forge) == f"UNVERIFIED (1 of 2 kept by a run): {rules}"
+    forge.campaign = replace(forge.campaign, publishing=Publishing(title="Mine"))
+    assert title(forge) == "UNVERIFIED (1 of 2 kept by a run): Mine"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codemods.batch import rewriting, running
 from codemods.batch.campaign import Campaign, read
 from codemods.batch.errors import CampaignError, Exhausted
+from codemods.batch.fleet import write_reports
 from codemods.batch.job import Job, Outcome
 from codemods.batch.jobs import perform, write_facts
 from codemods.batch.ledger import Ledger, Row
@@ -19,6 +22,7 @@ from codemods.batch.lock import owned
 from codemods.batch.places import Places
 from codemods.batch.planning import plan, plan_text, status, status_text
 from codemods.batch.rewriting import BUNDLE, unproven_of
+from codemods.batch.running import OTHER_TOOL, by_other_tool
 from codemods.rewriting.changes import Proof
 from tests.batch.inline import run_inline
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, commit, git, repository, tree_of
@@ -50,8 +54,8 @@ def failed(job: Job, status: str = "died", reason: str = "its worker was ended b
 
 def test_from_the_file_to_the_branch(campaign: Campaign) -> None:
     summary, _, _ = run_inline(campaign)
-    assert summary.settled == {"rewritten": 2, "failed": 1}
-    assert states(campaign) == {"fine": "rewritten", "wrong": "rewritten", "nothing": "failed"}
+    assert summary.settled == {"rewritten": 1, "unchanged": 1, "failed": 1}
+    assert states(campaign) == {"fine": "unchanged", "wrong": "rewritten", "nothing": "failed"}
     row = rows(campaign)["wrong"]
     clone = Places(campaign.work).clone("wrong")
     assert git(clone, "rev-parse", "codemod") == row["head"]
@@ -294,7 +298,8 @@ def verified(verdict: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "state"), [("kept", "verified"), ("broken", "refused"), ("not judged", "rewritten")]
+    ("verdict", "state"),
+    [("kept", "verified"), ("partly kept", "rewritten"), ("broken", "refused"), ("not judged", "rewritten")],
 )
 def test_what_becomes_of_a_verdict(tmp_path: Path, verdict: str, state: str) -> None:
     repository(tmp_path / "repos" / "r", {"train.py": TRAIN})
@@ -369,3 +374,99 @@ def test_what_is_left_for_want_of_a_proof_says_so() -> None:
     proofs = {frozenset({kept}): Proof("kept", ""), frozenset({idle, tied}): Proof("not reached", "never ran")}
     assert unproven_of(proofs) == {idle: "verify: not reached", tied: "verify: not reached"}
     assert unproven_of({}) == {}
+
+
+def test_names_that_are_no_utf_8_are_carried_everywhere(tmp_path: Path) -> None:
+    name, wrong = os.fsdecode(b"tr\xe4in.py"), os.fsdecode(b"bad\xff.py")
+    source = tmp_path / "repos" / "r"
+    repository(source, {name: TRAIN, wrong: "def f(:\n"})
+    campaign = read(campaign_file(tmp_path, artifacts='"patch", "json", "sarif", "markdown", "html"', verify=True))
+    summary, executor, _ = run_inline(campaign, verified("kept"))
+    assert (summary.settled, executor.done[-1]) == ({"verified": 1}, ("r", "verify"))
+    clone = Places(campaign.work).clone("r")
+    assert "retain_graph" not in git(clone, "show", f"codemod:{name}")
+    with Ledger.open(campaign.work) as ledger:
+        assert {row["path"] for row in ledger.query("SELECT path FROM findings")} == {r"tr\xe4in.py"}
+        assert [row["path"] for row in ledger.query("SELECT path FROM problems")] == [r"bad\xff.py"]
+    for form in ("html", "markdown", "csv"):
+        assert write_reports(campaign, tmp_path / form, [form])
+    assert r"tr\xe4in.py" in (tmp_path / "csv" / "findings.csv").read_text(encoding="utf-8")
+    json.dumps(status(campaign)).encode("utf-8")
+    assert run_inline(campaign)[1].done == []
+
+
+def test_a_death_over_one_stage_is_not_held_against_the_next(campaign: Campaign) -> None:
+    seen = set()
+
+    def fate(job: Job) -> Outcome | None:
+        if job.slug == "wrong" and job.stage not in seen:
+            seen.add(job.stage)
+            return failed(job)
+        return None
+
+    run_inline(campaign, fate)
+    assert seen == {"clone", "rewrite"}
+    assert states(campaign)["wrong"] == "rewritten"
+
+
+def test_results_that_are_gone_are_made_again(campaign: Campaign) -> None:
+    run_inline(campaign)
+    before = rows(campaign)
+    shutil.rmtree(campaign.work / "repositories")
+    summary, executor, observer = run_inline(campaign)
+    assert summary.settled == {"rewritten": 1, "unchanged": 1}
+    assert sorted(executor.done) == [(slug, stage) for slug in ("fine", "wrong") for stage in ("clone", "rewrite")]
+    assert sum("its results are not in the work folder" in text for text in observer.said) == 2
+    assert rows(campaign)["wrong"]["head"] == before["wrong"]["head"]
+
+
+def test_a_source_that_vanishes_is_told(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        repository(tmp_path / "repos" / name, {"lib.py": CLEAN})
+    file = campaign_file(tmp_path)
+    run_inline(read(file))
+    assert "does not name" not in status_text(status(read(file)))
+    shutil.rmtree(tmp_path / "repos" / "b")
+    _, _, observer = run_inline(read(file))
+    assert observer.said == ["b: the campaign does not name it any more; what was done with it stays"]
+    assert "1 that the campaign does not name any more: b\n" in status_text(status(read(file)))
+    assert run_inline(read(file))[2].said == []
+
+
+def test_after_an_upgrade_only_what_comes_out_otherwise_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (("fine", CLEAN), ("same", TRAIN), ("other", TRAIN + "print(1)\n")):
+        repository(tmp_path / "repos" / name, {"train.py": text})
+    campaign = read(campaign_file(tmp_path, verify=True))
+    run_inline(campaign, verified("kept"))
+    before = rows(campaign)
+    assert not any(one["other_tool"] for one in status(campaign)["repositories"])
+    for module in (running, rewriting):
+        monkeypatch.setattr(module, "digest", lambda: "newer")
+    assert "3 done by a codemod with other rules; codemod batch retry --changed" in status_text(status(campaign))
+
+    def fate(job: Job) -> Outcome | None:
+        if job.slug == "other":
+            # The newer one has one rule less.
+            job = replace(job, options=replace(job.options, ignore=("attached-loss-total",)))
+            return verified("kept")(job) or replace(perform(job), job=job)
+        return verified("kept")(job)
+
+    _, executor, _ = run_inline(campaign, fate, again=lambda row: OTHER_TOOL if by_other_tool(row) else "")
+    done = [(slug, stage) for slug, stage in executor.done if stage != "clone"]
+    assert sorted(done) == [("fine", "rewrite"), ("other", "rewrite"), ("other", "verify"), ("same", "rewrite")]
+    after = rows(campaign)
+    for slug in ("fine", "same"):
+        assert {**after[slug], "tool": "", "changed_at": 0} == {
+            **before[slug], "tool": "", "changed_at": 0,
+            **{name: after[slug][name] for name in ("cloned_at", "clone_seconds")},
+        }  # fmt: skip
+    assert (after["same"]["state"], after["other"]["state"], after["other"]["tool"]) == (
+        "verified",
+        "verified",
+        "newer",
+    )
+    assert after["other"]["head"] != before["other"]["head"]
+    assert not any(by_other_tool(row) for row in after.values())
+    assert run_inline(campaign)[1].done == []

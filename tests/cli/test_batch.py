@@ -18,7 +18,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     source = repository(tmp_path / "source", {"train.py": TRAIN})
     bare(tmp_path / "repos" / "wrong.git", source)
     repository(tmp_path / "repos" / "fine", {"lib.py": CLEAN})
-    return campaign_file(tmp_path, '[publish]\nrequire = "not-broken"\n').name
+    return campaign_file(tmp_path, '[publish]\nremote = "repos/{name}.git"\nrequire = "not-broken"\n').name
 
 
 def test_from_init_to_publish(file: str, tmp_path: Path) -> None:
@@ -29,13 +29,13 @@ def test_from_init_to_publish(file: str, tmp_path: Path) -> None:
     before = codemod("batch", "status", file)
     assert before.stdout == "trial: 2 planned\nnothing was done yet\n"
     ran = codemod("batch", "run", file)
-    assert (ran.status, ran.stdout) == (0, "trial: 2 rewritten\n")
+    assert (ran.status, ran.stdout) == (0, "trial: 1 rewritten, 1 unchanged\n")
     lines = sorted(line.split("  ", 1)[1].rsplit(" (", 1)[0] for line in ran.stderr.splitlines())
     assert lines == ["fine: nothing to change", "wrong: rewritten, 1 file changed; not verified"]
     again = codemod("batch", "run", file)
     assert (again.status, again.stdout) == (0, "trial: nothing was left to do\n")
     status = json.loads(codemod("batch", "status", file, "--format", "json").stdout)
-    assert status["states"] == {"rewritten": 2}
+    assert status["states"] == {"rewritten": 1, "unchanged": 1}
     reported = codemod("batch", "report", file, "--format", "markdown")
     assert reported.stdout == "work/report/report.md\n"
     dry = codemod("batch", "publish", file, "--dry-run")

@@ -92,8 +92,13 @@ class Fleet:
         return sum(row["findings"] for row in self.repositories)
 
     @property
+    def proven(self) -> int:
+        """Those of the fixed findings whose rewrite a run has kept."""
+        return sum(row["proven"] for row in self.repositories)
+
+    @property
     def verified(self) -> int:
-        """Repositories of which rewrites were run and kept."""
+        """Repositories with something to change of which a run has kept all that is on the branch."""
         return sum(row["verification"] == "kept" for row in self.repositories)
 
     @property

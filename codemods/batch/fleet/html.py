@@ -12,6 +12,7 @@ from codemods.batch.fleet import charts
 from codemods.batch.fleet.data import Fleet, Saving
 from codemods.batch.fleet.markdown import sentence
 from codemods.batch.fleet.numbers import change, grouped, several, share, size, span
+from codemods.batch.job import PARTLY
 from codemods.batch.places import Places
 from codemods.source.diffs import printable
 
@@ -25,6 +26,7 @@ _TONES = {
     "rewritten": "plain",
     "cloned": "faint",
     "planned": "faint",
+    "unchanged": "faint",
     "skipped": "faint",
     "refused": "unknown",
     "failed": "bad",
@@ -75,7 +77,11 @@ def _tiles(fleet: Fleet) -> list[tuple[str, str, str]]:
             f"{several(fleet.files, 'file')}, {several(fleet.lines, 'line')}",
         ),
         (grouped(fleet.fixed), f"of {several(fleet.findings, 'finding')} fixed", f"in {fleet.changed} repositories"),
-        (grouped(fleet.verified), "proven by running", f"{share(fleet.verified, fleet.changed)} of what changed"),
+        (
+            grouped(fleet.proven),
+            "kept by a run",
+            f"{share(fleet.proven, fleet.fixed)} of them; {several(fleet.verified, 'branch', 'branches')} whole",
+        ),
     ]
     if fleet.repaired:
         count = len(fleet.repaired)
@@ -149,7 +155,7 @@ def _tells(before: float | None, after: float | None) -> bool:
 
 
 def _rule_parts(row: dict[str, Any]) -> tuple[charts.Part, ...]:
-    kept, broken, unproven = min(row["kept"], row["fixed"]), row["broken"], row["unproven"]
+    kept, broken, unproven = row["proven"], row["broken"], row["unproven"]
     return (
         charts.Part(kept, "kept by a run", "kept"),
         charts.Part(row["fixed"] - kept, "fixed, no run reached it", "fixed"),
@@ -169,7 +175,7 @@ def _number(value: float) -> str:
 
 
 def _troubled_first(fleet: Fleet) -> list[dict[str, Any]]:
-    order = ["failed", "refused", "published", "verified", "rewritten", "cloned", "planned", "skipped"]
+    order = ["failed", "refused", "published", "verified", "rewritten", "cloned", "planned", "unchanged", "skipped"]
     return sorted(fleet.repositories, key=lambda row: (order.index(row["state"]), -row["fixed"]))
 
 
@@ -178,13 +184,11 @@ def _repository(fleet: Fleet, row: dict[str, Any], folder: Path) -> dict[str, An
     links = []
     for stage, name, label in (
         ("verify", "verification.html", "proof"),
-        ("verify" if row["verification"] == "kept" else "rewrite", "pull-request.md", "text"),
-        ("verify" if row["verification"] == "kept" else "rewrite", "changes.patch", "patch"),
+        ("verify" if row["verification"] in ("kept", PARTLY) else "rewrite", "pull-request.md", "text"),
+        ("verify" if row["verification"] in ("kept", PARTLY) else "rewrite", "changes.patch", "patch"),
     ):
         path = places.of(row["slug"], stage) / name
         if row["changed"] and path.is_file():
             links.append((label, os.path.relpath(path, folder).replace(os.sep, "/")))
     tone = _TONES[row["state"]]
-    if row["state"] == "rewritten" and not row["changed"]:
-        tone = "faint"
     return {**row, "tone": tone, "mark": _MARKS[tone], "links": links}

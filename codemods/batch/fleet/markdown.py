@@ -67,7 +67,7 @@ def text(fleet: Fleet) -> str:
                 row["outcome"],
                 str(row["findings"]),
                 str(row["fixed"]),
-                str(row["kept"]),
+                str(row["proven"]),
                 row["pull_request"],
             )
             for row in rows[:_MOST]
@@ -83,7 +83,8 @@ def sentence(fleet: Fleet) -> str:
     told = (
         f"{several(len(fleet.repositories), 'repository', 'repositories')} with {several(fleet.files, 'Python file')} "
         f"({several(fleet.lines, 'line')}): {several(fleet.findings, 'finding')}, {fleet.fixed} fixed on branches of "
-        f"{several(fleet.changed, 'repository', 'repositories')}; rewrites of {fleet.verified} were run and kept."
+        f"{several(fleet.changed, 'repository', 'repositories')}, {fleet.proven} of them kept by a run; all that is on "
+        f"the branch was kept in {several(fleet.verified, 'repository', 'repositories')}."
     )
     if fleet.repaired:
         told += f" {several(len(fleet.repaired), 'script')} that stopped with an error now run."

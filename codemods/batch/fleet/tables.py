@@ -77,6 +77,7 @@ _COUNTS = frozenset(
         "partly_reached",
         "not_reached",
         "not_judged",
+        "proven",
         "files",
         "lines",
         "line",
