@@ -71,13 +71,17 @@ def apply_verified(
     result = replace(result, remaining=tuple(map(_advice_again, result.remaining)))
     if everything:
         return result, verified.verification
-    dropped = tuple(
+    return replace(result, dropped=dropped_of(verified.verification)), verified.verification
+
+
+def dropped_of(verification: Verification) -> tuple[Dropped, ...]:
+    """Return what is not made of a result because no run kept it, with the verdict on each."""
+    return tuple(
         Dropped(finding.rule, finding.path, finding.span.line, rewrite.verdict.value, rewrite.why)
-        for rewrite in verified.verification.rewrites
+        for rewrite in verification.rewrites
         if rewrite.verdict is not Verdict.KEPT
         for finding in rewrite.findings
     )
-    return replace(result, dropped=dropped), verified.verification
 
 
 def _advice_again(left: Reported) -> Reported:

@@ -48,6 +48,7 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     artifacts: tuple[str, ...] = ()
     require: str = "kept"
+    quote_output: bool = False
     identity: tuple[str, str] = ("", "")
     when: int = 0
     fingerprint: str = ""

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from codemods.batch.campaign import Campaign, Repository
+from codemods.batch.campaign import Campaign, Repository, Runs
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
 from codemods.batch.inspection import Entry, list_tree
@@ -15,22 +15,36 @@ from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owner
 from codemods.batch.places import Places, slug_of
 from codemods.batch.progress import outcome
+from codemods.batch.prospects import (
+    LACKING,
+    NO_SCRIPT,
+    READY,
+    UNSEEN,
+    Prospect,
+    interpreter_of,
+    prospects,
+    without,
+)
 from codemods.batch.running import by_other_tool, next_stage, require_repositories
 from codemods.batch.sources import Source, of_path, redact
 from codemods.batch.verifying import require_for_runs
 from codemods.source.diffs import printable
+from codemods.source.entries import Entry as Script
 from codemods.source.entries import find_entries
 
 #: Larger sources are data in disguise, and more files than this take longer than a plan may.
 _LARGEST, _MOST = 400_000, 400
 #: So many names stand in a line for people.
 _SHOWN = 5
+#: Of more repositories the plan tells only how many there are of a kind.
+_FEW = 8
 
 
 def plan(campaign: Campaign) -> list[dict[str, Any]]:
     """Return what would be done with each repository, in the campaign's order; nothing is written.
 
-    Entry scripts are looked for in those that are on this machine: clones of an earlier run, and local sources. Raises
+    Entry scripts are looked for in those that are on this machine: clones of an earlier run, and local sources; what
+    these lack to be run is read in them, and asked of the interpreter. Raises
     :class:`~codemods.batch.errors.CampaignError` for a campaign that names none, or an interpreter that is not there.
     """
     require_repositories(campaign)
@@ -43,6 +57,7 @@ def plan(campaign: Campaign) -> list[dict[str, Any]]:
     places = Places(campaign.work)
     taken = {row["slug"].lower() for row in rows.values()}
     plans = []
+    seen: list[tuple[dict[str, Any], Runs, tuple[Prospect, ...]]] = []
     for repository in campaign.repositories:
         row = rows.get(repository.source.key)
         if row is None:
@@ -50,11 +65,33 @@ def plan(campaign: Campaign) -> list[dict[str, Any]]:
             taken.add(slug.lower())
         else:
             slug = row["slug"]
-        plans.append(_plan(campaign, repository, row, slug, places))
+        told, found = _plan(repository, row, slug, places)
+        plans.append(told)
+        seen.append((told, repository.runs, found))
+    _tell_prospects(seen)
     return plans
 
 
-def _plan(campaign: Campaign, repository: Repository, row: Row | None, slug: str, places: Places) -> dict[str, Any]:
+def _tell_prospects(seen: list[tuple[dict[str, Any], Runs, tuple[Prospect, ...]]]) -> None:
+    """Tell in each plan what its scripts lack; each interpreter is asked once for all."""
+    from verify.running.runner import lacking_modules
+
+    wanted: dict[str, set[str]] = {}
+    for _, runs, found in seen:
+        wanted.setdefault(interpreter_of(runs), set()).update(name for one in found for name in one.modules)
+    lacking = {python: set(lacking_modules(python, names)) for python, names in wanted.items() if names}
+    for told, runs, found in seen:
+        left = without(found, lacking.get(interpreter_of(runs), set()))
+        told["lacks"] = [{"command": one.command, "what": one.text()} for one in left if one.text()]
+        if told["prospect"] == READY and left and not any(one.ready for one in left):
+            told["prospect"] = LACKING
+            # Of the best script: the others are tried after it.
+            told["missing"] = left[0].text()
+
+
+def _plan(
+    repository: Repository, row: Row | None, slug: str, places: Places
+) -> tuple[dict[str, Any], tuple[Prospect, ...]]:
     state = row["state"] if row is not None else "skipped" if repository.skip else "planned"
     told: dict[str, Any] = {
         "slug": slug,
@@ -66,33 +103,44 @@ def _plan(campaign: Campaign, repository: Repository, row: Row | None, slug: str
         "verify": "off" if not repository.runs.run else "",
         "entries": [],
         "trouble": "",
+        "prospect": "",
+        "missing": "",
     }
-    source = repository.source
     if told["verify"] or repository.skip:
-        return told
-    if repository.runs.commands:
-        told["verify"] = "configured"
-        told["entries"] = [
-            _entry(command, repository.runs.folder, "configured") for command in repository.runs.commands
-        ]
-        return told
+        return told, ()
+    place = places.clone(slug) if places.clone(slug).is_dir() else repository.source.local
+    files, readme, paths = dict[str, str](), "", set[str]()
+    if place is not None:
+        try:
+            files, readme, paths = read_tree(place, repository.ref or "HEAD")
+        except (Failed, Refused, Exhausted) as error:
+            told["trouble"] = f"not a git repository with commits: {error}"
+    entries = _entries_of(repository, row, told, files, readme)
+    told["entries"] = [_entry(entry.command, entry.folder, entry.why) for entry in entries]
+    if not told["verify"]:
+        told["verify"] = "looked for once it is cloned" if place is None else "no script that trains was found"
+    if told["trouble"] or place is None:
+        told["prospect"] = UNSEEN
+        return told, ()
+    told["prospect"] = READY if entries else NO_SCRIPT
+    return told, prospects(files, paths, entries, repository.runs) if files else ()
+
+
+def _entries_of(
+    repository: Repository, row: Row | None, told: dict[str, Any], files: dict[str, str], readme: str
+) -> list[Script]:
+    """The scripts that will be run, as far as that is known; where they are from is ``told``."""
+    runs = repository.runs
+    if runs.commands:
+        told["verify"], told["trouble"] = "configured", ""
+        return [Script(command, runs.folder, "configured") for command in runs.commands]
     if row is not None and row["entries"] not in ("", "[]"):
+        told["verify"], told["trouble"] = "found", ""
+        return [Script(*entry) for entry in json.loads(row["entries"])]
+    found = find_entries(files, readme, most=max(1, runs.entries))
+    if found:
         told["verify"] = "found"
-        told["entries"] = [_entry(*entry) for entry in json.loads(row["entries"])]
-        return told
-    place = places.clone(slug) if places.clone(slug).is_dir() else source.local
-    if place is None:
-        told["verify"] = "looked for once it is cloned"
-        return told
-    try:
-        files, readme = read_tree(place, repository.ref or "HEAD")
-    except (Failed, Refused, Exhausted) as error:
-        told["trouble"] = f"not a git repository with commits: {error}"
-        return told
-    found = find_entries(files, readme, most=max(1, repository.runs.entries))
-    told["verify"] = "found" if found else "no script that trains was found"
-    told["entries"] = [_entry(entry.command, entry.folder, entry.why) for entry in found]
-    return told
+    return found
 
 
 def _entry(command: str, folder: str, why: str) -> dict[str, str]:
@@ -104,15 +152,17 @@ def _entry_text(entry: dict[str, str]) -> str:
     return f"{printable(entry['command'])}{place} ({entry['why']})"
 
 
-def read_tree(place: Path, commit: str) -> tuple[dict[str, str], str]:
-    """The Python files and the README of a commit of a repository on this machine, without writing any out.
+def read_tree(place: Path, commit: str) -> tuple[dict[str, str], str, set[str]]:
+    """The Python files, the README and all paths of a commit of a repository on this machine; nothing is written out.
 
     Raises :class:`Failed` where there is no such commit.
     """
     git = Git(of_path(place), reaching=False)
     wanted: list[Entry] = []
     readme: list[Entry] = []
+    paths = set()
     for entry in list_tree(git, place, commit):
+        paths.add(entry.path.decode("utf-8", "surrogateescape"))
         if entry.there and entry.mode in ("100644", "100755") and entry.size <= _LARGEST:
             path = entry.path.decode("utf-8", "surrogateescape")
             if path.endswith(".py"):
@@ -121,7 +171,7 @@ def read_tree(place: Path, commit: str) -> tuple[dict[str, str], str]:
                 readme.append(entry)
     chosen = [*wanted[:_MOST], *readme[:1]]
     if not chosen:
-        return {}, ""
+        return {}, "", paths
     request = b"".join(entry.object.encode() + b"\n" for entry in chosen)
     answer = git.run("cat-file", "--batch", cwd=place, input=request)
     texts: dict[str, str] = {}
@@ -135,26 +185,18 @@ def read_tree(place: Path, commit: str) -> tuple[dict[str, str], str]:
         texts[entry.path.decode("utf-8", "surrogateescape")] = text
         position = end + 2 + size
     told = texts.pop(readme[0].path.decode("utf-8", "surrogateescape")) if readme else ""
-    return texts, told
+    return texts, told, paths
 
 
-def plan_text(campaign: Campaign, plans: list[dict[str, Any]]) -> str:
-    """The plan for people."""
-    lines = []
-    for one in plans:
-        lines.append(f"{printable(one['slug'])}  {printable(one['url'])}" + (f" ({one['ref']})" if one["ref"] else ""))
-        if one["skip"]:
-            lines.append(f"    left out: {printable(one['skip'])}")
-            continue
-        if one["trouble"]:
-            lines.append(f"    {printable(one['trouble'])}")
-            continue
-        lines.append(f"    {one['state']}; " + (f"next: {one['next']}" if one["next"] else "nothing more to do"))
-        if one["entries"]:
-            shown = "; ".join(map(_entry_text, one["entries"]))
-            lines.append(f"    to be run: {shown}")
-        else:
-            lines.append(f"    to be run: nothing: {one['verify']}")
+def plan_text(campaign: Campaign, plans: list[dict[str, Any]], *, verbose: bool = False) -> str:
+    """The plan for people: what can be proven and what not; each repository where they are few, or ``verbose``."""
+    lines: list[str] = []
+    for one in plans if verbose or len(plans) <= _FEW else ():
+        lines += _plan_lines(one)
+    if len(plans) > 1:
+        lines += ["", *_prospect_lines(plans)]
+    if len(plans) > _FEW and not verbose:
+        lines.append("each of them: --verbose")
     rules = ", ".join(campaign.options.select) or "all rules"
     if campaign.options.ignore:
         rules += f" but {', '.join(campaign.options.ignore)}"
@@ -171,6 +213,39 @@ def plan_text(campaign: Campaign, plans: list[dict[str, Any]]) -> str:
         f"{'draft pull requests' if publish.draft else 'pull requests'} by {publish.client}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _plan_lines(one: dict[str, Any]) -> list[str]:
+    lines = [f"{printable(one['slug'])}  {printable(one['url'])}" + (f" ({one['ref']})" if one["ref"] else "")]
+    if one["skip"]:
+        return [*lines, f"    left out: {printable(one['skip'])}"]
+    if one["trouble"]:
+        return [*lines, f"    {printable(one['trouble'])}"]
+    lines.append(f"    {one['state']}; " + (f"next: {one['next']}" if one["next"] else "nothing more to do"))
+    if one["entries"]:
+        lines.append(f"    to be run: {'; '.join(map(_entry_text, one['entries']))}")
+    else:
+        lines.append(f"    to be run: nothing: {one['verify']}")
+    return [*lines, *(f"    {printable(lack['command'])} lacks {printable(lack['what'])}" for lack in one["lacks"])]
+
+
+def _prospect_lines(plans: list[dict[str, Any]]) -> list[str]:
+    """How many can be verified, and why the others cannot: a line a reason."""
+    lines = []
+    for prospect, told in (
+        (READY, "can be run as far as their text tells"),
+        (LACKING, "lack what their scripts need"),
+        (NO_SCRIPT, "have no script that trains"),
+        (UNSEEN, "are not seen before they are cloned"),
+    ):
+        those = [one for one in plans if one["prospect"] == prospect]
+        if those:
+            lines.append(f"{len(those)} {told}: {_some([one['slug'] for one in those])}")
+        if prospect == LACKING:
+            modules = Counter(one["missing"] for one in those)
+            lines += [f"    {count} × {printable(what)}" for what, count in modules.most_common(_SHOWN)]
+    skipped = sum(bool(one["skip"]) for one in plans)
+    return [*lines, f"{skipped} left out"] if skipped else lines
 
 
 def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:

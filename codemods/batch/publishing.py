@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import time
@@ -21,6 +22,7 @@ from codemods.batch.places import Places
 from codemods.batch.running import chosen
 from codemods.batch.sources import Source, parse, redact
 from codemods.batch.upstream import look, remote_refs
+from codemods.source.secrets import Secrets, tokens
 
 Say = Callable[[str], None]
 #: How the title of a request begins that holds what no run has kept.
@@ -199,6 +201,7 @@ def _publish(campaign: Campaign, ledger: Ledger, target: _Target, client: str, s
             f"the branch in {target.clone} is not the one that was made ({here[:10]}, not {row['head'][:10]})"
         )
     _require_own_configuration(git, target.clone)
+    _require_nothing_secret(git, target)
     there = remote_refs(target.remote).get(f"refs/heads/{branch}", "")
     changed = False
     if there == row["head"]:
@@ -216,6 +219,37 @@ def _publish(campaign: Campaign, ledger: Ledger, target: _Target, client: str, s
     ledger.change(row["id"], "published", stage="publish", pull_request=address)
     say(f"{row['slug']}: {branch} is pushed" + (f", {address}" if address else f"; the request's text: {target.body}"))
     return changed
+
+
+def _require_nothing_secret(git: Git, target: _Target) -> None:
+    """Raise :class:`Refused` where what is to be published holds the value of a variable that looks secret, or a token.
+
+    A token that the repository has already is its own affair.
+    """
+    row = target.row
+    given = dict(text.split("=", 1) for text in target.repository.runs.env if "=" in text)
+    secrets = Secrets((os.environ, given))
+    commits = git.run("log", "-p", "--format=%an%n%ae%n%B", f"{row['base']}..{row['head']}", cwd=target.clone)
+    published = {
+        "the title": target.title,
+        "the text of the request": target.body.read_text(encoding="utf-8", errors="replace"),
+        "the branch": commits.decode("utf-8", "replace"),
+    }
+    for where, text in published.items():
+        name = secrets.found(text)
+        if name:
+            raise Refused(f"{where} holds the value of the variable {name}, which looks secret")
+        for token in tokens(text):
+            if not _is_there(git, target, token):
+                raise Refused(f"{where} holds what looks like a token, {token[:4]}…, which the repository has not")
+
+
+def _is_there(git: Git, target: _Target, text: str) -> bool:
+    try:
+        git.run("grep", "-q", "-F", "-e", text, target.row["base"], cwd=target.clone)
+    except Failed:
+        return False
+    return True
 
 
 def _require_own_configuration(git: Git, clone: Path) -> None:

@@ -95,7 +95,7 @@ def finish(
     job: Job, tree: Tree, result: Path, git: Git, applied: ApplyResult, verification: Verification | None
 ) -> dict[str, Any]:
     """Commit ``applied`` on the job's branch and write what goes with it; return the facts for the ledger."""
-    evidence = _evidence(verification)
+    evidence = _evidence(verification, quoted=job.quote_output)
     proofs = evidence.proofs if evidence else None
     commits = commits_of(applied, job.commits.style, options=tree.options, proofs=proofs)
     head = tree_id = ""
@@ -130,12 +130,12 @@ def finish(
     }
 
 
-def _evidence(verification: Verification | None) -> Evidence | None:
+def _evidence(verification: Verification | None, *, quoted: bool) -> Evidence | None:
     if verification is None:
         return None
     from verify.reports.evidence import evidence_of
 
-    return evidence_of(verification)
+    return evidence_of(verification, quoted=quoted)
 
 
 def unproven_of(proofs: Mapping[Key, Proof]) -> dict[tuple[str, str, int], str]:

@@ -270,6 +270,7 @@ class _Work:
             limits=campaign.limits,
             artifacts=campaign.artifacts,
             require=campaign.publishing.require,
+            quote_output=campaign.publishing.quote_output,
             identity=self._who,
             when=self._when,
             fingerprint=campaign.fingerprint(repository),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +26,10 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
 
     ``verification`` among them is ``kept`` (all that the branch holds), ``partly kept``, ``broken`` or ``not judged``.
     """
-    from verify.applying import apply_verified
+    from verify.applying import apply_verified, dropped_of
     from verify.errors import VerifyError
     from verify.reports import render
+    from verify.reports.discreet import discreet
     from verify.running.settings import entry_command
 
     tell("writing out")
@@ -56,6 +58,13 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
         applied = replace(applied, skipped=(*tree.targets.skipped, *applied.skipped))
         tell("writing down")
 
+        verification = replace(
+            verification, settings={**verification.settings, "shell": reproduction(job, verification)}
+        )
+        shown = verification if job.quote_output else discreet(verification)
+        if applied.dropped:
+            applied = replace(applied, dropped=dropped_of(shown))
+
         def told(text: str) -> str:
             # The folder is gone afterwards; what is told of it is told from its root.
             return text.replace(str(tree.root), job.slug)
@@ -75,10 +84,25 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
                     file.unlink()
         return facts | {
             "verification": verdict,
-            "why": told(_why(verification)),
-            "verdicts": [{**row, "why": told(row["why"])} for row in _verdicts(verification)],
+            "why": told(_why(shown)),
+            "verdicts": [{**row, "why": told(row["why"])} for row in _verdicts(shown)],
+            # For who has the work folder: neither these nor the pages of the proof are published.
+            "notes": [*facts["notes"], *(told(text) for text in verification.advice)],
             "runs": [row for entry in verification.entries for row in _runs(entry)],
         }
+
+
+def reproduction(job: Job, verification: Verification) -> str:
+    """Return what a shell is told to verify the job's repository again, from its root: a line for each folder."""
+    from verify.reports.reproduce import options
+
+    lines = []
+    for place in dict.fromkeys(place for _, place in job.entries):
+        words = ["codemod", "verify", *options(verification.settings)]
+        words += ["--tree", os.path.relpath(os.curdir, place)] if place != "." else []
+        words += [word for command, folder in job.entries if folder == place for word in ("--entry", command)]
+        lines.append((f"(cd {shlex.quote(place)} && {shlex.join(words)})") if place != "." else shlex.join(words))
+    return "\n".join(lines)
 
 
 def settings_of(runs: Runs) -> Settings:

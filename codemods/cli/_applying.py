@@ -130,12 +130,17 @@ def verified(
     wanted: Wanted | None,
     dry_run: bool,
     everything: bool,
+    quoted: bool = False,
 ) -> tuple[ApplyResult, Evidence, int]:
-    """Make the rewrites that were kept; with ``everything`` all of them, for whoever decides by the verdicts."""
+    """Make the rewrites that were kept; with ``everything`` all of them, for whoever decides by the verdicts.
+
+    What the programs said is told on the terminal; in commits and texts only if it is to be ``quoted``.
+    """
     from codemods.reports import Detail
-    from verify.applying import apply_verified
+    from verify.applying import apply_verified, dropped_of
     from verify.errors import VerifyError
     from verify.reports import plots, render
+    from verify.reports.discreet import discreet
     from verify.reports.evidence import evidence_of
     from verify.running.settings import entry_command
 
@@ -162,7 +167,9 @@ def verified(
     if not quiet:
         colour = job.colour(to_stderr=True)
         emit(render(verification, "text", colour=colour), None, stream=sys.stderr)
-    evidence = evidence_of(verification, plot=str(plot) if drawn else "")
+    evidence = evidence_of(verification, plot=str(plot) if drawn else "", quoted=quoted)
+    if result.dropped and not quoted:
+        result = replace(result, dropped=dropped_of(discreet(verification)))
     return replace(result, skipped=(*job.targets.skipped, *result.skipped)), evidence, verification.status
 
 

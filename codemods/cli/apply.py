@@ -68,6 +68,12 @@ def command(
     python: RunOptions.python = None,
     stand_in: RunOptions.stand_in = None,
     env: RunOptions.env = None,
+    quote_output: Annotated[
+        bool,
+        typer.Option(
+            "--quote-output", help="Quote what scripts raised and printed, in commits and texts too; needs --verify."
+        ),
+    ] = False,
     expose: RunOptions.expose = None,
     plot: Annotated[
         Path | None,
@@ -190,6 +196,8 @@ def command(
     if not verify and any(value is not None for value in (*runs.values(), plot)):
         raise UserError(f"{', '.join(_OF_RUNS)} and --plot need --verify")
 
+    if quote_output and not verify:
+        raise UserError("--quote-output needs --verify")
     terminal = ways.terminal_of_user() if interactive else None
     job = o.settle(
         paths,
@@ -226,7 +234,7 @@ def command(
     wanted = s.wanted(job, since, baseline, at or ()) if limited else None
     if verify:
         result, evidence, proven = ways.verified(
-            job, verify, runs, plot, wanted=wanted, dry_run=on_paper, everything=interactive
+            job, verify, runs, plot, wanted=wanted, dry_run=on_paper, everything=interactive, quoted=quote_output
         )
     else:
         with job.progress as progress:

@@ -76,14 +76,19 @@ def init(
 
 
 @app.command("plan")
-def plan(file: File, format: Format = "text") -> int:
-    """Show what would be done with each repository, and do nothing."""
+def plan(
+    file: File,
+    format: Format = "text",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Take every repository.")] = False,
+) -> int:
+    """Show what would be done, what can be verified and what cannot, and do nothing."""
     from codemods.batch import planning
 
     _known(format)
     campaign = _read(file)
     plans = _told(lambda: planning.plan(campaign))
-    emit(json.dumps(plans, indent=1) + "\n" if format == "json" else planning.plan_text(campaign, plans), None)
+    text = planning.plan_text(campaign, plans, verbose=verbose)
+    emit(json.dumps(plans, indent=1) + "\n" if format == "json" else text, None)
     return FINE
 
 

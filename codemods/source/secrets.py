@@ -66,6 +66,13 @@ def looks_secret(value: str) -> bool:
     return bool(_SHAPES.search(value) or _CREDENTIALS.search(value))
 
 
+def tokens(text: str) -> list[str]:
+    """What in ``text`` has the shape of a token or a private key, or is the password of an address; each once."""
+    found = [match[0] for match in _SHAPES.finditer(text)]
+    found += [match["password"] for match in _CREDENTIALS.finditer(text) if match["password"] != "***"]
+    return list(dict.fromkeys(found))
+
+
 def _random(value: str) -> bool:
     """Whether ``value`` is one long word of letters and digits that nobody would choose."""
     if not _OPAQUE.fullmatch(value) or value.startswith("/") or _UUID.fullmatch(value):
@@ -103,6 +110,11 @@ class Secrets:
         # The longest first: one value can be a part of another.
         values = sorted(self._names, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(_bounded, values))) if values else None
+
+    def found(self, text: str) -> str:
+        """Return the name of a variable whose value stands in ``text``; empty where none does."""
+        match = self._pattern.search(text) if self._pattern is not None else None
+        return self._names[match[0]] if match is not None else ""
 
     def mask(self, text: str) -> str:
         """Return ``text`` with ``[NAME is masked]`` for each value."""

@@ -259,7 +259,7 @@ def test_nothing_of_a_source_that_leaves_objects_out_is_executed(tmp_path: Path)
     ran.unlink()
     with pytest.raises(Failed):
         clone(Git(of_path(source)), of_path(source), "", tmp_path / "clone", Limits())
-    assert read_tree(source, "HEAD") == ({}, "")
+    assert read_tree(source, "HEAD")[:2] == ({}, "")
     assert not ran.exists()
 
 

@@ -14,7 +14,9 @@ import pytest
 from codemods.batch import forges, publishing
 from codemods.batch.campaign import Campaign, Publishing, read
 from codemods.batch.errors import CampaignError, Failed
+from codemods.batch.git import Git
 from codemods.batch.ledger import FILE, Ledger
+from codemods.batch.places import Places
 from codemods.batch.publishing import publish
 from codemods.batch.sources import parse
 from tests.batch.inline import run_inline
@@ -361,3 +363,48 @@ def test_a_title_says_what_no_run_has_kept(make: Callable[..., Forge]) -> None:
     assert title(forge) == f"UNVERIFIED (1 of 2 kept by a run): {rules}"
     forge.campaign = replace(forge.campaign, publishing=Publishing(title="Mine"))
     assert title(forge) == "UNVERIFIED (1 of 2 kept by a run): Mine"
+
+
+def test_the_value_of_a_variable_that_looks_secret_is_not_published(
+    make: Callable[..., Forge], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forge = make()
+    body = Places(forge.campaign.work).of("one", "verify") / "pull-request.md"
+    text = body.read_text()
+    monkeypatch.setenv("SOME_TOKEN", "correct-horse-battery")
+    body.write_text(f"{text}\nKeyError: correct-horse-battery\n")
+    failures, said = forge.publish(only=["one"])
+    assert failures == 1
+    assert said == [
+        "one: not published: the text of the request holds the value of the variable SOME_TOKEN, which looks secret"
+    ]
+    assert list(forge.refs("one")) == ["refs/heads/main"]
+    body.write_text(text)
+    monkeypatch.setenv("SOME_TOKEN", "Autograd graph fixes")
+    assert "the title holds the value" in forge.publish(only=["one"])[1][0]
+    monkeypatch.setenv("SOME_TOKEN", "person@example.org")
+    assert "the branch holds the value" in forge.publish(only=["one"])[1][0]
+    assert list(forge.refs("one")) == ["refs/heads/main"]
+    monkeypatch.delenv("SOME_TOKEN")
+    assert forge.publish()[0] == 0
+
+
+def test_a_token_is_published_only_where_the_repository_has_it(make: Callable[..., Forge]) -> None:
+    forge = make()
+    token = "ghp_" + "a1B2" * 9
+    body = Places(forge.campaign.work).of("one", "verify") / "pull-request.md"
+    body.write_text(f"{body.read_text()}\n{token}\n")
+    failures, said = forge.publish(only=["one"])
+    assert failures == 1
+    assert "holds what looks like a token, ghp_…, which the repository has not" in said[0]
+    assert token not in said[0]
+    known = repository(forge.folder / "known", {"train.py": TRAIN + f'key = "{token}"\n'})
+    target = publishing._target(forge.campaign, forge.row("two"), forge.campaign.repositories[0], _ledger(forge))
+    base = git(known, "rev-parse", "HEAD")
+    assert publishing._is_there(Git(), replace(target, clone=known, row={"base": base}), token)
+
+
+def _ledger(forge: Forge) -> Ledger:
+    ledger = Ledger.read(forge.campaign.work)
+    assert ledger is not None
+    return ledger

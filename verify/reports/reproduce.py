@@ -14,7 +14,7 @@ from verify.running.settings import Settings
 #: Settings that no option of the command line stands for.
 _WITHOUT_OPTION = frozenset({"threads"})
 #: What the command line recorded of itself.
-_CALL = ("command_line", "folder")
+_CALL = ("command_line", "folder", "shell")
 _SIZES = frozenset({"memory", "memory_limit", "disk"})
 
 
@@ -26,15 +26,17 @@ def folder(verification: Verification) -> str:
 def command_line(verification: Verification) -> str:
     """Return the command that makes ``verification`` again, to be given in :func:`folder`; empty if nothing was run.
 
-    It is ``settings["command_line"]`` (a sequence of words) where that was recorded, else made of the entries and of
-    the settings that are not the default.
+    It is ``settings["shell"]`` (a text) or ``settings["command_line"]`` (a sequence of words) where one was recorded,
+    else made of the entries and of the settings that are not the default.
     """
+    if verification.settings.get("shell"):
+        return str(verification.settings["shell"])
     recorded = verification.settings.get("command_line")
     if isinstance(recorded, (list, tuple)):
         return shlex.join(str(word) for word in recorded)
     if not verification.entries:
         return ""
-    words = ["codemod", "verify", *_options(verification.settings)]
+    words = ["codemod", "verify", *options(verification.settings)]
     commands = [entry.command for entry in verification.entries]
     if len(commands) == 1 and _is_python(commands[0]):
         return shlex.join([*words, *_script(commands[0][1:])])
@@ -71,7 +73,8 @@ def _script(words: Sequence[str]) -> list[str]:
     return [*words[:named], *(["--", *arguments] if arguments else [])]
 
 
-def _options(settings: Mapping[str, object]) -> Iterator[str]:
+def options(settings: Mapping[str, object]) -> Iterator[str]:
+    """The words of the options for ``settings`` that are not the default and mean the same on any machine."""
     defaults = Settings().told()
     for name, value in settings.items():
         if name in _WITHOUT_OPTION or name not in defaults or value == defaults[name]:

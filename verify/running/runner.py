@@ -54,6 +54,24 @@ OLDEST_PYTHON = (3, 8)
 OLDEST_TORCH = (2, 0)
 
 
+def lacking_modules(python: str, names: Collection[str]) -> list[str]:
+    """Which top-level modules of these the interpreter ``python`` has not; none where it does not say."""
+
+    def ask(question: str, seconds: float) -> subprocess.CompletedProcess[str]:
+        words = [python, "-c", question]
+        return subprocess.run(words, capture_output=True, text=True, timeout=seconds, cwd=os.sep, check=False)
+
+    return _lacking(ask, names)
+
+
+def _lacking(ask: Callable[[str, float], subprocess.CompletedProcess[str]], names: Collection[str]) -> list[str]:
+    question = f"import importlib.util, json\nfound = []\nfor name in {sorted(names)!r}:" + _LACKING
+    try:
+        return list(json.loads(ask(question, 60).stdout.splitlines()[-1]))
+    except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
+        return []
+
+
 class Place(Protocol):
     """Where programs see the tree; :class:`verify.isolation.Workspace` is the one for other people's programs."""
 
@@ -168,11 +186,7 @@ class Runner:
 
     def lacks(self, names: Collection[str]) -> list[str]:
         """Which top-level modules of these the interpreter has not, the tree left aside; none where it does not say."""
-        question = f"import importlib.util, json\nfound = []\nfor name in {sorted(names)!r}:" + _LACKING
-        try:
-            return list(json.loads(self._ask(question, 60).stdout.splitlines()[-1]))
-        except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
-            return []
+        return _lacking(self._ask, names)
 
     def _no_device(self) -> str:
         try:

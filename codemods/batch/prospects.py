@@ -1,0 +1,117 @@
+"""What the scripts of a repository lack to be run, read without running them: modules, arguments, data."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import sys
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codemods.batch.campaign import Runs
+from codemods.source.entries import Entry
+
+#: What becomes of a repository's verification, as far as its text tells.
+READY, LACKING, NO_SCRIPT, UNSEEN = "can be run", "lacks", "has no script", "not seen yet"
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What one script asks for: modules from elsewhere, arguments that it is not given, files that are not there."""
+
+    command: str
+    modules: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is seen that would end it. Data are no such thing: for many, stand-ins are made."""
+        return not self.modules and not self.arguments
+
+    def text(self) -> str:
+        """What is missing, for people; empty if nothing is."""
+        parts = []
+        if self.modules:
+            parts.append(f"modules {', '.join(self.modules)}")
+        if self.arguments:
+            parts.append(f"arguments {', '.join(self.arguments)}")
+        if self.files:
+            parts.append(f"files {', '.join(self.files[:3])}" + (" and more" if len(self.files) > 3 else ""))
+        return "; ".join(parts)
+
+
+def prospects(
+    files: Mapping[str, str], paths: Collection[str], entries: Sequence[Entry], runs: Runs
+) -> tuple[Prospect, ...]:
+    """Return what each of ``entries`` asks for. ``files`` are the Python files by path, ``paths`` all of the tree.
+
+    Its modules are all that come from elsewhere: :func:`without` leaves those that an interpreter lacks.
+    """
+    from verify.errors import VerifyError
+    from verify.running.asking import wants_of
+    from verify.running.settings import entry_command
+
+    found = []
+    folders = {folder for path in paths for folder in _parents(path)}
+    with tempfile.TemporaryDirectory(prefix="codemod-plan-") as name:
+        root = Path(name).resolve()
+        _write(root, files)
+        for entry in entries:
+            try:
+                command = entry_command(entry.command, interpreter_of(runs), root / entry.folder)
+            except VerifyError:
+                continue
+            if command.script is None or not command.script.is_file():
+                found.append(Prospect(entry.command))
+                continue
+            wants = wants_of(command.script, root, command.cwd)
+            given = {word.partition("=")[0] for word in command.argv}
+            there = folders | set(paths) | {stand_in.partition("=")[0] for stand_in in runs.stand_ins}
+            found.append(
+                Prospect(
+                    entry.command,
+                    tuple(sorted(wants.modules)),
+                    tuple(name for name in wants.required if name not in given),
+                    tuple(path for path in wants.files if not _is_there(path, entry.folder, there)),
+                )
+            )
+    return tuple(found)
+
+
+def interpreter_of(runs: Runs) -> str:
+    """The interpreter that runs are made with."""
+    return runs.python or sys.executable
+
+
+def without(found: Sequence[Prospect], lacking: Collection[str]) -> tuple[Prospect, ...]:
+    """Return prospects with those modules only that the interpreter is ``lacking``."""
+    return tuple(
+        Prospect(one.command, tuple(name for name in one.modules if name in lacking), one.arguments, one.files)
+        for one in found
+    )
+
+
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+
+
+def _write(root: Path, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        # Nothing of a tree was looked at yet: what leads out of it, or is a file and a folder, is left out.
+        if path.startswith("/") or {"", ".", ".."} & set(path.split("/")) or "\\" in path:
+            continue
+        try:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text, encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            continue
+
+
+def _is_there(path: str, folder: str, there: Collection[str]) -> bool:
+    if os.path.isabs(path):
+        return os.path.exists(path)
+    return posixpath.normpath(posixpath.join(folder, path)) in there

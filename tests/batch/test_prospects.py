@@ -1,0 +1,100 @@
+"""A plan says what can be verified and what cannot, without running anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codemods.batch.campaign import Runs, read
+from codemods.batch.planning import plan, plan_text
+from codemods.batch.prospects import Prospect, prospects, without
+from codemods.source.entries import Entry
+from tests.batch.tools import CLEAN, TRAIN, campaign_file, repository
+
+NEEDS = "import no_such_module_a\nimport helper\n" + TRAIN
+ASKS = (
+    "import argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\np.parse_args()\n" + TRAIN
+)
+
+
+def of(text: str, *more: str, command: str = "train.py", runs: Runs | None = None) -> Prospect:
+    files = {"train.py": text, "helper.py": "import no_such_module_b.part\n"}
+    (found,) = prospects(files, {*files, *more}, [Entry(command, ".", "")], runs or Runs())
+    return without([found], {"no_such_module_a", "no_such_module_b"})[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (TRAIN, ""),
+        (NEEDS, "modules no_such_module_a, no_such_module_b"),
+        ("import helper\n" + TRAIN, "modules no_such_module_b"),
+        ("try:\n    import no_such_module_a\nexcept ImportError:\n    pass\n" + TRAIN, ""),
+        ("def f():\n    import no_such_module_a\n" + TRAIN, ""),
+        (ASKS, "arguments --data"),
+        ("import numpy\nx = numpy.load('data/x.npy')\n" + TRAIN, "files data/x.npy"),
+        ("open('notes.txt', 'w')\n" + TRAIN, ""),
+    ],
+)
+def test_what_a_script_lacks(text: str, told: str) -> None:
+    assert of(text).text() == told
+
+
+def test_what_is_given_is_not_missed() -> None:
+    assert of(ASKS, command="train.py --data=x").text() == ""
+    assert of(ASKS, command="train.py --data x").text() == ""
+    text = "import numpy\nx = numpy.load('data/x.npy')\n" + TRAIN
+    assert of(text, "data/x.npy").text() == ""
+    assert of(text, runs=Runs(stand_ins=("data/x.npy=float32:10,3",))).text() == ""
+    assert of(text).ready
+
+
+def test_nothing_is_written_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    files = {"train.py": TRAIN, "../out.py": "x", f"{tmp_path}/abs.py": "x", "a": "x", "a/b.py": "x"}
+    prospects(files, set(files), [Entry("train.py", ".", "")], Runs())
+    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def planned(folder: Path, text: str = "") -> tuple[dict[str, dict[str, Any]], str]:
+    campaign = read(campaign_file(folder, text, verify=True))
+    plans = plan(campaign)
+    return {one["slug"]: one for one in plans}, plan_text(campaign, plans)
+
+
+def test_a_plan_says_which_can_be_verified(tmp_path: Path) -> None:
+    for name, text in {
+        "ready": TRAIN,
+        "lacks": NEEDS.replace("import helper\n", ""),
+        "lib": CLEAN,
+        "asks": ASKS,
+    }.items():
+        repository(tmp_path / "repos" / name, {"train.py": text})
+    plans, text = planned(tmp_path, '[[repository]]\nsource = "https://host.invalid/o/n"\n')
+    assert {slug: one["prospect"] for slug, one in plans.items()} == {
+        "ready": "can be run", "lacks": "lacks", "asks": "lacks", "lib": "has no script", "o+n": "not seen yet",
+    }  # fmt: skip
+    assert plans["lacks"]["lacks"] == [{"command": "train.py", "what": "modules no_such_module_a"}]
+    for line in (
+        "1 can be run as far as their text tells: ready\n",
+        "2 lack what their scripts need: asks, lacks\n    1 × arguments --data\n    1 × modules no_such_module_a\n",
+        "1 have no script that trains: lib\n",
+        "1 are not seen before they are cloned: o+n\n",
+        "    train.py lacks modules no_such_module_a\n",
+    ):
+        assert line in text
+
+
+def test_a_plan_of_many_fits_a_screen(tmp_path: Path) -> None:
+    for number in range(12):
+        repository(tmp_path / "repos" / f"r{number}", {"train.py": TRAIN if number % 2 else CLEAN})
+    plans, text = planned(tmp_path)
+    assert len(plans) == 12
+    assert text.count("\n") <= 24
+    assert "6 can be run as far as their text tells: r1, r11, r3, r5, r7 and 1 more" in text
+    campaign = read(campaign_file(tmp_path, verify=True))
+    assert plan_text(campaign, list(plans.values()), verbose=True).count("to be run") == 12

@@ -1,0 +1,80 @@
+"""Texts that leave the machine: nothing of what a program said, all of what we say."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.verify.reports import tools
+from verify.measured.records import Trouble
+from verify.measured.results import Outcome, Rewrite, Verdict, Verification
+from verify.reports import render
+from verify.reports.discreet import discreet
+from verify.reports.evidence import evidence_of
+
+SECRET = "hunter2-" + "x" * 150
+TROUBLE = Trouble("ValueError", f"no access with {SECRET}\nand {SECRET} either", "other")
+
+
+def told() -> Verification:
+    """A program that prints a secret, raises it, and is quoted by each of our sentences, also where they are cut."""
+    record = tools.record()
+    record.error, record.traceback = TROUBLE, f"Traceback\nValueError: {TROUBLE.message}"
+    ran = tools.run("original", record, outcome=Outcome.RAISED, output=f"using {SECRET}\n")
+    line = f"ValueError: {TROUBLE.message.splitlines()[0]}"
+    rewrite = Rewrite((tools.finding(),), Verdict.KEPT, f"the original stops with {line[:60]}… at train.py:9")
+    made = tools.entry(ran, ran, (rewrite,), notes=(f"stops: {line[:90]}", "pip install x", "--expose /home/ada/data"))
+    return tools.verification(
+        made, reason=f"stops before its first backward: {line[:100]}", advice=("/home/ada/bin/python lacks x",)
+    )
+
+
+def test_nothing_that_a_program_said_is_told() -> None:
+    evidence = evidence_of(told())
+    texts = [evidence.markdown, evidence.html, *(f"{proof.why}" for proof in evidence.proofs.values())]
+    for text in [*texts, render(discreet(told()), "json"), render(discreet(told()), "text")]:
+        assert "hunter2" not in text
+        assert "no access" not in text
+    assert [proof.why for proof in evidence.proofs.values()] == ["the original stops with ValueError at train.py:9"]
+    assert discreet(told()).reason == "stops before its first backward: ValueError"
+
+
+def test_nor_what_lies_on_this_machine() -> None:
+    shown = discreet(dataclasses.replace(told(), settings={"python": "/home/ada/bin/python", "steps": 9}))
+    assert (shown.advice, shown.settings) == ((), {"steps": 9})
+    assert shown.entries[0].notes == ("stops: ValueError", "pip install x")
+
+
+def test_quoted_it_is_told() -> None:
+    evidence = evidence_of(told(), quoted=True)
+    assert "no access with hunter2" in evidence.markdown
+    assert all("no access" in proof.why for proof in evidence.proofs.values())
+
+
+@pytest.mark.parametrize("make", [tools.exact, tools.repaired, tools.broken, tools.not_reached, tools.many])
+def test_our_own_words_stay(make: object) -> None:
+    made: Verification = make()  # type: ignore[operator]
+    for ours, shown in zip(made.rewrites, discreet(made).rewrites, strict=True):
+        assert shown.verdict is ours.verdict
+        assert shown.findings == ours.findings
+        assert shown.why.split(":")[0] == ours.why.split(":")[0]
+
+
+def test_what_torch_says_of_the_graph_is_told_in_our_words() -> None:
+    text = evidence_of(tools.repaired()).markdown
+    assert "RuntimeError: Trying to backward through the graph a second time" in text
+    odd = tools.repaired()
+    trouble = Trouble("RuntimeError", f"Trying to backward through the graph a second time {SECRET}", "freed")
+    for run in (odd.entries[0].original,):
+        run.records[0].error = trouble
+    assert "hunter2" not in evidence_of(odd).markdown
+
+
+def test_a_type_can_be_called_anything() -> None:
+    record = tools.record()
+    record.error = Trouble(f"E {SECRET}", "x", "other")
+    ran = tools.run("original", record, outcome=Outcome.RAISED)
+    text = evidence_of(tools.verification(tools.entry(ran, None))).markdown
+    assert "hunter2" not in text
+    assert "an exception" in text

@@ -1,0 +1,130 @@
+"""A verification without what the programs said: for texts that go where anybody reads them.
+
+What a program raises or prints is its own to choose: it can hold a variable of the environment or a file of the home
+folder. The types of errors stay, and so do our own sentences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from verify.measured.records import Record, Trouble
+from verify.measured.results import Entry, Rewrite, Run, Verification
+
+#: What is said for the messages of torch itself that the rewrites are about.
+_OURS = {
+    "freed": "Trying to backward through the graph a second time",
+    "inplace": "a tensor that backward needs was modified in place",
+    "memory": "out of memory",
+}
+#: Settings that hold paths of this machine.
+_HERE = ("python", "expose", "command_line", "folder")
+#: A path of this machine in a sentence.
+_PATH = re.compile(r"(?<![\w.~])~?/[\w.+-]+/[\w./+-]*")
+#: A shorter line of a message is found in any sentence.
+_SHORTEST = 8
+
+
+def discreet(verification: Verification) -> Verification:
+    """Return ``verification`` without words of the programs that were run, and without paths of this machine."""
+    words = _Words(verification)
+    return replace(
+        verification,
+        entries=tuple(_entry(entry, words) for entry in verification.entries),
+        rewrites=tuple(words.rewrite(rewrite) for rewrite in verification.rewrites),
+        reason=words.cleaned(verification.reason),
+        # What to do about it is for who runs it, and names what lies here.
+        advice=(),
+        settings={name: value for name, value in verification.settings.items() if name not in _HERE},
+    )
+
+
+class _Words:
+    """What the programs said, to be taken out of sentences that quote it."""
+
+    def __init__(self, verification: Verification) -> None:
+        troubles = {trouble for entry in verification.entries for run in _runs(entry) for trouble in _troubles(run)}
+        self._troubles = sorted(troubles, key=lambda trouble: len(trouble.message), reverse=True)
+
+    def cleaned(self, text: str) -> str:
+        """Return ``text`` without them."""
+        for trouble in self._troubles:
+            ours = _OURS.get(trouble.kind, "")
+            shown = f"{_type(trouble)}: {ours}" if ours else _type(trouble)
+            for line in trouble.message.strip().splitlines()[:1]:
+                text = _without(text, f"{trouble.type}: ", line.strip(), shown)
+            for line in trouble.message.splitlines():
+                if len(line.strip()) >= _SHORTEST:
+                    text = text.replace(line.strip(), "…")
+        return text
+
+    def rewrite(self, rewrite: Rewrite) -> Rewrite:
+        """Return ``rewrite`` with its sentences :meth:`cleaned`."""
+        return replace(rewrite, why=self.cleaned(rewrite.why), without=self.cleaned(rewrite.without))
+
+
+def _without(text: str, head: str, line: str, shown: str) -> str:
+    """Return ``text`` with ``shown`` for each ``head`` that as much of ``line`` follows as was not cut off."""
+    pieces, start = [], 0
+    while line and (place := text.find(head, start)) >= 0:
+        end = place + len(head)
+        end += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text[end:], line, strict=False)))
+        pieces += [text[start:place], shown]
+        start = end + text[end:].startswith("…")
+    return "".join([*pieces, text[start:]])
+
+
+def _entry(entry: Entry, words: _Words) -> Entry:
+    return replace(
+        entry,
+        original=_run(entry.original),
+        again=entry.again and _run(entry.again),
+        rewritten=entry.rewritten and _run(entry.rewritten),
+        staged=tuple((name, _run(run)) for name, run in entry.staged),
+        rewrites=tuple(words.rewrite(rewrite) for rewrite in entry.rewrites),
+        notes=tuple(words.cleaned(note) for note in entry.notes if not _PATH.search(note)),
+    )
+
+
+def _run(run: Run) -> Run:
+    notes = tuple(note for note in run.notes if not _PATH.search(note))
+    return replace(run, output="", records=tuple(map(_record, run.records)), notes=notes)
+
+
+def _record(record: Record) -> Record:
+    changed: dict[str, Any] = {
+        "error": record.error and _told(record.error),
+        "traceback": "",
+        "printed": {},
+        "caught": [one._replace(error=_told(one.error)) for one in record.caught],
+        "backwards": [
+            replace(one, error=_told(one.error)) if one.error is not None else one for one in record.backwards
+        ],
+    }
+    return replace(record, **changed)
+
+
+def _told(trouble: Trouble) -> Trouble:
+    return Trouble(_type(trouble), _OURS.get(trouble.kind, ""), trouble.kind)
+
+
+def _type(trouble: Trouble) -> str:
+    # A class can be called anything while a program runs.
+    return trouble.type if re.fullmatch(r"[A-Za-z_][\w.]{0,60}", trouble.type) else "an exception"
+
+
+def _troubles(run: Run) -> Iterator[Trouble]:
+    for record in run.records:
+        yield from (trouble for trouble in (record.error,) if trouble is not None)
+        yield from (one.error for one in record.caught)
+        yield from (one.error for one in record.backwards if one.error is not None)
+        yield from (one.error for one in record.driven if one.error is not None)
+
+
+def _runs(entry: Entry) -> Iterator[Run]:
+    runs = (entry.original, entry.again, entry.rewritten, *(run for _, run in entry.staged))
+    yield from (run for run in runs if run is not None)
