@@ -82,6 +82,13 @@ class Progress:
         else:
             print(printable(text), file=sys.stderr, flush=True)
 
+    def interrupted(self, file: str) -> None:
+        """Say what is kept of a run that was interrupted, and how it goes on with ``file``, as a shell has it."""
+        self.say(
+            f"interrupted: {self._finished} of {self._total} repositories came to their end; that, and each stage that "
+            f"was done of the others, is kept. It goes on with: codemod batch run {file}"
+        )
+
     def rate(self) -> float | None:
         """Repositories a minute, of late; None before anything can be said."""
         if len(self._ends) < 3:

@@ -175,15 +175,18 @@ class _Work:
         for slug in gone:
             self._observer.say(f"{slug}: the campaign does not name it any more; what was done with it stays")
         numbers = chosen(self._ledger, only)
+        old: list[Row] = []
         # One row at a time: of a hundred thousand, what stands in all of them would be most of the memory.
         for row in map(self._ledger.repository, numbers):
             if row["attempt"]:
                 self._adopt(row)
-        for row in map(self._ledger.repository, numbers):
+                row = self._ledger.repository(row["id"])
             if self._lost(row):
                 self._observer.say(f"{row['slug']}: its results are not in the work folder; it is done again")
                 self._plan_again(row, "its results were gone")
-        for number in self._moved(numbers):
+            elif self._is_old(row):
+                old.append(row)
+        for number in self._moved(old):
             self.summary.moved += 1
             self._plan_again(self._ledger.repository(number), "moved upstream")
         finished = 0
@@ -379,15 +382,15 @@ class _Work:
         self._ledger.plan_again(row["id"], reason)
         self._places.forget(row["slug"])
 
-    def _moved(self, numbers: Sequence[int]) -> list[int]:
-        """Those of ``numbers``, not published yet, whose clone is old and whose upstream has other commits by now."""
+    def _is_old(self, row: Row) -> bool:
+        """Whether a repository, not published yet, was cloned so long ago that its remote is asked."""
+        before = time.time() - self._campaign.limits.look_again
+        return bool(row["base"] and row["state"] != "published" and (row["cloned_at"] or 0) < before)
+
+    def _moved(self, old: Sequence[Row]) -> list[int]:
+        """Those of ``old`` whose upstream has other commits by now."""
         from codemods.batch.upstream import look
 
-        before = time.time() - self._campaign.limits.look_again
-        old = []
-        for row in map(self._ledger.repository, numbers):
-            if row["base"] and row["state"] != "published" and (row["cloned_at"] or 0) < before:
-                old.append(row)
         if old:
             self._observer.say(f"asking the remotes of {len(old)} repositories whether they have moved")
         found = look([(row, self._repositories[row["id"]]) for row in old])

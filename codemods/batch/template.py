@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import glob
+import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from codemods.batch import sources
 from codemods.batch.errors import CampaignError
 
 TEMPLATE = """\
@@ -21,11 +25,11 @@ work = "{name}-work"
 [repositories]
 # Where they are. Addresses with credentials work, but are better left to git's credential helper.
 urls = [
-    # "https://github.com/owner/name",
+{urls}    # "https://github.com/owner/name",
     # "git@github.com:owner/name.git",
 ]
-paths = []   # repositories on this machine, relative to this file
-globs = []   # the repositories among the folders that fit, such as "~/courses/2019/*"
+paths = [{paths}]   # repositories on this machine, relative to this file
+globs = [{globs}]   # the repositories among the folders that fit, such as "~/courses/2019/*"
 # list = "repositories.txt"   # a file with one address a line; # begins a comment
 
 # One repository on other terms than the rest, in a list above or not:
@@ -83,9 +87,19 @@ globs = []   # the repositories among the folders that fit, such as "~/courses/2
 """
 
 
-def write(file: Path, *, force: bool = False) -> None:
-    """Write a campaign file to begin with; raises :class:`CampaignError` where there is one already."""
-    text = TEMPLATE.format(name=file.stem)
+def write(file: Path, named: Sequence[str] = (), *, force: bool = False) -> int:
+    """Write a campaign file to begin with; return how many repositories it names.
+
+    ``named`` are addresses, paths of repositories, and folders with repositories in them. Raises
+    :class:`CampaignError` where there is a file already, or one of these is none of that.
+    """
+    urls, paths, globs, count = _sorted(file, named)
+    text = TEMPLATE.format(
+        name=file.stem,
+        urls="".join(f"    {_quoted(url)},\n" for url in urls),
+        paths=", ".join(map(_quoted, paths)),
+        globs=", ".join(map(_quoted, globs)),
+    )
     try:
         with open(file, "w" if force else "x", encoding="utf-8") as stream:
             stream.write(text)
@@ -93,3 +107,38 @@ def write(file: Path, *, force: bool = False) -> None:
         raise CampaignError(f"{file} exists; --force writes over it") from None
     except OSError as error:
         raise CampaignError(f"cannot write {file}: {(error.strerror or os.strerror(0)).lower()}") from None
+    return count
+
+
+def _sorted(file: Path, named: Sequence[str]) -> tuple[list[str], list[str], list[str], int]:
+    """Return addresses, paths and patterns of ``named``, and how many repositories these are."""
+    base = Path(os.path.abspath(file)).parent
+    urls, paths, globs, count = list[str](), list[str](), list[str](), 0
+    for text in named:
+        source = sources.parse(text, Path.cwd())
+        if source.local is None:
+            # Without whatever credentials it has: the file is for people.
+            urls.append(source.url)
+            count += 1
+        elif sources.is_repository(source.local):
+            paths.append(_from(source.local, base))
+            count += 1
+        else:
+            pattern = f"{glob.escape(_from(source.local, base))}/*"
+            found = sources.expand([pattern], base)
+            if not found:
+                raise CampaignError(f"{text}: neither a repository nor a folder with repositories in it")
+            globs.append(pattern)
+            count += len(found)
+    return urls, paths, globs, count
+
+
+def _from(place: Path, base: Path) -> str:
+    return place.relative_to(base).as_posix() if place.is_relative_to(base) else str(place)
+
+
+def _quoted(text: str) -> str:
+    """``text`` as TOML writes it. Raises :class:`CampaignError` for what TOML cannot hold."""
+    if not text.isprintable():
+        raise CampaignError(f"{text.encode('utf-8', 'backslashreplace').decode()}: a name that no TOML file can hold")
+    return json.dumps(text, ensure_ascii=False)

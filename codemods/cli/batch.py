@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -65,13 +66,21 @@ def _known(format: str, forms: Sequence[str] = ("text", "json")) -> None:
 @app.command("init")
 def init(
     file: Annotated[Path, typer.Argument(metavar="[CAMPAIGN]", help="The file to write.")] = Path("campaign.toml"),
+    named: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from", metavar="WHERE", help="Take this repository, or those in this folder: a path or URL; repeatable."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> int:
     """Write a campaign file to begin with."""
     from codemods.batch.template import write
 
-    _told(lambda: write(file, force=force))
-    emit(f"{file} is written: name your repositories in it, then: codemod batch plan {file}\n", None)
+    count = _told(lambda: write(file, named or (), force=force))
+    many = f"{count} {'repository' if count == 1 else 'repositories'}"
+    what = f"with {many}; now" if count else "name your repositories in it, then"
+    emit(f"{file} is written{':' if not count else ''} {what}: codemod batch plan {shlex.quote(str(file))}\n", None)
     return FINE
 
 
@@ -164,9 +173,13 @@ def _run(
         return executors_for(campaign, places, todo, jobs=jobs, scheduler=scheduler)
 
     with Progress(quiet=quiet) as progress:
-        summary = _told(
-            lambda: run_campaign(campaign, executors, progress, only=only or (), stages=stages, again=again)
-        )
+        try:
+            summary = _told(
+                lambda: run_campaign(campaign, executors, progress, only=only or (), stages=stages, again=again)
+            )
+        except KeyboardInterrupt:
+            progress.interrupted(shlex.quote(os.path.relpath(campaign.file)))
+            raise
     counts = (
         ", ".join(f"{count} {state}" for state, count in sorted(summary.settled.items())) or "nothing was left to do"
     )

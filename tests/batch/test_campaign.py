@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from codemods.batch.campaign import read
 from codemods.batch.errors import CampaignError
 from codemods.batch.template import TEMPLATE, write
-from tests.batch.tools import campaign_file
+from tests.batch.tools import CLEAN, campaign_file, repository
 
 HEAD = '[campaign]\nartifacts = ["patch"]\n'
 
@@ -149,3 +151,37 @@ def test_what_results_depend_on(tmp_path: Path) -> None:
     other = read(campaign(tmp_path, text + "[rules]\nunsafe = true\n"))
     prints = [made.fingerprint(made.repositories[0]) for made in (one, same, other)]
     assert prints[0] == prints[1] != prints[2]
+
+
+def test_a_file_can_begin_with_what_is_there(tmp_path: Path) -> None:
+    for name in ("one", "two [x]", "three"):
+        repository(tmp_path / "all" / name, {"lib.py": CLEAN})
+    (tmp_path / "all" / "none").mkdir()
+    file = tmp_path / "mine.toml"
+    named = [str(tmp_path / "all"), str(tmp_path / "all" / "two [x]"), "https://me:sesame@host/o/n", "git@host:o/m.git"]
+    assert write(file, named) == 6
+    text = file.read_text()
+    assert "sesame" not in text
+    assert 'paths = ["all/two [x]"]' in text
+    assert 'globs = ["all/*"]' in text
+    made = read(file)
+    # The one that is named twice is one.
+    assert sorted(one.source.name for one in made.repositories) == ["o+m", "o+n", "one", "three", "two-x"]
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("empty", "empty: neither a repository nor a folder with repositories in it"),
+        ("no/such", "no/such: neither a repository nor a folder"),
+        ("ext::sh -c x", "ext:: addresses are not taken"),
+        (os.fsdecode(b"n\xe4me"), "a name that no TOML file can hold"),
+    ],
+)
+def test_what_a_file_cannot_begin_with(named: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    repository(tmp_path / os.fsdecode(b"n\xe4me"), {"lib.py": CLEAN})
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CampaignError, match=re.escape(said)):
+        write(tmp_path / "mine.toml", [named])
+    assert not (tmp_path / "mine.toml").exists()
