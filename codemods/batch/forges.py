@@ -99,7 +99,7 @@ def open_request(client: str, request: Request, cwd: Path) -> str:
         body.write_text(_text(request.body), encoding="utf-8")
         request = Request(**{**vars(request), "body": body})
     try:
-        out = _run(create_command(client, request), cwd)
+        out = run_client(create_command(client, request), cwd)
     finally:
         if body.name == "scratch-body.md":
             body.unlink(missing_ok=True)
@@ -111,14 +111,14 @@ def _existing(client: str, request: Request, cwd: Path) -> str:
     if client == "gh":
         # gh takes no owner here: requests from other forks with a branch of the same name are told apart by it.
         words = ["gh", "pr", "list", "--repo", _named(request), "--head", request.branch, "--state", "open"]
-        rows = _json(_run([*words, "--json", "url,headRepositoryOwner"], cwd))
+        rows = _json(run_client([*words, "--json", "url,headRepositoryOwner"], cwd))
         for row in rows:
             owner = (row.get("headRepositoryOwner") or {}).get("login", "")
             if not request.owner or owner.lower() == request.owner.lower():
                 return str(row.get("url", ""))
         return ""
     words = ["glab", "mr", "list", "--repo", _named(request), "--source-branch", request.branch, "--output", "json"]
-    rows = _json(_run(words, cwd))
+    rows = _json(run_client(words, cwd))
     return str(rows[0].get("web_url", "")) if rows else ""
 
 
@@ -142,7 +142,8 @@ def _text(body: Path) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "\n\n(the rest is left out)\n"
 
 
-def _run(command: list[str], cwd: Path) -> str:
+def run_client(command: list[str], cwd: Path) -> str:
+    """What a forge's client prints. Raises :class:`Failed` with what it says where it fails, without credentials."""
     environment = {**os.environ, "GH_PROMPT_DISABLED": "1", "NO_PROMPT": "1", "NO_COLOR": "1", "CLICOLOR": "0"}
     try:
         done = subprocess.run(

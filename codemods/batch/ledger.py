@@ -329,6 +329,14 @@ class Ledger:
             db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
             self._tell(db, number, row["state"], columns["state"], "comes out as before")
 
+    def tell_request(self, number: int, before: str, after: str) -> None:
+        """Write down among the events that a request stands otherwise."""
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO events (at, repository, before, after, stage, reason) VALUES (?, ?, ?, ?, 'follow', '')",
+                (time.time(), number, before, after),
+            )
+
     @staticmethod
     def _tell(db: sqlite3.Connection, number: int, before: str, after: str, reason: str) -> None:
         db.execute(

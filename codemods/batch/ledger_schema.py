@@ -35,7 +35,9 @@ CREATE TABLE repositories (
   pull_request TEXT NOT NULL DEFAULT '',
   tool TEXT NOT NULL DEFAULT '',
   tree TEXT NOT NULL DEFAULT '',
-  before TEXT NOT NULL DEFAULT ''
+  before TEXT NOT NULL DEFAULT '',
+  request TEXT NOT NULL DEFAULT '',
+  followed_at REAL
 );
 CREATE INDEX repositories_state ON repositories (state);
 CREATE TABLE findings (
@@ -75,6 +77,8 @@ ADDED = (
     ("repositories", "tool", "TEXT NOT NULL DEFAULT ''"),
     ("repositories", "tree", "TEXT NOT NULL DEFAULT ''"),
     ("repositories", "before", "TEXT NOT NULL DEFAULT ''"),
+    ("repositories", "request", "TEXT NOT NULL DEFAULT ''"),
+    ("repositories", "followed_at", "REAL"),
 )
 
 #: Each view by its name. They hold nothing, and are made anew where a ledger has others.

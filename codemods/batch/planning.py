@@ -9,6 +9,7 @@ from typing import Any
 
 from codemods.batch.campaign import Campaign, Repository, Runs
 from codemods.batch.errors import Exhausted, Failed, Refused
+from codemods.batch.following import summary
 from codemods.batch.git import Git
 from codemods.batch.inspection import Entry, list_tree
 from codemods.batch.ledger import Ledger, Row
@@ -259,6 +260,7 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
             "repositories": [],
             "begun": False,
             "unlisted": [],
+            "requests": "",
             "at_work": owner(campaign.work),
         }
     with ledger:
@@ -306,6 +308,7 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
         "repositories": told,
         "begun": True,
         "unlisted": unlisted,
+        "requests": summary(rows),
         "at_work": owner(campaign.work),
     }
 
@@ -342,6 +345,8 @@ def status_text(told: dict[str, Any], *, verbose: bool = False) -> str:
             f"{older} done by a codemod with other rules; codemod batch retry --changed looks at {them} again, and "
             "verifies and publishes anew what comes out otherwise"
         )
+    if told["requests"]:
+        lines.append(told["requests"])
     if told["unlisted"]:
         lines.append(f"{len(told['unlisted'])} that the campaign does not name any more: {_some(told['unlisted'])}")
     left = sum(bool(one["next"]) for one in repositories)

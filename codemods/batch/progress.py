@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from codemods.batch.executors import Doing
+from codemods.batch.following import standing_of
 from codemods.batch.job import PARTLY
 from codemods.batch.ledger import Row
 from codemods.source.diffs import printable
@@ -142,6 +143,9 @@ def outcome(row: Row) -> str:
         return f"rewritten, {files}; not verified{why}"
     if state == "verified":
         return f"verified, {files}: {row['why']}"
+    if state == "published":
+        standing = standing_of(row)
+        return f"published: {standing.text()}" if standing is not None else state
     return str(state)
 
 

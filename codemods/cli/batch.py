@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from codemods.cli._terminal import FINE, FOUND, UserError, emit
+from codemods.source.diffs import printable
 
 if TYPE_CHECKING:
     from codemods.batch.campaign import Campaign
@@ -255,5 +256,20 @@ def publish(
         lambda: publish_campaign(
             campaign, lambda line: emit(line + "\n", None), dry_run=dry_run, only=only or (), most=most
         )
+    )
+    return FOUND if failures else FINE
+
+
+@app.command("follow")
+def follow(file: File, only: Only = None) -> int:
+    """Ask the forges what became of the pull requests: merged, open, closed, their checks, reviews and comments.
+
+    Exit status: 0, or 1 where one could not be asked for.
+    """
+    from codemods.batch.following import follow as follow_campaign
+
+    campaign = _read(file)
+    failures = _told(
+        lambda: follow_campaign(campaign, lambda line: emit(printable(line) + "\n", None), only=only or ())
     )
     return FOUND if failures else FINE

@@ -12,6 +12,7 @@ from typing import Any
 
 from codemods.batch.campaign import Campaign
 from codemods.batch.errors import CampaignError
+from codemods.batch.following import summary
 from codemods.batch.ledger import STATES, Ledger, Row
 from codemods.batch.progress import NO_SCRIPT, outcome
 
@@ -75,6 +76,8 @@ class Fleet:
     seconds: dict[str, float]
     files: int
     lines: int
+    requests: str
+    """How many pull requests stand where; empty where there are none."""
 
     @property
     def changed(self) -> int:
@@ -162,6 +165,7 @@ def read(campaign: Campaign) -> Fleet:
                 stage: sum(row[f"{stage}_seconds"] or 0 for row in repositories)
                 for stage in ("clone", "rewrite", "verify")
             },
+            requests=summary(rows.values()),
             files=sum(row["files"] or 0 for row in repositories),
             lines=sum(row["lines"] or 0 for row in repositories),
         )

@@ -86,6 +86,8 @@ def sentence(fleet: Fleet) -> str:
         f"{several(fleet.changed, 'repository', 'repositories')}, {fleet.proven} of them kept by a run; all that is on "
         f"the branch was kept in {several(fleet.verified, 'repository', 'repositories')}."
     )
+    if fleet.requests:
+        told += f" {fleet.requests[:1].upper()}{fleet.requests[1:]}."
     if fleet.repaired:
         told += f" {several(len(fleet.repaired), 'script')} that stopped with an error now run."
     return told
