@@ -54,7 +54,7 @@ def clone(git: Git, source: Source, ref: str, folder: Path, limits: Limits) -> d
     except Failed:
         raise Refused("it has no commits") from None
     branch = git.run("rev-parse", "--abbrev-ref", "HEAD", cwd=folder).decode().strip()
-    seen = inspect(git, folder, limits)
+    seen = inspect(git, folder, limits, source.local)
     return {
         "base": base,
         "base_branch": "" if branch == "HEAD" else branch,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codemods.batch.campaign import Limits
-from codemods.batch.errors import Refused
+from codemods.batch.errors import Failed, Refused
 from codemods.batch.git import Git, human
+from codemods.batch.sources import of_path
 
 _LINK, _SUBMODULE = "120000", "160000"
 _HOPS = 40
@@ -57,14 +58,22 @@ def list_tree(git: Git, repository: Path, commit: str = "HEAD") -> list[Entry]:
     return entries
 
 
-def inspect(git: Git, repository: Path, limits: Limits) -> Inspected:
-    """Look at the tree of HEAD; raises :class:`Refused`, saying why, for one that is not to be written."""
+def inspect(git: Git, repository: Path, limits: Limits, source: Path | None = None) -> Inspected:
+    """Look at the tree of HEAD; raises :class:`Refused`, saying why, for one that is not to be written.
+
+    ``source`` is where it was cloned from, on this machine: it knows the size of what was left out.
+    """
     entries = list_tree(git, repository)
     if len(entries) > limits.files:
         raise Refused(f"{len(entries)} files; the limit of this campaign is {limits.files}")
     for entry in entries:
         if not entry.there:
-            raise Refused(f"{_shown(entry.path)} is more than {human(limits.file_size)}, the limit a file")
+            size = _size_at(source, entry)
+            limit = human(limits.file_size)
+            told = (
+                f"is {human(size)}; the limit is {limit} a file" if size else f"is more than {limit}, the limit a file"
+            )
+            raise Refused(f"{_shown(entry.path)} {told}")
     total = sum(entry.size for entry in entries)
     for entry in entries:
         if entry.size > limits.file_size:
@@ -80,6 +89,16 @@ def inspect(git: Git, repository: Path, limits: Limits) -> Inspected:
                 raise Refused(f"{_shown(path)} is a link to {_shown(links[path])}, {where}")
     submodules = sum(entry.mode == _SUBMODULE for entry in entries)
     return Inspected(len(entries) - len(links) - submodules, total, len(links), submodules)
+
+
+def _size_at(source: Path | None, entry: Entry) -> int:
+    """The size of an entry's contents in the repository ``source``; 0 where it is not known."""
+    if source is None:
+        return 0
+    try:
+        return int(Git(of_path(source), reaching=False).run("cat-file", "-s", entry.object, cwd=source))
+    except (Failed, ValueError):
+        return 0
 
 
 def _check_names(entries: list[Entry]) -> None:

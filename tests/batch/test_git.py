@@ -17,6 +17,7 @@ from codemods.batch.campaign import Limits
 from codemods.batch.cloning import clone, pack, unpack_tree, write_tree
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
+from codemods.batch.inspection import inspect
 from codemods.batch.planning import read_tree
 from codemods.batch.sources import of_path, parse
 from codemods.batch.upstream import remote_refs
@@ -233,9 +234,12 @@ def _large(folder: Path) -> Path:
 
 def test_a_file_that_is_too_large_is_not_even_fetched(tmp_path: Path) -> None:
     source = of_path(_large(tmp_path / "source"))
-    with pytest.raises(Refused, match=r"model\.bin is more than 1 MiB, the limit a file"):
+    with pytest.raises(Refused, match=r"model\.bin is 3 MiB; the limit is 1 MiB a file"):
         clone(Git(source), source, "", tmp_path / "clone", Limits(file_size=1 << 20))
     assert batch_git.size_of(tmp_path / "clone") < 1 << 20
+    # Where it comes from another machine, nobody says how large it is.
+    with pytest.raises(Refused, match=r"model\.bin is more than 1 MiB, the limit a file"):
+        inspect(Git(), tmp_path / "clone", Limits(file_size=1 << 20))
     seen = clone(Git(source), source, "", tmp_path / "whole", Limits(file_size=4 << 20))
     assert seen["tree_bytes"] > 3 << 20
 
