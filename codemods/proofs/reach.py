@@ -94,6 +94,13 @@ def reads_value(node: Node, leaf: Node) -> bool:
     return False
 
 
+def folds(node: Node) -> bool:
+    """Whether a product may be computed by another kernel where an operand asks for gradients or does not: both are
+    computed, where a parameter always asks for them."""
+    computed = [parent for parent in node.parents if not parent.leaf or parent.label == "input"]
+    return node.kind == "op" and node.label in facts.FOLDING and len(computed) > 1
+
+
 def maybe_frozen(walk: Walk) -> bool:
     """Whether parameters that a walk comes to ask for gradients on some paths only."""
     return any(walk.cells.get((-node.birth, FROZEN)) == "maybe" for node in walk.seen if node.leaf)

@@ -12,7 +12,7 @@ from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
 from codemods.graph.model.values import Instance, Join, Unknown
 from codemods.proofs.observations import Decision, Observation, Site, sites
-from codemods.proofs.reach import maybe_frozen, opaque
+from codemods.proofs.reach import folds, maybe_frozen, opaque
 from codemods.proofs.syntax import called
 from codemods.rules.base import Rule
 from codemods.source.gates import form
@@ -74,8 +74,10 @@ class InputRequiresGrad(Rule):
             used = judge.lasting(leaf) if verdict == "fault" else None
             steps = [(leaf.place.path, leaf.place.line, "asks for gradients here")]
             steps += [(w.place.path, w.place.line, "computed here, and read nowhere") for w in leaf.walks[:1]]
-            taken = judge.taken(leaf)
-            yield self.seen(file, leaf.place.node, "leaf", verdict, why=why, lasting=used, trail=steps, taken=taken)
+            taken, folded = judge.taken(leaf), any(folds(child) for child in leaf.children)
+            yield self.seen(
+                file, leaf.place.node, "leaf", verdict, why=why, lasting=used, trail=steps, taken=taken, folds=folded
+            )
 
     # deciding
 
@@ -97,7 +99,7 @@ class InputRequiresGrad(Rule):
                 )
             yield Finding(
                 self.name, site.path, _statement(file, site),
-                Promise.ADVICE if lasting else Promise.EXACT,
+                Promise.ADVICE if lasting else Promise.EQUIVALENT if site.any("folds") else Promise.EXACT,
                 message, "" if lasting else "do not ask for gradients", steps,
                 () if lasting else ((site.path, edit),), cuts=((None, (site.path, site.span.line)),),
             )  # fmt: skip

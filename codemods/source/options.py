@@ -21,7 +21,7 @@ class Options:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     unsafe: bool = False
-    likely: bool = False
+    likely: bool = field(default=False, metadata={"set by": "what runs the program"})
     """Whether findings that are likely are mended, too; set by what runs the program and keeps only what held."""
     hidden_state: str = "auto"
     total_style: str = "auto"
@@ -32,5 +32,5 @@ class Options:
     """Whether files of Python 2 are translated before anything else."""
     per_file_ignores: PerFileIgnores = field(default_factory=PerFileIgnores)
     """Rules that are left out of some files."""
-    cache: bool = False
+    cache: bool = field(default=False, metadata={"set by": "--no-cache"})
     """Whether what earlier runs have found is used, and what this one finds is kept in the project."""

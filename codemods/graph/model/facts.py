@@ -578,6 +578,10 @@ OTHER_KERNELS = _words(
 )
 """Modules that choose other kernels without gradients: results differ by 1e-8 to 5e-7 (ran; GRU was seen identical)."""
 
+FOLDING = _words("MatMult matmul linear")
+"""Products of several matrices by one, whose kernel depends on whether that one asks for gradients (source: should_fold
+in aten/src/ATen/native/LinearAlgebra.cpp)."""
+
 PADDING_MASKS = {"TransformerEncoder": 2, "Transformer": 5}
 """At which position a ``forward`` takes its ``src_key_padding_mask``. Given one, and without gradients, the encoder
 leaves zeros at masked positions, where it computes something otherwise (ran)."""

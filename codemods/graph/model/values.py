@@ -152,7 +152,7 @@ class Module(Value):
     scalar_output: bool = False
     dimensionless_output: bool = False
     inplace: bool = False
-    """Whether it may write its output into its input."""
+    """Whether it may write its output into its input, or, of one with parameters, change these in a forward."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

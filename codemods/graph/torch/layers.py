@@ -93,7 +93,9 @@ class Layers(Tensors):
                     self.s.set((oid, ("key", key)), value)
             return made
         if name in facts.MODULES_WITH_PARAMETERS:
-            return Module(oid, name, self.leaf(at, name))
+            bound = args.get({"Embedding": 3, "EmbeddingBag": 2}.get(name, -1), "max_norm")
+            scales = name.startswith("Embedding") and bound is not None and not self.is_none(bound)
+            return Module(oid, name, self.leaf(at, name), inplace=scales)
         if name in facts.LOSS_MODULES:
             scalar = self.is_reduced(args) or not args.keywords
             plain = not args.more and len(args.positional) <= 1
@@ -229,7 +231,10 @@ class Layers(Tensors):
                 self.running.discard(module.oid)
             return value
         given: Value = args.positional[0] if args.positional else DATA
-        if module.inplace:
+        if module.inplace and module.leaf is not None:
+            # rows that are too long are scaled in the table itself
+            self.mark_owned("parameter-changed", at, module)
+        elif module.inplace:
             self.alter(given, "attached" if self.nodes_of(given) else "values", at)
         elif not name:
             self.may_alter(args.all(), at)

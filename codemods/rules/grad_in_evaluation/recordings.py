@@ -13,6 +13,7 @@ from codemods.graph.model.facts import WITH_INDICES
 from codemods.graph.model.nodes import Frame, Node, Place, Value, all_ancestors, all_descendants
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance, Join, Module, Optimizer, Parameters, Unknown
+from codemods.proofs.reach import folds
 from codemods.proofs.syntax import DEFINITIONS
 
 _NEED_GRADIENTS = {
@@ -75,7 +76,7 @@ class Recordings:
         self._made = [n for n in real if n.certain]
         self._made.sort(key=lambda n: n.birth)
         self._births = [n.birth for n in self._made]
-        self._kernels = sorted(n.birth for n in real if n.label in facts.OTHER_KERNELS)
+        self._kernels = sorted(n.birth for n in real if n.label in facts.OTHER_KERNELS or folds(n))
         self._padded = sorted(m.place.clock for m in trace.marks if m.kind == "padded")
         self._needed = sorted(n.birth for n in real if id(n) in needed)
         self._doubted = sorted(n.birth for n in real if id(n) in doubted)

@@ -13,6 +13,7 @@ from codemods.proofs.early_changes import late
 from codemods.proofs.gradients import Lives, leaf_masks
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.paired_flags import SURPLUS, Late, paired
+from codemods.proofs.reach import folds
 from codemods.rules.base import Rule
 from codemods.rules.undetached_generator_output.cuts import Attempt, arguments, node_of
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -92,6 +93,7 @@ class UndetachedGeneratorOutput(Rule):
                 edits=[edit for cut in attempt.cuts for edit in cut.edits()],
                 sites=[(cut.call.path, cut.call.frame.file.span(cut.expression)) for cut in attempt.cuts],
                 name=ast.unparse(first.expression), late=_too_late(trace, attempt),
+                folds=any(folds(n) for n in attempt.walk.seen if id(n) not in attempt.gone),
                 flags=flags, trail=attempt.trail(first.call, later), cuts=attempt.lost(),
             )  # fmt: skip
 
@@ -168,7 +170,8 @@ class UndetachedGeneratorOutput(Rule):
             message = f"retain_graph=True keeps the graph that made `{name}` alive for gradients that are discarded"
         else:
             message = f"this loss computes gradients for what made `{name}`, which are discarded"
-        promise = Promise.REPAIR if mends else Promise.EXACT
+        kept = Promise.EQUIVALENT if any(facts["folds"] for facts in found) else Promise.EXACT
+        promise = Promise.REPAIR if mends else kept
         remedy = f"detach `{name}` for this loss"
         alone = SURPLUS in decision.options.ignore
         yield from paired(
