@@ -248,10 +248,15 @@ def _conditions(
 
 
 def _lasts(test: ast.expr, *, holds: bool) -> bool:
-    """Whether a condition stays as it is from the first or second turn on: ``x is not None``, ``i > 0``."""
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.comparators[0], ast.Constant):
+    """Whether a condition stays as it is from the first or second turn on: ``x is not None``, ``i > 0``, or ``key in
+    kept`` of something that only grows."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return False
-    sign, bound = type(test.ops[0]), test.comparators[0].value
+    sign, bound = type(test.ops[0]), getattr(test.comparators[0], "value", ...)
+    if sign in (ast.In, ast.NotIn):
+        return sign is (ast.In if holds else ast.NotIn)
+    if not isinstance(test.comparators[0], ast.Constant):
+        return False
     if bound is None:
         return sign is (ast.IsNot if holds else ast.Is)
     kinds = {0: (ast.Gt, ast.NotEq), 1: (ast.GtE,)} if holds else {0: (ast.LtE, ast.Eq), 1: (ast.Lt,)}

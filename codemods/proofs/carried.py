@@ -45,11 +45,14 @@ class Carry:
     soon: frozenset[Node] = frozenset()
 
     @property
-    def in_some_turns(self) -> bool:
-        """Whether the later backward, or what it finds the graph by, stands under a condition that may change."""
-        places = [self.child.place] if self.child.kind != "phi" else []
-        places += [self.walk.place] if self.walk is not None else []
-        return any(in_some_turns(place, self.loop) for place in places)
+    def walked_in_some_turns(self) -> bool:
+        """Whether the later backward stands under a condition that may change."""
+        return self.walk is not None and in_some_turns(self.walk.place, self.loop)
+
+    @property
+    def read_in_some_turns(self) -> bool:
+        """Whether what the later backward finds the graph by does."""
+        return self.child.kind != "phi" and in_some_turns(self.child.place, self.loop)
 
 
 class Ledger:
@@ -93,8 +96,6 @@ class Ledger:
             if not any(crossed(earlier.place, walk.place) for _, earlier in walk.again):
                 continue
             for carry in self._carried_into(walk):
-                if carry.in_some_turns:
-                    continue
                 key = (carry.carrier, id(carry.store.statement))
                 known = found.setdefault(key, carry)
                 known.edges |= carry.edges
@@ -104,18 +105,14 @@ class Ledger:
 
     @cached_property
     def perhaps(self) -> list[Carry]:
-        """What is walked again in some turns only, or on one of two ways on which a turn may begin: on the other way it
-        is made anew, or cut."""
+        """What is walked again on one of two ways on which a turn may begin, as a condition says that the turns change;
+        on the other way it is made anew, or cut."""
         known = {(carry.carrier, id(carry.store.statement)) for carry in self.carries}
         found: dict[tuple[Carrier, int], Carry] = {}
         for walk in self.trace.walks:
             for carry in self._carried_into(walk, sometimes=True):
                 key = (carry.carrier, id(carry.store.statement))
                 if key not in known and _every_turn(walk.place, carry.loop):
-                    found.setdefault(key, carry)
-            for carry in self._carried_into(walk):
-                key = (carry.carrier, id(carry.store.statement))
-                if key not in known and carry.in_some_turns:
                     found.setdefault(key, carry)
         return list(found.values())
 

@@ -61,6 +61,20 @@ def detaching(trace: Trace, carries: list[Carry], style: str = "state") -> list[
     return [*inserted, *edits]
 
 
+def stands_behind(edits: list[tuple[str, Edit]] | None, carries: list[Carry]) -> bool:
+    """Whether a graph is cut in the very block of the backward that frees it, so that it stays where that one does not
+    run."""
+    places = [carry.freed_by.place for carry in carries]
+    files = {place.frame.file.path: place.frame.file for place in places}
+    blocks = {place.frame.file.parent(place.statement) for place in places if place.statement is not None}
+    for path, edit in edits or ():
+        file = files.get(path)
+        anchor = file.find(edit.anchor, ast.stmt) if file is not None and isinstance(edit, InsertStatements) else None
+        if file is None or anchor is None or file.parent(anchor) not in blocks:
+            return False
+    return bool(edits)
+
+
 def _cut(trace: Trace, carry: Carry, style: str) -> tuple[str, Span, str, bool] | None:
     places = list(_inside(carry.freed_by.place, carry.loop))
     # through a global only in the function of the loop: a helper may serve others too

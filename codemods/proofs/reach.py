@@ -96,9 +96,10 @@ def reads_value(node: Node, leaf: Node) -> bool:
 
 def folds(node: Node) -> bool:
     """Whether a product may be computed by another kernel where an operand asks for gradients or does not: both are
-    computed, where a parameter always asks for them."""
+    computed, where a parameter always asks for them, and one is a view whose rows do not lie side by side."""
     computed = [parent for parent in node.parents if not parent.leaf or parent.label == "input"]
-    return node.kind == "op" and node.label in facts.FOLDING and len(computed) > 1
+    folded = node.kind == "op" and node.label in facts.FOLDING and len(computed) > 1
+    return folded and any(parent.label in facts.TURNED for parent in computed)
 
 
 def maybe_frozen(walk: Walk) -> bool:

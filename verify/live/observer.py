@@ -140,7 +140,7 @@ class Observer:
         mine = [frame for frame in frames if self._tree.relative(frame.f_code.co_filename) is not None]
         with self._part:
             event = self._growth.census(list(dict.fromkeys(mine)))
-            holders = tuple(Holder(**holder) for holder in event["holders"])
+            holders = tuple(Holder(*(holder[name] for name in Holder._fields)) for holder in event["holders"])
             return Census(event["boundaries"], event["ages"], event["leak"], holders)
         return Census(self.steps, {}, False, ())
 

@@ -578,6 +578,9 @@ OTHER_KERNELS = _words(
 )
 """Modules that choose other kernels without gradients: results differ by 1e-8 to 5e-7 (ran; GRU was seen identical)."""
 
+TURNED = _words("transpose permute swapaxes swapdims movedim moveaxis mT expand expand_as unfold")
+"""Views whose memory is not in the order of their elements; ``t`` and ``T`` are of matrices, which nothing folds."""
+
 FOLDING = _words("MatMult matmul linear")
 """Products of several matrices by one, whose kernel depends on whether that one asks for gradients (source: should_fold
 in aten/src/ATen/native/LinearAlgebra.cpp)."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.carried import Carry, Ledger, by_statement, too_late, trail
-from codemods.proofs.detaching import detaching
+from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.paired_flags import SURPLUS, Flag, flags, once, paired
 from codemods.proofs.repackaging import broken_helpers
@@ -106,6 +106,10 @@ class CarriedHiddenState(Rule):
         joint = [w for w in together if w not in walks and any(w.call is c.freed_by.call for c in carries)]
         if store.statement is None:
             return
+        window = any(carry.walked_in_some_turns for carry in carries)
+        if (window and not stands_behind(cut, carries)) or any(carry.read_in_some_turns for carry in carries):
+            yield from self._sometimes(ledger, carries)
+            return
         yield self.seen(
             store.frame.file,
             store.statement,
@@ -115,7 +119,7 @@ class CarriedHiddenState(Rule):
             name=_spoken(carries),
             goes="go" if len({c.carrier.name for c in carries}) > 1 else "goes",
             cut=cut,
-            fresh=fresh_state(ledger, carries),
+            fresh=None if window else fresh_state(ledger, carries),
             continues=continues_sequence(ledger, first),
             flags=flags(walks),
             joint=flags(joint),
@@ -229,4 +233,4 @@ RULE = CarriedHiddenState
 
 def _window(carry: Carry) -> int:
     """The line of the backward that comes to a carried graph in some turns only; 0 where it does in all."""
-    return carry.walk.place.line if carry.walk is not None and carry.in_some_turns else 0
+    return carry.walk.place.line if carry.walk is not None and carry.walked_in_some_turns else 0

@@ -10,7 +10,7 @@ from codemods.graph.model.trace import Reading, Storing, Trace
 from codemods.graph.model.values import Sequence, Tensor
 from codemods.proofs.blocks import crossed
 from codemods.proofs.carried import Carry, Ledger, by_statement, too_late, trail
-from codemods.proofs.detaching import detaching
+from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.paired_flags import SURPLUS, flags, paired
 from codemods.proofs.reach import opaque, reach
@@ -92,7 +92,13 @@ class StoredGraph(Rule):
         edits: list[tuple[str, Edit]] | None = []
         where = "where it is stored"
         here = [s for s in ledger.trace.storings if s.place.statement is store.statement]
-        if any(not isinstance(s.value, Tensor) and s.value.node is None for s in here):
+        if any(carry.read_in_some_turns for carry in carries):
+            return
+        if any(carry.walked_in_some_turns for carry in carries):
+            edits, where = detaching(ledger.trace, carries), "behind that backward"
+            if not stands_behind(edits, carries):
+                return
+        elif any(not isinstance(s.value, Tensor) and s.value.node is None for s in here):
             # sometimes it is given something that has no ``detach``
             edits = None
         elif any(used_through(ledger, c) for c in carries):
@@ -115,6 +121,8 @@ class StoredGraph(Rule):
         """``self.mean = m * self.mean + (1 - m) * x`` where the new mean is used in this step."""
         promise = ledger.promise(carry)
         statement = carry.child.place.statement
+        if carry.walked_in_some_turns or carry.read_in_some_turns:
+            return
         if promise is None or promise is Promise.BEHAVIOUR or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
             return
         if not simple_sum(statement):
