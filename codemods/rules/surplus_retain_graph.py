@@ -181,7 +181,8 @@ class _Judge:
         for node in walk.seen:
             if node.leaf or _frees_nothing(node):
                 continue
-            if any(self.order[id(other)] > index for other in node.walks):
+            # a graph of the module's top level may have been walked in another run
+            if any(self.order.get(id(other), -1) > index for other in node.walks):
                 return "needed", "walked again"
             if id(node) in self.exposed:
                 return "unsure", "it reaches code that cannot be seen"

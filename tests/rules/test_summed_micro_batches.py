@@ -176,6 +176,17 @@ SILENT = {
                 opt.step()
                 total = 0
         """,
+    "the sum begins anew in the middle of the loop": """
+        for step in range(3):
+            total = 0
+            for i, x in enumerate(graphs):
+                total = total + net(x).pow(2).mean()
+                if i == 1 and step:
+                    total = 0
+            opt.zero_grad()
+            total.backward()
+            opt.step()
+        """,
     "more comes to the list from a function": """
         def also(out):
             losses.append(out.abs().mean())

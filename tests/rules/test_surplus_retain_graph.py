@@ -882,3 +882,25 @@ def test_what_only_looks_like_a_command_line_may(tmp_path: Path, read: str) -> N
         "    loss.backward(retain_graph=True)\n    opt.step()\n"
     )
     assert [f.promise for f in found(tmp_path, RULE, START, f"{read}\n{loop}") if f.promise is Promise.EXACT] == []
+
+
+def test_a_step_of_their_own_that_calls_a_walk_needs_the_graph(tmp_path: Path) -> None:
+    source = """
+    def norm(loss):
+        return torch.autograd.grad(loss, list(net.parameters()), retain_graph=True)
+
+    class Stepping(torch.optim.SGD):
+        def step(self, closure=None):
+            norm(loss)
+            return super().step(closure)
+
+    own = Stepping(net.parameters(), lr=0.1)
+    for a in torch.randn(3, 4, 4):
+        loss = net(a).mean()
+        own.zero_grad()
+        loss.backward(retain_graph=True)
+        own.step()
+    """
+    (finding,) = found(tmp_path, RULE, START, source)
+    # the second walk is the last one, so that its own flag is surplus
+    assert "autograd.grad" in finding.message

@@ -184,6 +184,27 @@ class ParsedFile:
         return outer
 
 
+def may_walk(file: ParsedFile, code: ast.AST) -> bool:
+    """Whether a stretch of code back-propagates, or calls something that does by a name of a function of its file."""
+    return file.once(walks, code) or not _calls(code).isdisjoint(file.once(_walking, file.tree))
+
+
+def _calls(code: ast.AST) -> set[str]:
+    """The last names of what is called in a stretch of code."""
+    functions = (node.func for node in walk(code) if isinstance(node, ast.Call))
+    return {getattr(function, "attr", getattr(function, "id", "")) for function in functions}
+
+
+def _walking(tree: ast.AST) -> set[str]:
+    """The names of the functions of a file that back-propagate, or call one that does."""
+    definitions = [d for d in walk(tree) if isinstance(d, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    calls = [(d.name, _calls(d)) for d in definitions]
+    found = {d.name for d in definitions if walks(d)}
+    while more := {name for name, called in calls if name not in found and not called.isdisjoint(found)}:
+        found |= more
+    return found
+
+
 @dataclass(eq=False)
 class ClassInfo:
     """A class of the tree: its statement, its bases as values, and the functions and constants of its body."""

@@ -8,7 +8,7 @@ import builtins
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Frame, Unseen, Value
-from codemods.graph.model.program import ClassInfo, receiver_name, walk, walks
+from codemods.graph.model.program import ClassInfo, may_walk, receiver_name
 from codemods.graph.model.state import Key
 from codemods.graph.model.values import (
     NONE,
@@ -287,28 +287,10 @@ class Functions(Remembering):
 
 def _acts_unseen(info: ClassInfo) -> bool:
     """Whether a special method of a class may back-propagate that is not called where Python calls it."""
-    walking = info.file.once(_walking, info.file.tree)
     return any(
-        isinstance(method, ast.FunctionDef)
-        and method.name in facts.UNFOLLOWED_METHODS
-        and (walks(method) or any(called in walking for called in _calls(method)))
+        isinstance(method, ast.FunctionDef) and method.name in facts.UNFOLLOWED_METHODS and may_walk(info.file, method)
         for method in getattr(info.node, "body", ())
     )
-
-
-def _calls(code: ast.AST) -> set[str]:
-    """The last names of what is called in a stretch of code."""
-    functions = (node.func for node in walk(code) if isinstance(node, ast.Call))
-    return {getattr(function, "attr", getattr(function, "id", "")) for function in functions}
-
-
-def _walking(tree: ast.AST) -> set[str]:
-    """The names of the functions of a file that back-propagate, or call one that does."""
-    calls = {d.name: _calls(d) for d in walk(tree) if isinstance(d, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    found = {d.name for d in walk(tree) if isinstance(d, (ast.FunctionDef, ast.AsyncFunctionDef)) and walks(d)}
-    while more := {name for name, called in calls.items() if name not in found and not called.isdisjoint(found)}:
-        found |= more
-    return found
 
 
 _TAKING_APART = frozenset(

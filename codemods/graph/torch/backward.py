@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Node, Value, Walk
-from codemods.graph.model.program import ClassInfo, walk, walks
+from codemods.graph.model.program import ClassInfo, may_walk, walk
 from codemods.graph.model.trace import Step
 from codemods.graph.model.values import (
     DATA,
@@ -238,7 +238,7 @@ class Backward(Uses):
             for hook in self.s.get(hooks) or ():
                 self.call_value(hook, Arguments(None, [optimizer, Tuple(()), self.new_mapping()]), at)
             own = optimizer.cls.find("step") if isinstance(optimizer, Optimizer) and optimizer.cls else None
-            if isinstance(own, Function) and own.definition not in self.active and own.file.once(walks, own.definition):
+            if isinstance(own, Function) and own.definition not in self.active and may_walk(own.file, own.definition):
                 self.call_value(Method(optimizer, own, name), args, at)
             closure = args.get(0, "closure")
             if closure is not None and not self.is_none(closure):

@@ -101,12 +101,15 @@ class Plan:
         return not self.why
 
     def _grows_elsewhere(self, loop: ast.AST) -> bool:
-        """Whether another statement of the loop, or one that it calls, changes the sum; resetting it is no growth."""
+        """Whether another statement of the loop, or one that it calls, changes the sum; beside the backward it may be
+        reset."""
         mine, target = self.sum.statement, self.sum.target
         for node in ast.walk(loop):
             if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)) and ast.unparse(node) == target:
                 statement = self.file.enclosing(node, ast.stmt)
-                if statement is not mine and not (isinstance(statement, ast.stmt) and self._resets(statement)):
+                resets = isinstance(statement, ast.stmt) and self._resets(statement)
+                beside = statement is not None and self.file.parent(statement) is self.file.parent(self.statement)
+                if statement is not mine and not (resets and beside):
                     return True
         places = [a.place for a in self.trace.accumulations if ast.unparse(a.target) == target]
         places += [s.place for s in self.trace.storings if self.sum.term in s.held]
