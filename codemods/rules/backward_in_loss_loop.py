@@ -29,9 +29,11 @@ _TAMPERING = frozenset(
         "handed-out",
         "functional-gradient",
         "unseen-module-method",
+        "data-written",
+        "parameter-changed",
     }
 )
-"""What reads, clears or changes gradients, or may, and so works on the gradients of each backward alone."""
+"""What reads, clears or changes gradients or parameters, or may, and so works on each backward alone."""
 
 _OWN_FORWARD = 3
 """From so many layers made in one turn on, the parts of the losses that do not share weigh in memory."""

@@ -602,6 +602,38 @@ def test_parts_of_a_transformer_choose_other_kernels_too(tmp_path: Path) -> None
     assert [f.promise for f in findings] == [Promise.EQUIVALENT]
 
 
+WATCHED = """
+    class Noisy(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            {ask}
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient
+
+    def evaluate():
+        net.eval()
+        print(Noisy.apply(net(x)).mean().item())
+
+    {around}
+    evaluate()
+    """
+
+
+@pytest.mark.parametrize(
+    ("ask", "around", "number"),
+    [
+        ("pass", "pass", 1),
+        ("if ctx.needs_input_grad[0]: x = x + torch.rand_like(x)", "pass", 0),
+        ("pass", "torch.autograd.graph.saved_tensors_hooks(print, print).__enter__()", 0),
+    ],
+)
+def test_what_sees_whether_it_is_recorded_is_left_alone(tmp_path: Path, ask: str, around: str, number: int) -> None:
+    assert len(found(tmp_path, RULE, START, TRAIN, WATCHED.format(ask=ask, around=around))) == number
+
+
 MASKED = """
     class Net(nn.Module):
         def __init__(self):

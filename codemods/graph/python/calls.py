@@ -362,6 +362,9 @@ class Calls(Standard):
         """``autograd.Function.apply``: its backward is a derivative unless more is seen in it."""
         nodes = [n for v in args.all() for n in self.nodes_of(v)]
         self.mark("custom-function", at, nodes)
+        forward = info.find("forward")
+        if isinstance(forward, Function) and forward.file.once(_asks_for_gradients, forward.definition):
+            self.mark("requires_grad-read", at, nodes)
         backward = info.find("backward")
         seen = backward.definition if isinstance(backward, Function) else None
         if seen is None or isinstance(seen, ast.Lambda) or not is_linear(seen):
@@ -369,6 +372,11 @@ class Calls(Standard):
         made = self.unknown(info.name, self.node(at, "op", nodes, label="custom-function"))
         made.shadow = self.shadow_of(args.all())
         return made
+
+
+def _asks_for_gradients(forward: ast.AST) -> bool:
+    """Whether the forward of an ``autograd.Function`` asks ``ctx.needs_input_grad``: without gradients it is false."""
+    return any(isinstance(node, ast.Attribute) and node.attr == "needs_input_grad" for node in ast.walk(forward))
 
 
 def _takes(function: Value, args: Arguments) -> bool:

@@ -141,6 +141,9 @@ class Libraries(Layers):
         if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
             # one for several tensors, or for all modules
             self.mark("hook", at)
+        if last == "saved_tensors_hooks":
+            self.mark("saved-hooks", at)
+            self.run_callbacks(args, at)
         if path in facts.WEIGHT_CACHES:
             return self.unknown(path, public=True)
         if path in facts.CALLING_LATER:

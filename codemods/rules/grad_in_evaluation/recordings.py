@@ -77,6 +77,7 @@ class Recordings:
         self._made.sort(key=lambda n: n.birth)
         self._births = [n.birth for n in self._made]
         self._kernels = sorted(n.birth for n in real if n.label in facts.OTHER_KERNELS or folds(n))
+        self._watched = any(m.kind == "saved-hooks" for m in trace.marks)
         self._padded = sorted(m.place.clock for m in trace.marks if m.kind == "padded")
         self._needed = sorted(n.birth for n in real if id(n) in needed)
         self._doubted = sorted(n.birth for n in real if id(n) in doubted)
@@ -156,6 +157,8 @@ class Recordings:
             return "needed", {"why": "its forwards share what is made of their weights with others", "marked": True}
         if not self.made_in(first, last):
             return "quiet", {}
+        if self._watched:
+            return "needed", {"why": "hooks see what is saved for a backward", "marked": True}
         doubted = _count(self._doubted, first, last) > 0
         padded, kernels = _count(self._padded, first, last) > 0, _count(self._kernels, first, last) > 0
         return "fault", {"kernels": kernels, "padding": padded, "doubted": doubted}
