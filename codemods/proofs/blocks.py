@@ -200,6 +200,7 @@ def stepped_between(trace: Trace, first: Walk, second: Walk) -> bool:
 _CHANGING = frozenset(
     ("append", "appendleft", "extend", "insert", "add", "update", "pop", "popleft", "popitem", "remove", "clear")
 )
+_FILLING = frozenset(("append", "add", "setdefault", "update"))
 _STEADY = frozenset(("isinstance", "hasattr", "callable", "is_available", "issubclass", "is_initialized"))
 
 
@@ -239,7 +240,7 @@ def _conditions(
     while outer is not None and outer is not loop and not isinstance(outer, (*FUNCTIONS, ast.Module)):
         if isinstance(outer, (ast.If, ast.IfExp, ast.While)) and inner is not outer.test:
             body = outer.body if isinstance(outer.body, list) else [outer.body]
-            if not _lasts(outer.test, holds=any(inner is part for part in body) is holds):
+            if not _lasts(file, outer.test, holds=any(inner is part for part in body) is holds):
                 tests.append(outer.test)
         elif isinstance(outer, ast.Match) and inner is not outer.subject:
             tests.append(outer.subject)
@@ -247,14 +248,26 @@ def _conditions(
     return outer, tests
 
 
-def _lasts(test: ast.expr, *, holds: bool) -> bool:
+def _filled(tree: ast.AST) -> set[str]:
+    """What a file puts something into under a key or by ``add`` and ``append``, as text."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            found.add(ast.unparse(node.value))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLING:
+            found.add(ast.unparse(node.func.value))
+    return found
+
+
+def _lasts(file: ParsedFile, test: ast.expr, *, holds: bool) -> bool:
     """Whether a condition stays as it is from the first or second turn on: ``x is not None``, ``i > 0``, or ``key in
-    kept`` of something that only grows."""
+    kept`` of something that the file fills."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return False
     sign, bound = type(test.ops[0]), getattr(test.comparators[0], "value", ...)
     if sign in (ast.In, ast.NotIn):
-        return sign is (ast.In if holds else ast.NotIn)
+        kept = ast.unparse(test.comparators[0]) in file.once(_filled, file.tree)
+        return kept and sign is (ast.In if holds else ast.NotIn)
     if not isinstance(test.comparators[0], ast.Constant):
         return False
     if bound is None:

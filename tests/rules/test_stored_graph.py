@@ -356,6 +356,7 @@ IN_SOME_TURNS = """
         ("for step in range(6)", "(step + 1) % 3 == 0"),
         ("while todo.pop() is not None", "not todo"),
         ("for step in range(6)", "torch.rand(()) < 0.2"),
+        ("for step in range(6)", "step in (3,)"),
     ],
 )
 def test_a_backward_in_some_turns_proves_nothing_of_two(tmp_path: Path, loop: str, condition: str) -> None:
