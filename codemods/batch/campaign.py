@@ -14,9 +14,12 @@ from typing import Any
 from codemods.batch import schema, sources
 from codemods.batch.errors import CampaignError
 from codemods.batch.sources import Source
+from codemods.batch.windows import Hours
 from codemods.source.options import Options
 from codemods.source.toml import NotToml, read_toml
 
+#: What ``requirements`` says for those that each repository has itself.
+OWN = "own"
 ARTIFACTS = ("patch", "markdown", "sarif")
 
 
@@ -25,7 +28,8 @@ class Runs:
     """How a repository is verified; see docs/verify.md for what the settings of a run mean.
 
     ``commands`` are tried as they stand, each where its script exists; without any, up to ``entries`` entry scripts are
-    looked for. ``folder`` is where commands are started, relative to the repository.
+    looked for. ``folder`` is where commands are started, relative to the repository. ``requirements`` are lines as pip
+    takes them, for an environment that is made beside ``python``; ``own_requirements``: those of the repository.
     """
 
     run: bool = True
@@ -44,6 +48,16 @@ class Runs:
     isolation: str = "auto"
     env: tuple[str, ...] = ()
     expose: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    own_requirements: bool = False
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Commands of the campaign's own, as a shell takes them, ``before`` and ``after`` a repository is rewritten."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,8 @@ class Publishing:
     ``require`` says what may be published: ``kept``: only rewrites that a run has kept; ``not-broken``: all of a
     repository where nothing is known to break. ``throttle`` is in seconds between two repositories. With
     ``quote_output`` texts that leave this machine quote what scripts printed and raised; else only the errors' types.
+    ``per_day`` and ``hours`` say how much is published in a day, and when. With ``keep`` clones stay once their branch
+    is published.
     """
 
     remote: str = ""
@@ -72,6 +88,11 @@ class Publishing:
     title: str = ""
     throttle: float = 10.0
     quote_output: bool = False
+    reviewers: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    per_day: int | None = None
+    hours: Hours | None = None
+    keep: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,12 +114,15 @@ class Repository:
     """A repository of the campaign: its source, and what of the campaign is otherwise for it.
 
     ``skip`` says why it is left out; ``ref`` is the branch or tag to start from, empty for the remote's own choice.
+    ``reviewers`` and ``labels`` are those of its request, None for the campaign's.
     """
 
     source: Source
     runs: Runs
     ref: str = ""
     skip: str = ""
+    reviewers: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -116,15 +140,18 @@ class Campaign:
     publishing: Publishing = field(default_factory=Publishing)
     limits: Limits = field(default_factory=Limits)
     artifacts: tuple[str, ...] = ARTIFACTS
+    steps: Steps = field(default_factory=Steps)
 
     def fingerprint(self, repository: Repository) -> str:
         """What the results of ``repository`` depend on besides its code, so that a change of it is noticed."""
         known = self._fingerprints.get((repository.runs, repository.ref))
         if known is None:
             options, commits = self._settled
-            settled = [options, self.exclude, asdict(repository.runs), commits, self.artifacts]
+            settled = [options, self.exclude, _told(repository.runs), commits, self.artifacts]
             if self.publishing.quote_output:
                 settled.append("quote-output")
+            if self.steps != Steps():
+                settled.append(asdict(self.steps))
             text = json.dumps([*settled, repository.ref, self.publishing.require], sort_keys=True)
             known = hashlib.sha256(text.encode()).hexdigest()[:16]
             self._fingerprints[repository.runs, repository.ref] = known
@@ -174,6 +201,7 @@ def read(file: Path) -> Campaign:
         publishing=Publishing(**tables["publish"]),
         limits=Limits(**tables["limits"]),
         artifacts=campaign.get("artifacts", ARTIFACTS),
+        steps=Steps(**tables["steps"]),
     )
     _check_artifacts(file, made)
     return made
@@ -204,11 +232,20 @@ def _repositories(
             known = found.get(source.key)
             source = known.source if known is not None and not source.secrets else source
             own = replace(runs, **_placed(entry["verify"], base))
-            found[source.key] = Repository(source, own, entry.get("ref", ""), entry.get("skip", ""))
+            asked = {name: entry[name] for name in ("reviewers", "labels") if name in entry}
+            found[source.key] = Repository(source, own, entry.get("ref", ""), entry.get("skip", ""), **asked)
     except CampaignError as error:
         text = str(error)
         raise CampaignError(text if text.startswith(str(base)) else f"{file}: {text}") from None
     yield from found.values()
+
+
+#: Settings of later releases: where they are not used, what was done without them is not stale.
+_LATER = ("requirements", "own_requirements")
+
+
+def _told(runs: Runs) -> dict[str, Any]:
+    return {name: value for name, value in asdict(runs).items() if value or name not in _LATER}
 
 
 def _placed(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
@@ -217,9 +254,20 @@ def _placed(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
     python = os.path.expanduser(table.get("python", ""))
     if os.path.dirname(python):
         placed["python"] = os.path.abspath(base / python)
+    wanted = placed.pop("requirements", "")
+    if wanted:
+        placed["own_requirements"] = wanted == OWN
+        placed["requirements"] = () if wanted == OWN else _lines(base / os.path.expanduser(wanted))
     if "expose" in table:
         placed["expose"] = tuple(os.path.abspath(base / os.path.expanduser(path)) for path in table["expose"])
     return placed
+
+
+def _lines(file: Path) -> tuple[str, ...]:
+    try:
+        return tuple(file.read_text(encoding="utf-8").splitlines())
+    except (OSError, UnicodeDecodeError) as error:
+        raise CampaignError(f"requirements in [verify]: {file}: {error}") from None
 
 
 def _check_artifacts(file: Path, campaign: Campaign) -> None:

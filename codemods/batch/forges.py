@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +18,8 @@ from codemods.batch.errors import Failed
 from codemods.batch.sources import Source, redact
 
 _TIMEOUT = 120.0
+#: So much is told of what a client says.
+_WORDS = 600
 #: GitHub takes no longer text, and nobody reads one.
 _LONGEST = 60_000
 
@@ -33,6 +37,8 @@ class Request:
     draft: bool
     fork: str = ""
     """``owner/name`` of the fork that the branch is in, empty for the repository itself."""
+    reviewers: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def owner(self) -> str:
@@ -72,12 +78,15 @@ def create_command(client: str, request: Request) -> list[str]:
     head = f"{request.owner}:{request.branch}" if request.owner else request.branch
     draft = ["--draft"] if request.draft else []
     base = ["--base" if client == "gh" else "--target-branch", request.base] if request.base else []
+    more = [word for name in request.reviewers for word in ("--reviewer", name)]
+    more += [word for name in request.labels for word in ("--label", name)]
+    more += draft
     if client == "gh":
         words = ["gh", "pr", "create", "--repo", _named(request), "--head", head, *base]
-        return [*words, "--title", request.title, "--body-file", str(request.body), *draft]
+        return [*words, "--title", request.title, "--body-file", str(request.body), *more]
     fork = ["--head", request.fork] if request.fork else []
     words = ["glab", "mr", "create", "--repo", _named(request), "--source-branch", request.branch, *fork, *base]
-    return [*words, "--title", request.title, "--description", _text(request.body), "--yes", *draft]
+    return [*words, "--title", request.title, "--description", text_of(request.body), "--yes", *more]
 
 
 def shown(client: str, request: Request) -> str:
@@ -93,16 +102,8 @@ def open_request(client: str, request: Request, cwd: Path) -> str:
     found = _existing(client, request, cwd)
     if found:
         return found
-    body = request.body
-    if client == "gh" and body.stat().st_size > _LONGEST:
-        body = cwd / "scratch-body.md"
-        body.write_text(_text(request.body), encoding="utf-8")
-        request = Request(**{**vars(request), "body": body})
-    try:
-        out = run_client(create_command(client, request), cwd)
-    finally:
-        if body.name == "scratch-body.md":
-            body.unlink(missing_ok=True)
+    with body_file(request.body, cwd) as body:
+        out = run_client(create_command(client, replace(request, body=body)), cwd)
     lines = [word for word in out.split() if word.startswith(("https://", "http://"))]
     return lines[-1] if lines else out.strip()[-300:]
 
@@ -137,7 +138,22 @@ def _json(text: str) -> list[dict[str, Any]]:
     return rows if isinstance(rows, list) else []
 
 
-def _text(body: Path) -> str:
+@contextlib.contextmanager
+def body_file(body: Path, cwd: Path) -> Iterator[Path]:
+    """A file with the text of a request, no longer than forges take it."""
+    if body.stat().st_size <= _LONGEST:
+        yield body
+        return
+    shorter = cwd / "scratch-body.md"
+    try:
+        shorter.write_text(text_of(body), encoding="utf-8")
+        yield shorter
+    finally:
+        shorter.unlink(missing_ok=True)
+
+
+def text_of(body: Path) -> str:
+    """The text of a request, no longer than forges take it."""
     text = body.read_text(encoding="utf-8", errors="replace")
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "\n\n(the rest is left out)\n"
 
@@ -161,6 +177,8 @@ def run_client(command: list[str], cwd: Path) -> str:
     except OSError as error:
         raise Failed(f"{command[0]}: {error.strerror}") from None
     if done.returncode:
-        said = redact(" ".join((done.stderr or done.stdout).split()))
-        raise Failed(f"{' '.join(command[:3])}: {said[-300:] or f'status {done.returncode}'}")
+        said = redact(" ".join((done.stderr.strip() or done.stdout).split()))
+        # What is refused stands at the beginning, or at the end of what there was to warn of.
+        said = said if len(said) <= _WORDS else f"{said[: _WORDS // 2]} … {said[-_WORDS // 2 :]}"
+        raise Failed(f"{' '.join(command[:3])}: {said or f'status {done.returncode}'}")
     return done.stdout

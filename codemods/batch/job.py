@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from codemods.batch.campaign import Commits, Limits, Runs
+from codemods.batch.campaign import Commits, Limits, Runs, Steps
 from codemods.batch.sources import Source
 from codemods.source.options import Options
 
@@ -53,6 +53,9 @@ class Job:
     when: int = 0
     fingerprint: str = ""
     entries: tuple[tuple[str, str], ...] = ()
+    steps: Steps = field(default_factory=Steps)
+    environments: str = ""
+    """Where environments are kept that repositories are run in."""
 
     @property
     def timeout(self) -> float:
@@ -60,9 +63,11 @@ class Job:
         if self.stage == "clone":
             return self.limits.clone_timeout + 300
         if self.stage == "rewrite":
-            return self.limits.rewrite_timeout
+            return self.limits.rewrite_timeout + self.runs.timeout * (len(self.steps.before) + len(self.steps.after))
         # At most 24 stages and two originals a command; see docs/verify.md.
-        return self.limits.rewrite_timeout + 30 * self.runs.timeout * max(1, len(self.entries))
+        own = self.runs.timeout * (len(self.steps.before) + len(self.steps.after))
+        making = 1800 if self.runs.requirements or self.runs.own_requirements else 0
+        return self.limits.rewrite_timeout + own + making + 30 * self.runs.timeout * max(1, len(self.entries))
 
     @property
     def device(self) -> str:

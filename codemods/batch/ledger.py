@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codemods.batch.errors import CampaignError, Exhausted, is_full
-from codemods.batch.ledger_schema import ADDED, SCHEMA, VERSION, VIEWS
+from codemods.batch.ledger_schema import ADDED, SCHEMA, TABLES, VERSION, VIEWS
 
 FILE = "ledger.sqlite"
 STATES = ("planned", "cloned", "unchanged", "rewritten", "verified", "published", "failed", "refused", "skipped")
@@ -121,6 +121,8 @@ class Ledger:
             for table, name, declaration in ADDED:
                 if name not in {row["name"] for row in db.execute(f"PRAGMA table_info({table})")}:
                     db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {declaration}")
+            for statement in TABLES:
+                db.execute(statement)
             for name, select in VIEWS.items():
                 db.execute(f"DROP VIEW IF EXISTS {name}")
                 db.execute(f"CREATE VIEW {name} AS {select}")
@@ -171,12 +173,24 @@ class Ledger:
 
     def query(self, statement: str, *values: object) -> list[Row]:
         """The rows that a statement selects."""
-        return [dict(row) for row in self._connection.execute(statement, values)]
+        return list(self.each(statement, *values))
 
     def each(self, statement: str, *values: object) -> Iterator[Row]:
         """The rows that a statement selects, one at a time."""
-        for row in self._connection.execute(statement, values):
-            yield dict(row)
+        cursor = self._connection.execute(statement, values)
+        # Of ten thousand rows, sqlite3's own take twice the time that plain ones do.
+        cursor.row_factory = None
+        names = [column[0] for column in cursor.description]
+        for row in cursor:
+            yield dict(zip(names, row, strict=True))
+
+    def pieces(self, statement: str, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows that a statement selects, ``size`` at a time and without names: tables have many."""
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        cursor.execute(statement)
+        while piece := cursor.fetchmany(size):
+            yield piece
 
     def columns(self, statement: str) -> list[str]:
         """The names of the columns that a statement selects."""
@@ -329,14 +343,6 @@ class Ledger:
             db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
             self._tell(db, number, row["state"], columns["state"], "comes out as before")
 
-    def tell_request(self, number: int, before: str, after: str) -> None:
-        """Write down among the events that a request stands otherwise."""
-        with self.transaction() as db:
-            db.execute(
-                "INSERT INTO events (at, repository, before, after, stage, reason) VALUES (?, ?, ?, ?, 'follow', '')",
-                (time.time(), number, before, after),
-            )
-
     @staticmethod
     def _tell(db: sqlite3.Connection, number: int, before: str, after: str, reason: str) -> None:
         db.execute(
@@ -397,7 +403,7 @@ def _insert_facts(db: sqlite3.Connection, number: int, stage: str, facts: Mappin
 
 def _views() -> str:
     """A digest of what an up-to-date ledger has, besides its tables as they began."""
-    return hashlib.sha256(json.dumps([ADDED, VIEWS]).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([ADDED, TABLES, VIEWS]).encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager

@@ -37,7 +37,9 @@ CREATE TABLE repositories (
   tree TEXT NOT NULL DEFAULT '',
   before TEXT NOT NULL DEFAULT '',
   request TEXT NOT NULL DEFAULT '',
-  followed_at REAL
+  followed_at REAL,
+  opened_at REAL,
+  ended_at REAL
 );
 CREATE INDEX repositories_state ON repositories (state);
 CREATE TABLE findings (
@@ -79,6 +81,17 @@ ADDED = (
     ("repositories", "before", "TEXT NOT NULL DEFAULT ''"),
     ("repositories", "request", "TEXT NOT NULL DEFAULT ''"),
     ("repositories", "followed_at", "REAL"),
+    ("repositories", "opened_at", "REAL"),
+    ("repositories", "ended_at", "REAL"),
+)
+
+#: Tables that a ledger of an earlier release lacks, and their indices.
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS comments (repository INTEGER NOT NULL REFERENCES repositories (id), "
+    "at REAL, author TEXT NOT NULL, path TEXT NOT NULL, line INTEGER, text TEXT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS comments_repository ON comments (repository)",
+    # What was published in a night is counted before each of the next.
+    "CREATE INDEX IF NOT EXISTS events_stage ON events (stage, at)",
 )
 
 #: Each view by its name. They hold nothing, and are made anew where a ledger has others.
@@ -125,4 +138,12 @@ VIEWS = {
   FROM runs o JOIN runs w ON w.repository = o.repository AND w.command = o.command AND w.version = 'rewritten'
     JOIN repositories r ON r.id = o.repository
   WHERE o.version = 'original' AND r.listed""",
+    "requests": """
+  SELECT slug, pull_request, coalesce(json_extract(nullif(request, ''), '$.state'), '') AS state,
+    json_extract(nullif(request, ''), '$.draft') AS draft,
+    coalesce(json_extract(nullif(request, ''), '$.checks'), '') AS checks,
+    coalesce(json_extract(nullif(request, ''), '$.review'), '') AS review,
+    json_extract(nullif(request, ''), '$.conflict') AS conflict,
+    json_extract(nullif(request, ''), '$.comments') AS comments, opened_at, ended_at, followed_at, pushed
+  FROM repositories WHERE listed AND pull_request <> ''""",
 }

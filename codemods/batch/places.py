@@ -22,6 +22,7 @@ class Places:
         self.temporary = work / "scratch" / "tmp"
         self.cache = work / "cache"
         self.report = work / "report"
+        self.environments = work / "environments"
 
     def of(self, slug: str, stage: str) -> Path:
         """Where the result of a stage lies."""

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path, PurePosixPath
 from typing import Any
 
 from codemods.batch.campaign import Campaign, Repository, Runs
 from codemods.batch.errors import Exhausted, Failed, Refused
-from codemods.batch.following import summary
-from codemods.batch.git import Git
-from codemods.batch.inspection import Entry, list_tree
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owner
 from codemods.batch.places import Places, slug_of
@@ -20,21 +16,22 @@ from codemods.batch.prospects import (
     LACKING,
     NO_SCRIPT,
     READY,
+    STOOD_IN,
     UNSEEN,
     Prospect,
     interpreter_of,
     prospects,
     without,
 )
+from codemods.batch.readtree import read_tree
 from codemods.batch.running import by_other_tool, next_stage, require_repositories
-from codemods.batch.sources import Source, of_path, redact
+from codemods.batch.sources import Source, redact
+from codemods.batch.standing import summary
 from codemods.batch.verifying import require_for_runs
 from codemods.source.diffs import printable
 from codemods.source.entries import Entry as Script
 from codemods.source.entries import find_entries
 
-#: Larger sources are data in disguise, and more files than this take longer than a plan may.
-_LARGEST, _MOST = 400_000, 400
 #: So many names stand in a line for people.
 _SHOWN = 5
 #: Of more repositories the plan tells only how many there are of a kind.
@@ -82,12 +79,25 @@ def _tell_prospects(seen: list[tuple[dict[str, Any], Runs, tuple[Prospect, ...]]
         wanted.setdefault(interpreter_of(runs), set()).update(name for one in found for name in one.modules)
     lacking = {python: set(lacking_modules(python, names)) for python, names in wanted.items() if names}
     for told, runs, found in seen:
-        left = without(found, lacking.get(interpreter_of(runs), set()))
+        left = without(found, lacking.get(interpreter_of(runs), set()) - _brought(runs))
         told["lacks"] = [{"command": one.command, "what": one.text()} for one in left if one.text()]
         if told["prospect"] == READY and left and not any(one.ready for one in left):
-            told["prospect"] = LACKING
+            told["prospect"] = STOOD_IN if any(one.stood_in for one in left) else LACKING
             # Of the best script: the others are tried after it.
             told["missing"] = left[0].text()
+
+
+def _brought(runs: Runs) -> set[str]:
+    """The modules that the campaign's requirements bring; what a repository requires itself is seen when it is run."""
+    from verify.running.missing import PACKAGES
+
+    if not runs.requirements:
+        return set()
+    from codemods.batch.environments import names_of
+
+    names = names_of(runs.requirements)
+    known = {module for module, package in PACKAGES.items() if package.lower() in names}
+    return known | {name.replace("-", "_") for name in names}
 
 
 def _plan(
@@ -153,42 +163,6 @@ def _entry_text(entry: dict[str, str]) -> str:
     return f"{printable(entry['command'])}{place} ({entry['why']})"
 
 
-def read_tree(place: Path, commit: str) -> tuple[dict[str, str], str, set[str]]:
-    """The Python files, the README and all paths of a commit of a repository on this machine; nothing is written out.
-
-    Raises :class:`Failed` where there is no such commit.
-    """
-    git = Git(of_path(place), reaching=False)
-    wanted: list[Entry] = []
-    readme: list[Entry] = []
-    paths = set()
-    for entry in list_tree(git, place, commit):
-        paths.add(entry.path.decode("utf-8", "surrogateescape"))
-        if entry.there and entry.mode in ("100644", "100755") and entry.size <= _LARGEST:
-            path = entry.path.decode("utf-8", "surrogateescape")
-            if path.endswith(".py"):
-                wanted.append(entry)
-            elif "/" not in path and PurePosixPath(path).stem.lower() == "readme":
-                readme.append(entry)
-    chosen = [*wanted[:_MOST], *readme[:1]]
-    if not chosen:
-        return {}, "", paths
-    request = b"".join(entry.object.encode() + b"\n" for entry in chosen)
-    answer = git.run("cat-file", "--batch", cwd=place, input=request)
-    texts: dict[str, str] = {}
-    position = 0
-    for entry in chosen:
-        end = answer.index(b"\n", position)
-        if answer[position:end].endswith(b" missing"):
-            raise Failed("objects are left out of it")
-        size = int(answer[position:end].split()[2])
-        text = answer[end + 1 : end + 1 + size].decode("utf-8", "replace")
-        texts[entry.path.decode("utf-8", "surrogateescape")] = text
-        position = end + 2 + size
-    told = texts.pop(readme[0].path.decode("utf-8", "surrogateescape")) if readme else ""
-    return texts, told, paths
-
-
 def plan_text(campaign: Campaign, plans: list[dict[str, Any]], *, verbose: bool = False) -> str:
     """The plan for people: what can be proven and what not; each repository where they are few, or ``verbose``."""
     lines: list[str] = []
@@ -235,6 +209,7 @@ def _prospect_lines(plans: list[dict[str, Any]]) -> list[str]:
     lines = []
     for prospect, told in (
         (READY, "can be run as far as their text tells"),
+        (STOOD_IN, "can be run with stand-ins for what only loggers, bars and plots are asked for"),
         (LACKING, "lack what their scripts need"),
         (NO_SCRIPT, "have no script that trains"),
         (UNSEEN, "are not seen before they are cloned"),
@@ -334,17 +309,7 @@ def status_text(told: dict[str, Any], *, verbose: bool = False) -> str:
             lines.append(f"  {printable(one['slug'])}: upstream: {printable(one['upstream_trouble'])}")
         if one["pull_request"] and verbose:
             lines.append(f"      {one['pull_request']}")
-    other = sum(one["other_settings"] for one in repositories)
-    if other:
-        them = "it" if other == 1 else "them"
-        lines.append(f"{other} done with other settings; codemod batch retry --changed does {them} again")
-    older = sum(one["other_tool"] and not one["other_settings"] for one in repositories)
-    if older:
-        them = "it" if older == 1 else "them"
-        lines.append(
-            f"{older} done by a codemod with other rules; codemod batch retry --changed looks at {them} again, and "
-            "verifies and publishes anew what comes out otherwise"
-        )
+    lines += _outdated_lines(repositories)
     if told["requests"]:
         lines.append(told["requests"])
     if told["unlisted"]:
@@ -356,6 +321,27 @@ def status_text(told: dict[str, Any], *, verbose: bool = False) -> str:
     if left:
         lines.append(f"{left} still to do" + ("" if told["at_work"] else ": codemod batch run"))
     return "\n".join(lines) + "\n"
+
+
+def _outdated_lines(repositories: list[dict[str, Any]]) -> list[str]:
+    """How many were done with other settings, or by another codemod, and what does them again."""
+    lines = []
+    published = sum(one["other_settings"] and one["state"] == "published" for one in repositories)
+    if published:
+        them = "it" if published == 1 else "them"
+        lines.append(f"{published} published with other settings; codemod batch update does {them} again")
+    other = sum(one["other_settings"] for one in repositories) - published
+    if other:
+        them = "it" if other == 1 else "them"
+        lines.append(f"{other} done with other settings; codemod batch retry --changed does {them} again")
+    older = sum(one["other_tool"] and not one["other_settings"] for one in repositories)
+    if older:
+        them = "it" if older == 1 else "them"
+        lines.append(
+            f"{older} done by a codemod with other rules; codemod batch retry --changed looks at {them} again, and "
+            "verifies and publishes anew what comes out otherwise"
+        )
+    return lines
 
 
 def _some(slugs: list[str]) -> str:

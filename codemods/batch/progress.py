@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from codemods.batch.executors import Doing
-from codemods.batch.following import standing_of
 from codemods.batch.job import PARTLY
 from codemods.batch.ledger import Row
+from codemods.batch.standing import standing_of
 from codemods.source.diffs import printable
 
 if TYPE_CHECKING:

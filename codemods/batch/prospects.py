@@ -14,7 +14,8 @@ from codemods.batch.campaign import Runs
 from codemods.source.entries import Entry
 
 #: What becomes of a repository's verification, as far as its text tells.
-READY, LACKING, NO_SCRIPT, UNSEEN = "can be run", "lacks", "has no script", "not seen yet"
+READY, STOOD_IN, LACKING = "can be run", "can be run with stand-ins", "lacks"
+NO_SCRIPT, UNSEEN = "has no script", "not seen yet"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,13 @@ class Prospect:
     def ready(self) -> bool:
         """Whether nothing is seen that would end it. Data are no such thing: for many, stand-ins are made."""
         return not self.modules and not self.arguments
+
+    @property
+    def stood_in(self) -> bool:
+        """Whether it lacks nothing but modules that only tell people something: others are put in their place."""
+        from verify.running.missing import FOR_PEOPLE
+
+        return not self.arguments and FOR_PEOPLE.issuperset(self.modules)
 
     def text(self) -> str:
         """What is missing, for people; empty if nothing is."""

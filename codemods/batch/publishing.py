@@ -10,17 +10,20 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods.batch import forges
+from codemods.batch import forges, requests, windows
 from codemods.batch.artifacts import PULL_REQUEST
 from codemods.batch.campaign import Campaign, Repository
 from codemods.batch.errors import CampaignError, Failed, Refused
+from codemods.batch.following import look as look_at_request
+from codemods.batch.following import opened
 from codemods.batch.git import Git
 from codemods.batch.job import PARTLY
 from codemods.batch.ledger import Ledger, Row
-from codemods.batch.lock import owned
 from codemods.batch.places import Places
+from codemods.batch.request_ledger import published_since
 from codemods.batch.running import chosen
 from codemods.batch.sources import Source, parse, redact
+from codemods.batch.standing import OPEN, Standing
 from codemods.batch.upstream import look, remote_refs
 from codemods.source.secrets import Secrets, tokens
 
@@ -38,7 +41,7 @@ _CONFIGURED = frozenset(
 
 
 @dataclass(frozen=True)
-class _Target:
+class Target:
     """A branch to be published: where from, and where to."""
 
     row: Row
@@ -49,6 +52,16 @@ class _Target:
     title: str
 
 
+@dataclass
+class _Course:
+    """How far publishing has come: of the repositories, how many were taken, changed, left out, and failed."""
+
+    done: int = 0
+    changed: int = 0
+    left: int = 0
+    failures: int = 0
+
+
 def publish(
     campaign: Campaign,
     say: Say,
@@ -56,53 +69,78 @@ def publish(
     dry_run: bool = False,
     only: Collection[str] = (),
     most: int | None = None,
+    keep: bool = False,
+    at_once: bool = False,
     sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.time,
 ) -> int:
     """Publish what may be published, and return how many could not be, each of which was said.
 
     A repository is left out silently if there is nothing to publish, or all of it is published. With ``dry_run``
-    nothing is asked or changed anywhere: the commands are said. Raises :class:`CampaignError` where nothing was run,
-    or the campaign is at work.
+    nothing is asked or changed anywhere: the commands are said. With ``keep`` clones stay that are not needed any more,
+    with ``at_once`` the campaign's hours and its number a day do not count. Raises :class:`CampaignError` where nothing
+    was run, or the campaign is at work.
     """
-    if not (campaign.work / "ledger.sqlite").is_file():
-        raise CampaignError(f"{campaign.work}: nothing was done yet; codemod batch run {campaign.file.name}")
-    with owned(campaign.work), Ledger.open(campaign.work) as ledger:
+    with opened(campaign) as ledger:
         chosen(ledger, only)
-        rows = ledger.repositories()
         by_key = {one.source.key: one for one in campaign.repositories}
-        failures = done = changed = left = 0
-        for row in rows:
+        course = _Course()
+        for row in ledger.repositories():
             if (only and row["slug"] not in only) or row["key"] not in by_key:
                 continue
             repository = by_key[row["key"]]
-            why = obstacle(row, campaign, repository)
-            if why:
-                left += 1
-                if only or row["verification"] == "broken":
-                    say(f"{row['slug']}: not published: {why}")
+            if not _due(campaign, row, repository, say, course, asked=bool(only)):
                 continue
-            if not row["head"]:
-                continue
-            if most is not None and done >= most:
+            if most is not None and course.done >= most:
                 break
             try:
-                target = _target(campaign, row, repository, ledger)
+                target = target_of(campaign, row, repository, ledger)
                 client = forges.client_for(campaign.publishing.client, forges.place_of(target.repository.source)[0])
                 if _finished(row, client):
+                    if not (keep or campaign.publishing.keep):
+                        # As after a kill between the ledger and this.
+                        Places(campaign.work).drop(row["slug"], "clone")
                     continue
-                done += 1
+                wait = "" if at_once or dry_run else closed(campaign, ledger, clock())
+                if wait:
+                    say(wait)
+                    return course.failures
+                course.done += 1
                 if dry_run:
                     _say_commands(campaign, target, client, say)
                     continue
-                if changed:
+                if course.changed:
                     sleep(campaign.publishing.throttle)
-                changed += _publish(campaign, ledger, target, client, say)
+                course.changed += _publish(campaign, ledger, target, client, say)
+                if not (keep or campaign.publishing.keep):
+                    Places(campaign.work).drop(row["slug"], "clone")
             except (Failed, Refused) as error:
-                failures += 1
+                course.failures += 1
                 say(f"{row['slug']}: not published: {error}")
-        if not done and not failures:
-            say(f"nothing left to publish; {left} may not be: codemod batch status says where each stands")
-        return failures
+        if not course.done and not course.failures:
+            say(f"nothing left to publish; {course.left} may not be: codemod batch status says where each stands")
+        return course.failures
+
+
+def _due(campaign: Campaign, row: Row, repository: Repository, say: Say, course: _Course, *, asked: bool) -> bool:
+    why = obstacle(row, campaign, repository)
+    if why:
+        course.left += 1
+        if asked or row["verification"] == "broken":
+            say(f"{row['slug']}: not published: {why}")
+    return not why and bool(row["head"])
+
+
+def closed(campaign: Campaign, ledger: Ledger, now: float) -> str:
+    """Say why nothing may be published at the moment: the campaign's hours, and its number a day; empty if it may."""
+    hours, per_day = campaign.publishing.hours, campaign.publishing.per_day
+    until = windows.closed_until(hours, now)
+    if hours is not None and until:
+        return f"nothing is published outside of {hours.text()}: from {until} on, or with --now"
+    done = published_since(ledger, windows.begun(hours, now)) if per_day is not None else 0
+    if per_day is not None and done >= per_day:
+        return f"{done} published today, as many as per-day allows; the rest tomorrow, or with --now"
+    return ""
 
 
 def obstacle(row: Row, campaign: Campaign, repository: Repository) -> str:
@@ -116,7 +154,8 @@ def obstacle(row: Row, campaign: Campaign, repository: Repository) -> str:
     if not row["head"]:
         return "there is nothing to change"
     if row["fingerprint"] != campaign.fingerprint(repository):
-        return "it was done with other settings; codemod batch retry --changed does it again"
+        again = "update" if row["state"] == "published" else "retry --changed"
+        return f"it was done with other settings; codemod batch {again} does it again"
     if campaign.publishing.require == "kept" and row["verification"] != "kept":
         return f"it is not verified{': ' + row['why'] if row['why'] else ''}"
     return ""
@@ -126,7 +165,8 @@ def _finished(row: Row, client: str) -> bool:
     return bool(row["state"] == "published" and row["pushed"] == row["head"] and (row["pull_request"] or not client))
 
 
-def _target(campaign: Campaign, row: Row, repository: Repository, ledger: Ledger) -> _Target:
+def target_of(campaign: Campaign, row: Row, repository: Repository, ledger: Ledger) -> Target:
+    """What is to be published of a repository, and where to. Raises :class:`Failed` or :class:`Refused`."""
     places = Places(campaign.work)
     template = campaign.publishing.remote
     remote = repository.source
@@ -144,7 +184,7 @@ def _target(campaign: Campaign, row: Row, repository: Repository, ledger: Ledger
             'remote = "path/{name}" under [publish]'
         )
     stage = "verify" if row["verification"] in ("kept", PARTLY) else "rewrite"
-    return _Target(
+    return Target(
         row,
         repository,
         remote,
@@ -163,7 +203,7 @@ def _title(campaign: Campaign, row: Row, ledger: Ledger) -> str:
     return f"{UNVERIFIED} ({proven} of {fixed} kept by a run): {title}" if proven else f"{UNVERIFIED}: {title}"
 
 
-def _push_words(branch: str, target: _Target) -> list[str]:
+def _push_words(branch: str, target: Target) -> list[str]:
     ref = f"refs/heads/{branch}"
     # Only over what we have put there ourselves; over nothing, where we have not.
     lease = f"--force-with-lease={ref}:{target.row['pushed']}"
@@ -171,7 +211,7 @@ def _push_words(branch: str, target: _Target) -> list[str]:
     return ["push", "--quiet", "--no-verify", "--recurse-submodules=no", *far, lease, "--", target.remote.address]
 
 
-def _say_commands(campaign: Campaign, target: _Target, client: str, say: Say) -> None:
+def _say_commands(campaign: Campaign, target: Target, client: str, say: Say) -> None:
     branch = campaign.commits.branch
     words = [*_push_words(branch, target)[:-1], redact(target.remote.address, target.remote.secrets)]
     say(f"{target.row['slug']}:")
@@ -182,46 +222,90 @@ def _say_commands(campaign: Campaign, target: _Target, client: str, say: Say) ->
         say(f"  (no pull request by a client; its text: {target.body})")
 
 
-def _publish(campaign: Campaign, ledger: Ledger, target: _Target, client: str, say: Say) -> bool:
+def _publish(campaign: Campaign, ledger: Ledger, target: Target, client: str, say: Say) -> bool:
     """Publish one repository; return whether anything was changed at the remote."""
     row, branch = target.row, campaign.commits.branch
+    standing = _standing(campaign, ledger, row, client)
+    there = remote_refs(target.remote).get(f"refs/heads/{branch}", "")
+    changed = False
+    if there == row["head"] == row["pushed"]:
+        # All that is left is its request.
+        say(f"{row['slug']}: {branch} is pushed already")
+    else:
+        _require_publishable(ledger, campaign, target)
+        if there == row["head"]:
+            say(f"{row['slug']}: {branch} is pushed already")
+        else:
+            require_ours(branch, row["pushed"], there)
+            words = (*_push_words(branch, target), f"{row['head']}:refs/heads/{branch}")
+            Git(target.remote).run(*words, cwd=target.clone)
+            changed = True
+        ledger.note(row["id"], pushed=row["head"], remote=redact(target.remote.url))
+    address, opened_at = row["pull_request"], row["opened_at"]
+    if client and not address:
+        address, opened_at = forges.open_request(client, _request(campaign, target), campaign.work), time.time()
+        changed = True
+    elif standing is not None:
+        place = requests.locate(campaign.publishing.client, address)
+        requests.edit(place, _request(campaign, target), campaign.work, draft=standing.draft)
+        changed = True
+    ledger.change(row["id"], "published", stage="publish", pull_request=address, opened_at=opened_at)
+    say(f"{row['slug']}: {branch} is pushed" + (f", {address}" if address else f"; the request's text: {target.body}"))
+    return changed
+
+
+def _standing(campaign: Campaign, ledger: Ledger, row: Row, client: str) -> Standing | None:
+    """Where the request is that a branch is to be pushed for again; None where there is none.
+
+    Raises :class:`Refused` for one that is not open any more: nobody waits for what is pushed there.
+    """
+    if not (client and row["pull_request"]):
+        return None
+    standing = look_at_request(campaign, ledger, row)
+    if standing.state != OPEN:
+        raise Refused(f"its request is {standing.state}: {row['pull_request']}")
+    return standing
+
+
+def require_ours(branch: str, pushed: str, there: str) -> None:
+    """Raise :class:`Refused` unless the ``branch`` of a remote, at ``there``, is what we have ``pushed``, or nothing.
+
+    What somebody has added, a reviewer's commit or a merge of the base, is theirs, and stays.
+    """
+    if there == pushed:
+        return
+    if not there:
+        raise Refused(f"somebody has removed the branch {branch} from the remote")
+    if not pushed:
+        raise Refused(f"the remote has a branch {branch} that this campaign has not made")
+    raise Refused(
+        f"somebody has pushed to {branch} ({pushed[:10]} was ours, {there[:10]} is there): it is left as it is"
+    )
+
+
+def _require_publishable(ledger: Ledger, campaign: Campaign, target: Target) -> None:
+    """Raise :class:`Refused` (or :class:`Failed`) where a branch is not to be pushed as it is."""
+    row = target.row
     answer = look([(row, target.repository)])[row["id"]]
     if not answer.commit:
         raise Failed(answer.trouble)
     ledger.note(row["id"], upstream=answer.commit)
     if answer.commit != row["base"]:
+        again = f"update --only {row['slug']}" if row["pushed"] else f"retry --all --only {row['slug']}"
         raise Refused(
-            f"moved upstream, from {row['base'][:10]} to {answer.commit[:10]}; codemod batch retry --all --only "
-            f"{row['slug']} does it again"
+            f"moved upstream, from {row['base'][:10]} to {answer.commit[:10]}; codemod batch {again} does it again"
         )
     git = Git(target.remote, lambda _: None)
-    here = git.run("rev-parse", "--verify", f"refs/heads/{branch}", cwd=target.clone).decode().strip()
+    here = git.run("rev-parse", "--verify", f"refs/heads/{campaign.commits.branch}", cwd=target.clone).decode().strip()
     if here != row["head"]:
         raise Refused(
             f"the branch in {target.clone} is not the one that was made ({here[:10]}, not {row['head'][:10]})"
         )
     _require_own_configuration(git, target.clone)
     _require_nothing_secret(git, target)
-    there = remote_refs(target.remote).get(f"refs/heads/{branch}", "")
-    changed = False
-    if there == row["head"]:
-        say(f"{row['slug']}: {branch} is pushed already")
-    elif there and there != row["pushed"]:
-        raise Refused(f"the remote has a branch {branch} that this campaign has not made")
-    else:
-        git.run(*_push_words(branch, target), f"{row['head']}:refs/heads/{branch}", cwd=target.clone)
-        changed = True
-    ledger.note(row["id"], pushed=row["head"], remote=redact(target.remote.url))
-    address = row["pull_request"]
-    if client and not address:
-        address = forges.open_request(client, _request(campaign, target), campaign.work)
-        changed = True
-    ledger.change(row["id"], "published", stage="publish", pull_request=address)
-    say(f"{row['slug']}: {branch} is pushed" + (f", {address}" if address else f"; the request's text: {target.body}"))
-    return changed
 
 
-def _require_nothing_secret(git: Git, target: _Target) -> None:
+def _require_nothing_secret(git: Git, target: Target) -> None:
     """Raise :class:`Refused` where what is to be published holds the value of a variable that looks secret, or a token.
 
     A token that the repository has already is its own affair.
@@ -244,7 +328,7 @@ def _require_nothing_secret(git: Git, target: _Target) -> None:
                 raise Refused(f"{where} holds what looks like a token, {token[:4]}…, which the repository has not")
 
 
-def _is_there(git: Git, target: _Target, text: str) -> bool:
+def _is_there(git: Git, target: Target, text: str) -> bool:
     try:
         git.run("grep", "-q", "-F", "-e", text, target.row["base"], cwd=target.clone)
     except Failed:
@@ -260,7 +344,7 @@ def _require_own_configuration(git: Git, clone: Path) -> None:
             raise Refused(f"the configuration of {clone} has {name}, which codemod has not written")
 
 
-def _request(campaign: Campaign, target: _Target) -> forges.Request:
+def _request(campaign: Campaign, target: Target) -> forges.Request:
     host, path = forges.place_of(target.repository.source)
     _, fork = forges.place_of(target.remote)
     return forges.Request(
@@ -272,4 +356,10 @@ def _request(campaign: Campaign, target: _Target) -> forges.Request:
         body=target.body,
         draft=campaign.publishing.draft,
         fork=fork if fork != path else "",
+        reviewers=_own(target.repository.reviewers, campaign.publishing.reviewers),
+        labels=_own(target.repository.labels, campaign.publishing.labels),
     )
+
+
+def _own(own: tuple[str, ...] | None, general: tuple[str, ...]) -> tuple[str, ...]:
+    return general if own is None else own

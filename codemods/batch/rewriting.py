@@ -14,6 +14,7 @@ from codemods.batch.cloning import unpack_tree, write_tree
 from codemods.batch.committing import bundle, commits_of, write_branch
 from codemods.batch.git import Git
 from codemods.batch.job import Job, Tell
+from codemods.batch.steps import run_steps, told
 from codemods.batch.tool import digest
 from codemods.rewriting.apply import apply
 from codemods.rewriting.result import ApplyResult, Dropped, Failure
@@ -104,6 +105,11 @@ def finish(
         bundle(git, tree.root, job.commits.branch, job.base, result / BUNDLE)
         tree_id = git.run("rev-parse", f"{head}^{{tree}}", cwd=tree.root).decode().strip()
     artifacts.write(result, job.artifacts, applied, evidence)
+    if commits:
+        changed = {rewrite.source.path: rewrite.encoded for rewrite in applied.rewrites}
+        own = told(run_steps(job.steps, job.runs, tree.root, changed))
+        with open(result / artifacts.PULL_REQUEST, "a", encoding="utf-8") as request:
+            request.write(own)
     fixed = {finding.key for finding in applied.fixed}
     unproven = unproven_of(proofs or {})
     seen = {finding: proof.verdict for key, proof in (proofs or {}).items() for finding in key}

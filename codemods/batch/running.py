@@ -278,6 +278,8 @@ class _Work:
             when=self._when,
             fingerprint=campaign.fingerprint(repository),
             entries=entries,
+            steps=campaign.steps,
+            environments=str(self._places.environments),
         )
 
     def _settle(self, outcome: Outcome) -> None:
@@ -297,7 +299,8 @@ class _Work:
             self._ledger.change(job.repository, "failed", stage=job.stage, reason=reason, log=log)
         elif outcome.status == "done" and job.stage == "rewrite" and self._as_before(job, outcome.facts):
             self._ledger.restore(job.repository, outcome.facts["tool"])
-            if self._ledger.repository(job.repository)["state"] == "unchanged":
+            state = self._ledger.repository(job.repository)["state"]
+            if state == "unchanged" or (state == "published" and not self._campaign.publishing.keep):
                 self._places.drop(job.slug, "clone")
         elif outcome.status == "done":
             self._places.take(job.slug, job.stage, attempt)

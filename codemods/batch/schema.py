@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from codemods.batch import windows
 from codemods.batch.errors import CampaignError
 from codemods.source import config
 from codemods.source.options import STYLES
@@ -97,6 +98,10 @@ def _variables(value: Any) -> tuple[str, ...]:
     return texts
 
 
+def _hours(value: Any) -> windows.Hours:
+    return windows.parse(_text(value))
+
+
 def _table(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError
@@ -130,6 +135,7 @@ _RUN: Mapping[str, Key] = {
     "timeout": SECONDS,
     "device": _one_of("auto", "cpu", "cuda"),
     "python": TEXT,
+    "requirements": Key('the path of a file, or "own"', _text),
     "memory": SIZE,
     "memory-limit": SIZE,
     "disk": SIZE,
@@ -148,6 +154,7 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
     "repositories": {"urls": TEXTS, "paths": TEXTS, "globs": TEXTS, "list": TEXT},
     # One home for what these may be: the settings of every other command.
     "rules": {name: Key(config._KEYS[name].wanted, config._KEYS[name].read) for name in _RULES},
+    "steps": {"before": TEXTS, "after": TEXTS},
     "verify": {"run": FLAG, **_RUN},
     "commit": {
         "branch": Key("the name of a branch", _branch),
@@ -163,6 +170,11 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
         "title": TEXT,
         "throttle": SECONDS,
         "quote-output": FLAG,
+        "reviewers": TEXTS,
+        "labels": TEXTS,
+        "per-day": COUNT,
+        "hours": Key('hours such as "22:00-06:00"', _hours),
+        "keep": FLAG,
     },
     "limits": {
         "jobs": COUNT,
@@ -179,6 +191,8 @@ REPOSITORY: Mapping[str, Key] = {
     "source": TEXT,
     "ref": Key("the name of a branch or tag", _branch),
     "skip": Key("a text that says why", _text),
+    "reviewers": TEXTS,
+    "labels": TEXTS,
     "verify": Key("a table", _table),
 }
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from codemods.batch import sources
+from codemods.batch import queries, sources
 from codemods.batch.errors import CampaignError
 
 TEMPLATE = """\
@@ -30,7 +30,7 @@ urls = [
 ]
 paths = [{paths}]   # repositories on this machine, relative to this file
 globs = [{globs}]   # the repositories among the folders that fit, such as "~/courses/2019/*"
-# list = "repositories.txt"   # a file with one address a line; # begins a comment
+{list}   # a file with one address a line; # begins a comment
 
 # One repository on other terms than the rest, in a list above or not:
 # [[repository]]
@@ -58,7 +58,13 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 # timeout = 120     # seconds, each run
 # memory = "8G"     # each run, by default half of the machine's
 # device = "auto"   # "cuda": on a cluster, runs ask for a GPU
+# requirements = "requirements.txt"   # an environment of these is made by uv beside python; "own": each one's own
 # python = ""       # the interpreter that has torch, by default the one that codemod runs in
+
+[steps]
+# Commands of your own, run in the sandbox on each repository that changes; their result stands in the request's text.
+# before = ["python -m pytest -q"]
+# after = ["python -m pytest -q"]   # one that fails only now has the repository refused
 
 [commit]
 # branch = "codemod"
@@ -72,7 +78,12 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 # remote = "https://github.com/me/{{name}}.git"   # by default where the repository came from
 # client = "auto"   # "gh", "glab" or "none": who opens the pull requests
 # draft = true
+# reviewers = []    # asked for each request, such as "ada" or "acme/ml"; a [[repository]] may name others,
+# labels = []       # and labels of its own
 # throttle = 10     # seconds between two repositories
+# per-day = 20      # at most so many in a day,
+# hours = "22:00-06:00"   # and only then, in local time
+# keep = false      # true: clones stay once their branch is published
 # quote-output = false   # true: commits and requests quote what scripts printed, secrets of theirs included
 
 [limits]
@@ -90,24 +101,32 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 def write(file: Path, named: Sequence[str] = (), *, force: bool = False) -> int:
     """Write a campaign file to begin with; return how many repositories it names.
 
-    ``named`` are addresses, paths of repositories, and folders with repositories in them. Raises
-    :class:`CampaignError` where there is a file already, or one of these is none of that.
+    ``named`` are addresses, paths of repositories, folders with repositories in them, and what a forge is asked for
+    (:mod:`codemods.batch.queries`): these are listed in a file beside. Raises :class:`CampaignError` where there is a
+    file already, or one of these is none of that.
     """
-    urls, paths, globs, count = _sorted(file, named)
+    asked = [text for text in named if queries.is_query(text)]
+    urls, paths, globs, count = _sorted(file, [text for text in named if text not in asked])
+    # In a file of its own: an owner may have thousands, and people strike out some.
+    listed = {address: text for text in asked for address in queries.ask(text)}
+    list_file = file.with_name(f"{file.stem}-repositories.txt")
     text = TEMPLATE.format(
         name=file.stem,
         urls="".join(f"    {_quoted(url)},\n" for url in urls),
         paths=", ".join(map(_quoted, paths)),
         globs=", ".join(map(_quoted, globs)),
+        list=f"list = {_quoted(list_file.name)}" if listed else '# list = "repositories.txt"',
     )
     try:
+        if listed and not (file.exists() and not force):
+            list_file.write_text("".join(f"{address}  # {text}\n" for address, text in listed.items()), "utf-8")
         with open(file, "w" if force else "x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
         raise CampaignError(f"{file} exists; --force writes over it") from None
     except OSError as error:
         raise CampaignError(f"cannot write {file}: {(error.strerror or os.strerror(0)).lower()}") from None
-    return count
+    return count + len(listed)
 
 
 def _sorted(file: Path, named: Sequence[str]) -> tuple[list[str], list[str], list[str], int]:

@@ -35,7 +35,7 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
     tell("writing out")
     with tree_of(job, folder, git) as tree:
         try:
-            settings = settings_of(job.runs)
+            settings, environment = in_environment(job, tree.root, tell)
             commands = [
                 entry_command(command, settings.python, tree.root / place if place != "." else tree.root)
                 for command, place in job.entries
@@ -87,7 +87,7 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
             "why": told(_why(shown)),
             "verdicts": [{**row, "why": told(row["why"])} for row in _verdicts(shown)],
             # For who has the work folder: neither these nor the pages of the proof are published.
-            "notes": [*facts["notes"], *(told(text) for text in verification.advice)],
+            "notes": [*facts["notes"], *environment, *(told(text) for text in verification.advice)],
             "runs": [row for entry in verification.entries for row in _runs(entry)],
         }
 
@@ -103,6 +103,28 @@ def reproduction(job: Job, verification: Verification) -> str:
         words += [word for command, folder in job.entries if folder == place for word in ("--entry", command)]
         lines.append((f"(cd {shlex.quote(place)} && {shlex.join(words)})") if place != "." else shlex.join(words))
     return "\n".join(lines)
+
+
+def in_environment(job: Job, root: Path, tell: Tell) -> tuple[Settings, tuple[str, ...]]:
+    """The settings of the job's runs, with an interpreter that has what is required, and what was done about that.
+
+    Where what a repository itself requires cannot be had, it is run without, and that is told. Raises
+    :class:`Failed` where what the campaign requires cannot.
+    """
+    from codemods.batch import environments
+
+    runs, settings = job.runs, settings_of(job.runs)
+    lines = environments.own_requirements(root) if runs.own_requirements else runs.requirements
+    if not lines:
+        return settings, ()
+    folder = Path(job.environments)
+    try:
+        made = environments.ready(settings.python, lines, folder, folder / "uv-cache", tell)
+    except Failed as error:
+        if runs.own_requirements:
+            return settings, (f"run without what it requires: {error}",)
+        raise
+    return replace(settings, python=made.python), tuple(f"environment: {text}" for text in made.told)
 
 
 def settings_of(runs: Runs) -> Settings:
@@ -132,6 +154,10 @@ def require_for_runs(campaign: Campaign) -> None:
     from verify.running.settings import exposed, interpreter, variables
 
     runs = [one.runs for one in campaign.repositories if one.runs.run and not one.skip]
+    if any(one.requirements or one.own_requirements for one in runs):
+        from codemods.batch.environments import require_uv
+
+        require_uv()
     for python in dict.fromkeys(one.python for one in runs if one.python):
         try:
             interpreter(python, campaign.file.parent)

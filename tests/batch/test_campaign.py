@@ -115,7 +115,8 @@ def test_the_file_that_is_written_can_be_read_and_tells_the_truth(tmp_path: Path
         spelled = line.startswith("# ") and " = " in line and not line.startswith(("# [[", "# artifacts"))
         sample = any(word in line for word in ("# source", "# ref", "# skip", "# verify", "# list", "# remote"))
         sample = sample or any(
-            word in line for word in ("commands", "stand-ins", "python", "author", "exclude", "jobs")
+            word in line
+            for word in ("commands", "stand-ins", "python", "author", "exclude", "jobs", "per-day", "hours")
         )
         sample = sample or "memory" in line
         lines.append(line[2:] if spelled and not sample else line)

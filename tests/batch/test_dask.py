@@ -204,5 +204,5 @@ def test_a_cluster_without_what_is_needed(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_without_dask_it_is_said_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(CampaignError, match=r"pip install 'torch-codemod\[dask\]'"):
+    with pytest.raises(CampaignError, match=r"pip install '\.\[dask\]'"):
         DaskExecutor("tcp://127.0.0.1:1")

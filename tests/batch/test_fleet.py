@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import html.parser
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from codemods.batch.campaign import Campaign, read
 from codemods.batch.errors import CampaignError
-from codemods.batch.fleet import data, write_reports
+from codemods.batch.fleet import burndown, data, write_reports
 from codemods.batch.fleet.html import page
 from codemods.batch.fleet.markdown import sentence, text
 from codemods.batch.fleet.numbers import size, span
@@ -181,7 +182,7 @@ def test_tables(campaign: Campaign, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     names = [path.name for path in write_reports(campaign, folder)]
     assert names[:2] == ["report.html", "report.md"]
-    assert len(names) == 12
+    assert len(names) == 14
     with open(folder / "repositories.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["slug"]: row["fixed"] for row in rows}["saved"] == "1"
@@ -204,7 +205,7 @@ def test_only_the_forms_that_were_asked_for(campaign: Campaign, tmp_path: Path) 
 
 def test_parquet_without_its_library(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codemods.batch.fleet.tables.has_parquet", lambda: False)
-    with pytest.raises(CampaignError, match=r"pip install 'torch-codemod\[parquet\]'"):
+    with pytest.raises(CampaignError, match=r"pip install '\.\[parquet\]'"):
         write_reports(campaign, None, ["parquet"])
     assert not any(path.suffix == ".parquet" for path in write_reports(campaign, None))
 
@@ -237,3 +238,70 @@ def test_sizes(count: float | None, shown: str) -> None:
 )
 def test_times(seconds: float | None, shown: str) -> None:
     assert span(seconds) == shown
+
+
+def requests_ledger(folder: Path, told: list[tuple[str, str, str, str]]) -> Campaign:
+    """A campaign over repositories that change, with requests: name, state, day opened, day ended."""
+    campaign = read(campaign_file(folder))
+    campaign.work.mkdir()
+    with Ledger.open(campaign.work) as ledger:
+        ledger.register(((name, name, f"https://host/{name}", "") for name, *_ in told), slug_of)
+        for number, (name, state, opened, ended) in enumerate(told, 1):
+            ledger.note(number, changed=1, state="verified")
+            if state:
+                days = [
+                    time.mktime(time.strptime(day, "%Y-%m-%d")) + 43_200 if day else None for day in (opened, ended)
+                ]
+                request = json.dumps({"state": state})
+                ledger.change(number, "published", stage="publish", pull_request=f"https://host/{name}/pull/1")
+                ledger.note(number, request=request, opened_at=days[0], ended_at=days[1], followed_at=0)
+    return campaign
+
+
+def test_what_is_left_of_the_requests_from_day_to_day(tmp_path: Path) -> None:
+    campaign = requests_ledger(
+        tmp_path,
+        [
+            ("a", "merged", "2026-10-01", "2026-10-03"),
+            ("b", "closed", "2026-10-01", "2026-10-02"),
+            ("c", "open", "2026-10-03", ""),
+            ("d", "", "", ""),
+        ],
+    )
+    fleet = data.read(campaign)
+    assert fleet.days == [
+        ("2026-10-01", 2, 0, 0, 4),
+        ("2026-10-02", 2, 0, 1, 4),
+        ("2026-10-03", 3, 1, 1, 4),
+    ]
+    assert [(day.open, day.left) for day in fleet.days] == [(2, 4), (1, 3), (1, 2)]
+    told = text(fleet)
+    assert "| day | opened | merged | closed | open | left |" in told
+    assert "| 2026-10-03 | 3 | 1 | 1 | 1 | 2 |" in told
+    made = page(fleet, tmp_path)
+    assert "2026-10-02: 1 open, 2 not opened yet, 0 merged, 1 closed" in made
+    assert "2 requests of 4 not settled on 2026-10-03: 1 merged, 1 closed." in made
+    table = {path.name: path for path in write_reports(campaign, tmp_path / "out", ["csv"])}["requests.csv"]
+    rows = list(csv.DictReader(table.open()))
+    assert [(row["slug"], row["state"]) for row in rows] == [("a", "merged"), ("b", "closed"), ("c", "open")]
+
+
+def test_no_requests_no_burn_down(tmp_path: Path) -> None:
+    fleet = data.read(requests_ledger(tmp_path, [("a", "", "", "")]))
+    assert fleet.days == []
+    assert "day by day" not in text(fleet) + page(fleet, tmp_path)
+
+
+def test_a_request_that_was_never_followed_is_open_since_it_was_published(tmp_path: Path) -> None:
+    campaign = requests_ledger(tmp_path, [("a", "open", "", "")])
+    with Ledger.open(campaign.work) as ledger:
+        ledger.note(1, request="", followed_at=None)
+    assert [(day.date, day.open) for day in data.read(campaign).days] == [(time.strftime("%Y-%m-%d"), 1)]
+
+
+def test_of_many_days_some_are_drawn_and_the_last_is_one() -> None:
+    told = [burndown.Day(str(number), number, 0, 0, 1000) for number in range(1000)]
+    drawn = burndown.thinned(told)
+    assert 80 <= len(drawn) <= 90
+    assert drawn[-1] == told[-1]
+    assert burndown.thinned(told[:3]) == told[:3]

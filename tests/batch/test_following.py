@@ -2,106 +2,41 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codemods.batch.campaign import Campaign, read
-from codemods.batch.errors import CampaignError, Failed
+from codemods.batch.errors import CampaignError
 from codemods.batch.fleet import data
-from codemods.batch.following import Standing, follow, of_github, of_gitlab
+from codemods.batch.following import follow
 from codemods.batch.ledger import Ledger
 from codemods.batch.places import slug_of
 from codemods.batch.planning import status, status_text
+from tests.batch.forge import GREEN, RED, Forge
 from tests.batch.tools import campaign_file
 
-#: Answers with the file that is named like the request's number; fails without one.
-CLIENT = """#!/bin/sh
-printf '%s %s\\n' "$(basename "$0")" "$*" >> "$LOG"
-number=$(printf '%s' "$*" | tr -c '0-9\\n' ' ' | awk '{print $1}')
-cat "$ANSWERS/$number.json" 2>/dev/null || { echo "GraphQL: Could not resolve to a PullRequest" >&2; exit 1; }
-"""
-
-
-def check(status: str, conclusion: str) -> dict[str, Any]:
-    return {"__typename": "CheckRun", "name": "ci", "status": status, "conclusion": conclusion, "workflowName": "CI"}
-
-
-def github(state: str = "OPEN", checks: list[dict[str, Any]] | None = None, **more: Any) -> dict[str, Any]:
-    comments = [{"author": {"login": "ada"}, "body": "why?"}] * more.pop("said", 0)
-    base = {"state": state, "isDraft": False, "reviewDecision": "", "statusCheckRollup": checks or []}
-    return {**base, "comments": comments, **more}
-
-
-GREEN, RED, RUNNING = check("COMPLETED", "SUCCESS"), check("COMPLETED", "FAILURE"), check("IN_PROGRESS", "")
-CONTEXT = {"__typename": "StatusContext", "context": "ci/x", "state": "PENDING"}
-
-
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        (github(), "open"),
-        (github(isDraft=True), "draft, open"),
-        (github(checks=[GREEN, check("COMPLETED", "SKIPPED")]), "open, checks green"),
-        (github(checks=[GREEN, RUNNING]), "open, checks waiting"),
-        (github(checks=[GREEN, CONTEXT]), "open, checks waiting"),
-        (github(checks=[GREEN, RED, RUNNING], said=2), "open, checks red, 2 comments"),
-        (github(checks=[{**CONTEXT, "state": "ERROR"}]), "open, checks red"),
-        (github(reviewDecision="CHANGES_REQUESTED", said=1), "open, changes requested, 1 comment"),
-        (github(reviewDecision="REVIEW_REQUIRED"), "open"),
-        (github("MERGED", [RED], reviewDecision="APPROVED"), "merged"),
-        (github("CLOSED", isDraft=True), "closed"),
-    ],
-)
-def test_what_github_says(answer: dict[str, Any], told: str) -> None:
-    assert of_github(answer).text() == told
-
-
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        ({"state": "opened", "draft": True, "head_pipeline": None, "user_notes_count": 0}, "draft, open"),
-        (
-            {"state": "opened", "head_pipeline": {"status": "failed"}, "user_notes_count": 3},
-            "open, checks red, 3 comments",
-        ),
-        ({"state": "opened", "head_pipeline": {"status": "running"}}, "open, checks waiting"),
-        ({"state": "opened", "detailed_merge_status": "requested_changes"}, "open, changes requested"),
-        ({"state": "merged", "head_pipeline": {"status": "success"}}, "merged"),
-        ({"state": "closed"}, "closed"),
-    ],
-)
-def test_what_gitlab_says(answer: dict[str, Any], told: str) -> None:
-    assert of_gitlab(answer).text() == told
-
-
-@pytest.mark.parametrize("read", [of_github, of_gitlab])
-def test_a_state_that_is_none_is_no_state(read: Any) -> None:
-    with pytest.raises(Failed, match="a state that is none: 'NEW'"):
-        read({"state": "NEW"})
+A, B, C = "github.com/o/a", "github.com/o/b", "gitlab.com/g/s/c"
 
 
 @pytest.fixture
-def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
-    """Three that are published, one on GitLab, and one that is not."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "answers").mkdir()
-    for name in ("gh", "glab"):
-        (tmp_path / "bin" / name).write_text(CLIENT)
-        (tmp_path / "bin" / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("LOG", str(tmp_path / "asked"))
-    monkeypatch.setenv("ANSWERS", str(tmp_path / "answers"))
+def forge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
+    """Two repositories on GitHub and one on GitLab, each with a request."""
+    forge = Forge(tmp_path / "forge")
+    for name, value in forge.environment().items():
+        monkeypatch.setenv(name, value)
+    for name in (A, B, C):
+        forge.add(name, [{}])
+    return forge
+
+
+@pytest.fixture
+def campaign(tmp_path: Path, forge: Forge) -> Campaign:
+    """These three, published, and one that is not."""
     made = read(campaign_file(tmp_path))
     made.work.mkdir()
-    addresses = [
-        "https://github.com/o/a/pull/7",
-        "https://github.com/o/b/pull/8",
-        "https://gitlab.com/g/c/-/merge_requests/9",
-    ]
+    addresses = [f"https://{A}/pull/1", f"https://{B}/pull/1", f"https://{C}/-/merge_requests/1"]
     with Ledger.open(made.work) as ledger:
         ledger.register(((n, n, f"https://host/{n}", "") for n in "abcd"), slug_of)
         for number, address in enumerate(addresses, 1):
@@ -109,31 +44,31 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
     return made
 
 
-def followed(campaign: Campaign, **answers: Any) -> tuple[int, list[str]]:
-    for number, answer in answers.items():
-        (campaign.file.parent / "answers" / f"{number[1:]}.json").write_text(json.dumps(answer))
+def followed(campaign: Campaign, **choices: Any) -> tuple[int, list[str]]:
     said: list[str] = []
-    return follow(campaign, said.append), said
+    return follow(campaign, said.append, **choices), said
 
 
-def test_requests_are_followed_to_their_end(campaign: Campaign) -> None:
+def test_requests_are_followed_to_their_end(campaign: Campaign, forge: Forge) -> None:
     assert "pull requests: 3 not asked yet" in status_text(status(campaign))
-    failures, said = followed(campaign, _7=github(checks=[RED], said=1), _8=github(), _9={"state": "opened"})
-    assert (failures, said[0]) == (0, "a: open, checks red, 1 comment: https://github.com/o/a/pull/7")
+    forge.change(A, checks=[RED], comments=[{"author": "ada", "body": "why?"}])
+    failures, said = followed(campaign)
+    assert (failures, said[0]) == (0, f"a: open, checks red, 1 comment: https://{A}/pull/1")
     assert said[-1] == "pull requests: 3 open, 1 with red checks"
-    asked = (campaign.file.parent / "asked").read_text().splitlines()
-    assert asked[0].startswith("gh pr view https://github.com/o/a/pull/7 --json state,isDraft,")
-    assert asked[2] == "glab mr view 9 --repo https://gitlab.com/g/c --output json"
+    asked = forge.asked()
+    assert asked[0][:6] == ["gh", "pr", "view", "1", "--repo", A]
+    assert asked[2] == ["glab", "mr", "view", "1", "--repo", f"https://{C}", "--output", "json"]
     # Nothing new is nothing to say.
     assert followed(campaign)[1] == ["pull requests: 3 open, 1 with red checks"]
-    _, said = followed(campaign, _7=github("MERGED"), _8=github("CLOSED"), _9={"state": "opened", "draft": True})
+    forge.change(A, state="merged", merged="2026-11-02T10:00:00Z", comments=[])
+    forge.change(B, state="closed", closed="2026-11-03T10:00:00Z")
+    forge.change(C, draft=True)
+    _, said = followed(campaign)
     assert said[-1] == "pull requests: 1 merged, 1 open, 1 closed"
-    (campaign.file.parent / "asked").unlink()
+    forge.forget()
     followed(campaign)
     # What is merged stays so; what is closed may be opened again.
-    assert [line.split()[3] for line in (campaign.file.parent / "asked").read_text().splitlines()] == [
-        "https://github.com/o/b/pull/8", "9",
-    ]  # fmt: skip
+    assert [words[5] for words in forge.asked()] == [B, f"https://{C}"]
     told = status_text(status(campaign), verbose=True)
     assert "  a: published: merged\n" in told
     assert "pull requests: 1 merged, 1 open, 1 closed\n" in told
@@ -144,30 +79,83 @@ def test_requests_are_followed_to_their_end(campaign: Campaign) -> None:
             {"before": "", "after": "open, checks red, 1 comment"},
             {"before": "open, checks red, 1 comment", "after": "merged"},
         ]
+        assert ledger.query("SELECT slug, state, draft, checks, opened_at, ended_at FROM requests ORDER BY slug") == [
+            {"slug": "a", "state": "merged", "draft": 0, "checks": "red", "opened_at": 1792483200.0}
+            | {"ended_at": 1793613600.0},
+            {"slug": "b", "state": "closed", "draft": 0, "checks": "", "opened_at": 1792483200.0}
+            | {"ended_at": 1793700000.0},
+            {"slug": "c", "state": "open", "draft": 1, "checks": "", "opened_at": 1792483200.0, "ended_at": None},
+        ]
 
 
-def test_one_that_cannot_be_asked_for_is_told_and_the_others_are(campaign: Campaign) -> None:
-    failures, said = followed(campaign, _8=github("MERGED"), _9=["no object"])
+def test_what_people_said_is_kept_and_told(campaign: Campaign, forge: Forge) -> None:
+    forge.change(
+        A, comments=[{"author": "ada", "body": "does it\nstill learn?"}, {"author": "campaigner", "body": "x"}]
+    )
+    forge.change(A, reviews=[{"author": "bo", "state": "CHANGES_REQUESTED", "body": "see below"}])
+    forge.change(A, remarks=[{"author": "bo", "body": "item()", "path": "train.py", "line": 7}], checks=[GREEN])
+    forge.change(A, review="CHANGES_REQUESTED")
+    forge.change(C, remarks=[{"author": "cy", "body": "no", "path": "a.py", "line": 2}])
+    forge.change(C, comments=[{"author": "campaigner", "body": "rebased"}])
+    failures, said = followed(campaign, comments=True)
+    assert failures == 0
+    assert sorted(said) == [
+        "    ada: does it still learn?",
+        "    bo on train.py:7: item()",
+        "    bo: see below",
+        "    cy on a.py:2: no",
+        f"a: open, checks green, changes requested, 3 comments: https://{A}/pull/1",
+        f"b: open: https://{B}/pull/1",
+        f"c: open, 1 comment: https://{C}/-/merge_requests/1",
+        "pull requests: 3 open, 1 with changes requested",
+    ]
+    # Where nobody has said anything, nobody is asked for it.
+    assert [words[-1] for words in forge.asked("api")] == [
+        "repos/o/a/pulls/1/comments?per_page=100",
+        "projects/g%2Fs%2Fc/merge_requests/1/notes?per_page=100",
+    ]
+    # What was taken back is not told any more.
+    forge.change(A, comments=[], reviews=[], remarks=[])
+    assert "    ada: does it still learn?" not in followed(campaign, comments=True)[1]
+
+
+def test_one_that_cannot_be_asked_for_is_told_and_the_others_are(campaign: Campaign, forge: Forge) -> None:
+    forge.change(A, refuse={"view": "GraphQL: Could not resolve to a Repository with the name 'o/a'. (repository)"})
+    forge.change(B, state="merged")
+    with Ledger.open(campaign.work) as ledger:
+        ledger.note(3, pull_request="https://gitlab.com/g/c/issues/9")
+    failures, said = followed(campaign)
     assert failures == 2
-    assert said[0] == "a: gh pr view: GraphQL: Could not resolve to a PullRequest"
-    assert said[1] == "b: merged: https://github.com/o/b/pull/8"
-    assert said[2] == "c: glab answered '[\"no object\"]'"
+    assert said[0] == "a: gh pr view: GraphQL: Could not resolve to a Repository with the name 'o/a'. (repository)"
+    assert said[1] == f"b: merged: https://{B}/pull/1"
+    assert said[2] == "c: https://gitlab.com/g/c/issues/9: no address of a merge request"
     assert said[3] == "pull requests: 1 merged, 2 not asked yet"
 
 
-def test_only_some_and_none(campaign: Campaign, tmp_path: Path) -> None:
-    (tmp_path / "answers" / "8.json").write_text(json.dumps(github()))
-    said: list[str] = []
-    assert follow(campaign, said.append, only=["b"]) == 0
-    assert said == ["b: open: https://github.com/o/b/pull/8", "pull requests: 1 open, 2 not asked yet"]
+def test_what_is_no_json_is_told(campaign: Campaign, forge: Forge) -> None:
+    for answer in ("[1]", "<html>"):
+        (forge.folder / "bin" / "gh").write_text(f"#!/bin/sh\necho '{answer}'\n")
+        assert f"a: the forge's client answered '{answer}'" in followed(campaign)[1]
+
+
+def test_a_forge_that_is_down_changes_nothing(campaign: Campaign, forge: Forge) -> None:
+    followed(campaign)
+    forge.set(down="error connecting to api.github.com\ncheck your internet connection or https://githubstatus.com")
+    failures, said = followed(campaign)
+    assert failures == 3
+    assert "a: gh pr view: error connecting to api.github.com check your internet" in said[0]
+    assert said[-1] == "pull requests: 3 open"
+
+
+def test_only_some_and_none(campaign: Campaign) -> None:
+    assert followed(campaign, only=["b"]) == (
+        0,
+        [f"b: open: https://{B}/pull/1", "pull requests: 1 open, 2 not asked yet"],
+    )
     with pytest.raises(CampaignError, match="no repository 'x' in this campaign"):
-        follow(campaign, said.append, only=["x"])
+        followed(campaign, only=["x"])
 
 
 def test_before_anything_was_run(tmp_path: Path) -> None:
     with pytest.raises(CampaignError, match="nothing was done yet"):
-        follow(read(campaign_file(tmp_path)), lambda _: None)
-
-
-def test_a_standing_is_carried_whole() -> None:
-    assert Standing("closed", True, "red", "approved", 2).text() == "closed, 2 comments"
+        followed(read(campaign_file(tmp_path)))

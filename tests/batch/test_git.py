@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import http.server
+import contextlib
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +16,10 @@ from codemods.batch.cloning import clone, pack, unpack_tree, write_tree
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
 from codemods.batch.inspection import inspect
-from codemods.batch.planning import read_tree
+from codemods.batch.readtree import read_tree
 from codemods.batch.sources import of_path, parse
 from codemods.batch.upstream import remote_refs
+from tests.batch.forge import served
 from tests.batch.tools import CLEAN, TRAIN, bare, commit, git, repository
 
 
@@ -123,76 +122,14 @@ def test_a_full_disk_is_nobodys_fault(tmp_path: Path, monkeypatch: pytest.Monkey
         Git().run("fetch", cwd=tmp_path)
 
 
-class _Backend(http.server.BaseHTTPRequestHandler):
-    """git over HTTP for those who know the password: ``git http-backend`` behind basic authentication."""
-
-    root = ""
-    seen: list[str] = []  # noqa: RUF012  set anew by each test
-
-    def do_GET(self) -> None:
-        self._serve(b"")
-
-    def do_POST(self) -> None:
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            body = b""
-            while size := int(self.rfile.readline(), 16):
-                body += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-        else:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self._serve(body)
-
-    def _serve(self, body: bytes) -> None:
-        given = self.headers.get("Authorization", "")
-        if given != "Basic " + base64.b64encode(b"me:s3cr3t p@ss").decode():
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", 'Basic realm="git"')
-            self.end_headers()
-            return
-        path, _, query = self.path.partition("?")
-        done = subprocess.run(
-            ["git", "http-backend"],
-            input=body,
-            capture_output=True,
-            check=True,
-            env={
-                "PATH": os.environ["PATH"],
-                "GIT_PROJECT_ROOT": self.root,
-                "GIT_HTTP_EXPORT_ALL": "1",
-                "REMOTE_USER": "me",
-                "PATH_INFO": path,
-                "QUERY_STRING": query,
-                "REQUEST_METHOD": self.command,
-                "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-                "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-            },
-        )
-        head, _, answer = done.stdout.partition(b"\r\n\r\n")
-        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-        self.send_response(int(fields.pop("Status", "200").split()[0]))
-        for name, value in fields.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        pass
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     """The address of a forge that asks for a password, with the repository ``o/n.git``."""
     source = repository(tmp_path / "origin", {"a.py": CLEAN})
     bare(tmp_path / "forge" / "o" / "n.git", source)
     git(tmp_path / "forge" / "o" / "n.git", "config", "http.receivepack", "true")
-    handler = type("Backend", (_Backend,), {"root": str(tmp_path / "forge")})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
-        threading.Thread(target=serving.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{serving.server_address[1]}"
-        serving.shutdown()
+    with served(tmp_path / "forge", "me:s3cr3t p@ss") as address:
+        yield address
 
 
 def test_credentials_in_an_address_open_the_door_and_are_seen_nowhere(server: str, tmp_path: Path) -> None:
@@ -302,3 +239,20 @@ def test_a_source_of_somebody_else_is_taken_where_git_is_told_that_it_is_safe(ho
 )
 def test_a_refusal_is_told_in_the_remotes_own_words(said: str, told: str) -> None:
     assert batch_git._last_words(said) == told
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_source_of_another_owner_is_taken_where_git_is_told_that_it_is_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = repository(tmp_path / "source", {"train.py": TRAIN})
+    for path in (source, *source.rglob("*")):
+        os.chown(path, 1234, 1234)
+    (tmp_path / "gitconfig").write_text(f"[safe]\n\tdirectory = {source}/.git\n\tdirectory = {source}\n")
+    for number, (config, fits) in enumerate(((os.devnull, False), (str(tmp_path / "gitconfig"), True))):
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", config)
+        batch_git._trusted.cache_clear()
+        where = of_path(source)
+        with contextlib.nullcontext() if fits else pytest.raises(Failed, match="dubious ownership"):
+            clone(Git(where), where, "", tmp_path / f"clone{number}", Limits())
+    batch_git._trusted.cache_clear()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
@@ -66,21 +68,39 @@ def planned(folder: Path, text: str = "") -> tuple[dict[str, dict[str, Any]], st
     return {one["slug"]: one for one in plans}, plan_text(campaign, plans)
 
 
+def lacks(module: str) -> bool:
+    return importlib.util.find_spec(module) is None
+
+
+def test_a_plan_sees_notebooks(tmp_path: Path) -> None:
+    cells = [{"cell_type": "code", "source": TRAIN, "metadata": {}, "outputs": [], "execution_count": None}]
+    whole = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    repository(tmp_path / "repos" / "one", {"my net.ipynb": json.dumps(whole), "broken.ipynb": "{", "-c.py": CLEAN})
+    repository(tmp_path / "repos" / "two", {"-c.py": TRAIN})
+    plans, text = planned(tmp_path)
+    assert {slug: one["prospect"] for slug, one in plans.items()} == {"one": "can be run", "two": "can be run"}
+    assert "to be run: 'my net.ipynb'" in text
+    assert "to be run: ./-c.py" in text
+
+
 def test_a_plan_says_which_can_be_verified(tmp_path: Path) -> None:
     for name, text in {
         "ready": TRAIN,
         "lacks": NEEDS.replace("import helper\n", ""),
         "lib": CLEAN,
         "asks": ASKS,
+        "bars": "import prettytable\n" + TRAIN if lacks("prettytable") else "import visdom\n" + TRAIN,
     }.items():
         repository(tmp_path / "repos" / name, {"train.py": text})
     plans, text = planned(tmp_path, '[[repository]]\nsource = "https://host.invalid/o/n"\n')
     assert {slug: one["prospect"] for slug, one in plans.items()} == {
-        "ready": "can be run", "lacks": "lacks", "asks": "lacks", "lib": "has no script", "o+n": "not seen yet",
+        "ready": "can be run", "bars": "can be run with stand-ins", "lacks": "lacks", "asks": "lacks",
+        "lib": "has no script", "o+n": "not seen yet",
     }  # fmt: skip
     assert plans["lacks"]["lacks"] == [{"command": "train.py", "what": "modules no_such_module_a"}]
     for line in (
         "1 can be run as far as their text tells: ready\n",
+        "1 can be run with stand-ins for what only loggers, bars and plots are asked for: bars\n",
         "2 lack what their scripts need: asks, lacks\n    1 × arguments --data\n    1 × modules no_such_module_a\n",
         "1 have no script that trains: lib\n",
         "1 are not seen before they are cloned: o+n\n",

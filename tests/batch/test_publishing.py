@@ -399,7 +399,7 @@ def test_a_token_is_published_only_where_the_repository_has_it(make: Callable[..
     assert "holds what looks like a token, ghp_…, which the repository has not" in said[0]
     assert token not in said[0]
     known = repository(forge.folder / "known", {"train.py": TRAIN + f'key = "{token}"\n'})
-    target = publishing._target(forge.campaign, forge.row("two"), forge.campaign.repositories[0], _ledger(forge))
+    target = publishing.target_of(forge.campaign, forge.row("two"), forge.campaign.repositories[0], _ledger(forge))
     base = git(known, "rev-parse", "HEAD")
     assert publishing._is_there(Git(), replace(target, clone=known, row={"base": base}), token)
 

@@ -28,6 +28,7 @@ from codemods.batch.errors import CampaignError, Exhausted
 from codemods.batch.executors import Doing, received
 from codemods.batch.job import Job, Outcome
 from codemods.batch.worker import Worker, pack_result
+from codemods.source.home import needs
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -46,7 +47,7 @@ class DaskExecutor:
 
     def __init__(self, address: str, *, gpu: bool = False) -> None:
         if importlib.util.find_spec("distributed") is None:
-            raise CampaignError("--scheduler needs Dask: pip install 'torch-codemod[dask]'")
+            raise CampaignError(needs("--scheduler", "Dask", "dask"))
         from distributed import Client
 
         _hush()
@@ -194,7 +195,11 @@ def work(job: Job) -> tuple[str, str, dict[str, Any], float, bytes]:
         if worker is None:
             worker = _local.worker = Worker(base / "codemod-tmp", base / "codemod-cache")
         # That the cluster has taken a job back is seen when the worker process goes; nothing asks it to stop before.
-        outcome = worker.do(replace(job, folder=str(folder)), lambda _: None, threading.Event())
+        outcome = worker.do(
+            replace(job, folder=str(folder), environments=str(base / "codemod-environments")),
+            lambda _: None,
+            threading.Event(),
+        )
         return outcome.status, outcome.reason, outcome.facts, outcome.seconds, pack_result(outcome)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

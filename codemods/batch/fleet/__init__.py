@@ -8,6 +8,7 @@ from pathlib import Path
 
 from codemods.batch.campaign import Campaign
 from codemods.batch.errors import CampaignError, Exhausted, is_full
+from codemods.source.home import needs
 
 #: What a report can be; the first are made where none is asked for, Parquet only if its library is installed.
 FORMS = ("html", "markdown", "csv", "parquet")
@@ -24,24 +25,26 @@ def write_reports(campaign: Campaign, folder: Path | None = None, forms: Sequenc
     place = folder if folder is not None else campaign.work / "report"
     wanted = list(dict.fromkeys(forms)) or [form for form in FORMS if form != "parquet" or tables.has_parquet()]
     if "parquet" in wanted and not tables.has_parquet():
-        raise CampaignError("--format parquet needs pyarrow: pip install 'torch-codemod[parquet]'")
-    fleet = data.read(campaign)
+        raise CampaignError(needs("--format parquet", "pyarrow", "parquet"))
+    tabular = [form for form in wanted if form in ("csv", "parquet")]
+    paged = [form for form in wanted if form not in tabular]
+    data.require_begun(campaign)
     written: list[Path] = []
     try:
         place.mkdir(parents=True, exist_ok=True)
-        for form in wanted:
+        fleet = data.read(campaign) if paged else None
+        for form in paged:
+            assert fleet is not None
             if form == "html":
                 from codemods.batch.fleet.html import page
 
                 written.append(_write(place / "report.html", page(fleet, place)))
-            elif form == "markdown":
+            else:
                 from codemods.batch.fleet.markdown import text
 
                 written.append(_write(place / "report.md", text(fleet)))
-            elif form == "csv":
-                written += tables.write_csv(campaign.work, place)
-            else:
-                written += tables.write_parquet(campaign.work, place)
+        if tabular:
+            written += tables.write(campaign.work, place, tabular)
     except OSError as error:
         if is_full(error):
             raise Exhausted(f"{place}: no space left on the device") from None

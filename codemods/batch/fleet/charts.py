@@ -13,7 +13,8 @@ from markupsafe import Markup
 
 from codemods.batch.fleet.numbers import grouped
 
-_WIDTH = 1080
+#: Of every drawing, in pixels.
+WIDTH = 1080
 _CHARACTER = 7.3  # pixels, about, of the page's font at 13 px
 _ROW = 26
 
@@ -50,7 +51,7 @@ def stacked(parts: Sequence[Part], title: str, written: Callable[[float], str] |
     shapes = []
     x = 0.0
     for part in parts:
-        width = _WIDTH * part.value / total
+        width = WIDTH * part.value / total
         inner = Markup('<text x="{:.1f}" y="22" class="inside">{}</text>').format(x + 8, tell(part.value))
         shapes.append(
             Markup(
@@ -66,14 +67,14 @@ def stacked(parts: Sequence[Part], title: str, written: Callable[[float], str] |
             )
         )
         x += width
-    return _svg(height, shapes, title)
+    return drawing(height, shapes, title)
 
 
 def bars(rows: Sequence[Bar], title: str) -> Markup:
     """A bar a row, names to the left and numbers to the right."""
     left = _label_width([row.label for row in rows])
     most = max((sum(part.value for part in row.parts) for row in rows), default=0) or 1
-    room = _WIDTH - left - 70
+    room = WIDTH - left - 70
     shapes = []
     for index, row in enumerate(rows):
         y = index * _ROW
@@ -94,7 +95,7 @@ def bars(rows: Sequence[Bar], title: str) -> Markup:
         shapes.append(
             Markup('<text x="{:.1f}" y="{}" class="value">{}</text>').format(x + 6, y + 17, grouped(int(total)))
         )
-    return _svg(len(rows) * _ROW + 4, shapes, title)
+    return drawing(len(rows) * _ROW + 4, shapes, title)
 
 
 def pairs(rows: Sequence[Pair], title: str, written: Callable[[float], str], base: int = 10) -> Markup:
@@ -108,7 +109,7 @@ def pairs(rows: Sequence[Pair], title: str, written: Callable[[float], str], bas
     first = math.floor(math.log(low, base) + 1e-9)
     last = max(first + 1, math.ceil(math.log(max([*values, 1e-9]), base) - 1e-9))
     low, high = float(base) ** first, float(base) ** last
-    room = _WIDTH - left - 120
+    room = WIDTH - left - 120
 
     def place(value: float) -> float:
         # Nothing at all stands at the left edge: a logarithm has no zero.
@@ -141,12 +142,13 @@ def pairs(rows: Sequence[Pair], title: str, written: Callable[[float], str], bas
         shapes.append(
             Markup('<text x="{:.1f}" y="{}" class="value">{}</text>').format(max(before, after) + 12, y + 4, row.note)
         )
-    return _svg(height, shapes, title)
+    return drawing(height, shapes, title)
 
 
-def _svg(height: float, shapes: Sequence[Markup], title: str) -> Markup:
+def drawing(height: float, shapes: Sequence[Markup], title: str) -> Markup:
+    """Put ``shapes`` together, with a title for those who cannot see them."""
     return Markup('<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="{}">{}</svg>').format(
-        _WIDTH, height, title, Markup("").join(shapes)
+        WIDTH, height, title, Markup("").join(shapes)
     )
 
 

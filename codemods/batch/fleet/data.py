@@ -12,9 +12,10 @@ from typing import Any
 
 from codemods.batch.campaign import Campaign
 from codemods.batch.errors import CampaignError
-from codemods.batch.following import summary
+from codemods.batch.fleet.burndown import Day, days
 from codemods.batch.ledger import STATES, Ledger, Row
 from codemods.batch.progress import NO_SCRIPT, outcome
+from codemods.batch.standing import summary
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class Fleet:
     lines: int
     requests: str
     """How many pull requests stand where; empty where there are none."""
+    days: list[Day]
+    """What was left of them from day to day."""
 
     @property
     def changed(self) -> int:
@@ -122,16 +125,27 @@ class Fleet:
         return statistics.median(paces) if paces else None
 
 
+def require_begun(campaign: Campaign) -> None:
+    """Raise :class:`CampaignError` for a campaign that has no ledger yet."""
+    ledger = Ledger.read(campaign.work)
+    if ledger is None:
+        raise CampaignError(f"{campaign.work}: nothing was done yet; codemod batch run {campaign.file.name}")
+    with ledger:
+        pass
+
+
 def read(campaign: Campaign) -> Fleet:
     """Read the outcome of ``campaign`` off its ledger, which may be at work. Raises :class:`CampaignError`."""
     ledger = Ledger.read(campaign.work)
     if ledger is None:
         raise CampaignError(f"{campaign.work}: nothing was done yet; codemod batch run {campaign.file.name}")
     with ledger:
-        rows = {row["slug"]: row for row in ledger.repositories()}
+        # What the view lacks: a row of a repository has forty columns.
+        statement = "SELECT slug, entries, request, pull_request FROM repositories WHERE listed"
+        rows = {row["slug"]: row for row in ledger.each(statement)}
         repositories = ledger.query("SELECT * FROM by_repository ORDER BY slug COLLATE NOCASE")
         for row in repositories:
-            row["outcome"] = outcome(rows[row["slug"]])
+            row["outcome"] = outcome({**row, **rows[row["slug"]]})
         states = Counter(row["state"] for row in repositories)
         unproven = {
             row["rule"]: row["n"]
@@ -166,6 +180,7 @@ def read(campaign: Campaign) -> Fleet:
                 for stage in ("clone", "rewrite", "verify")
             },
             requests=summary(rows.values()),
+            days=days(ledger, sum(bool(row["changed"]) for row in repositories)),
             files=sum(row["files"] or 0 for row in repositories),
             lines=sum(row["lines"] or 0 for row in repositories),
         )

@@ -10,6 +10,7 @@ from codemods.source.diffs import printable
 
 #: Of more repositories the tables are for programs.
 _MOST = 300
+_DAYS = 30
 
 
 def text(fleet: Fleet) -> str:
@@ -21,6 +22,10 @@ def text(fleet: Fleet) -> str:
         ("state", "repositories", "share"),
         [(state, str(count), share(count, total)) for state, count in fleet.states.items()],
     )
+    if fleet.days:
+        lines += ["## Pull requests, day by day", ""]
+        rows = [(day.date, *map(str, (day.opened, day.merged, day.closed, day.open, day.left))) for day in fleet.days]
+        lines += _table(("day", "opened", "merged", "closed", "open", "left"), rows[-_DAYS:])
     if fleet.rules:
         lines += ["## By rule", ""]
         verdicts = ("kept", "broken", "partly reached", "not reached", "not judged")
@@ -58,7 +63,7 @@ def text(fleet: Fleet) -> str:
             [(str(count), what, stage, reason) for what, stage, reason, count in fleet.reasons[:_MOST]],
         )
     lines += ["## Repositories", ""]
-    rows = fleet.repositories
+    repositories = fleet.repositories
     lines += _table(
         ("repository", "outcome", "findings", "fixed", "kept", "pull request"),
         [
@@ -70,11 +75,11 @@ def text(fleet: Fleet) -> str:
                 str(row["proven"]),
                 row["pull_request"],
             )
-            for row in rows[:_MOST]
+            for row in repositories[:_MOST]
         ],
     )
-    if len(rows) > _MOST:
-        lines += [f"{len(rows) - _MOST} more stand in repositories.csv.", ""]
+    if len(repositories) > _MOST:
+        lines += [f"{len(repositories) - _MOST} more stand in repositories.csv.", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

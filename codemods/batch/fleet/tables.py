@@ -6,7 +6,7 @@ import contextlib
 import csv
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ QUERIES = {
     "FROM findings f JOIN repositories r ON r.id = f.repository WHERE r.listed ORDER BY r.slug, f.path, f.cell, f.line",
     "verdicts": "SELECT r.slug, v.rule, v.path, v.line, v.promise, v.verdict, v.why, v.cell "
     "FROM verdicts v JOIN repositories r ON r.id = v.repository WHERE r.listed ORDER BY r.slug, v.path, v.cell, v.line",
+    "requests": "SELECT * FROM requests ORDER BY slug",
     "runs": "SELECT * FROM saved ORDER BY slug, command",
 }
 _ROWS = 10_000
@@ -31,40 +32,77 @@ def has_parquet() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
 
 
-def write_csv(work: Path, folder: Path) -> list[Path]:
-    """Write the tables as CSV (UTF-8, a header, RFC 4180); return the paths."""
+def write(work: Path, folder: Path, forms: Collection[str]) -> list[Path]:
+    """Write the tables as ``csv`` (UTF-8, a header, RFC 4180) and ``parquet``, in one pass; return the paths."""
     written = []
+    makers = [maker for form, maker in (("csv", _Csv), ("parquet", _Parquet)) if form in forms]
     with _ledger(work) as ledger:
         for name, query in QUERIES.items():
-            path = folder / f"{name}.csv"
-            temporary = path.with_name(f".{path.name}.tmp")
-            with open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-                writer = csv.writer(file)
-                writer.writerow(ledger.columns(query))
-                for row in ledger.each(query):
-                    writer.writerow(row.values())
-            os.replace(temporary, path)
-            written.append(path)
+            columns = ledger.columns(query)
+            with contextlib.ExitStack() as stack:
+                sinks = [stack.enter_context(maker(folder / name, columns).opened()) for maker in makers]
+                for piece in ledger.pieces(query, _ROWS):
+                    for sink in sinks:
+                        sink(piece)
+            for maker in makers:
+                path = folder / f"{name}{maker.suffix}"
+                os.replace(_temporary(path), path)
+                written.append(path)
     return written
 
 
-def write_parquet(work: Path, folder: Path) -> list[Path]:
-    """Write the tables as Parquet, some thousand rows at a time; return the paths."""
-    import pyarrow
-    import pyarrow.parquet
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.tmp")
 
-    written = []
-    with _ledger(work) as ledger:
-        for name, query in QUERIES.items():
-            path = folder / f"{name}.parquet"
-            temporary = path.with_name(f".{path.name}.tmp")
-            schema = pyarrow.schema([(column, _type(pyarrow, column)) for column in ledger.columns(query)])
-            with pyarrow.parquet.ParquetWriter(temporary, schema) as writer:
-                for rows in _in_pieces(ledger.each(query)):
-                    writer.write_table(pyarrow.Table.from_pylist(rows, schema))
-            os.replace(temporary, path)
-            written.append(path)
-    return written
+
+_Sink = Callable[[list[tuple[Any, ...]]], None]
+
+
+class _Form:
+    """A table in one of the forms: where it goes, but for its suffix, and its columns."""
+
+    suffix = ""
+
+    def __init__(self, place: Path, columns: list[str]) -> None:
+        self.path = _temporary(place.with_name(place.name + self.suffix))
+        self.columns = columns
+
+    def opened(self) -> contextlib.AbstractContextManager[_Sink]:
+        """What takes rows, some thousand at a time."""
+        raise NotImplementedError
+
+
+class _Csv(_Form):
+    suffix = ".csv"
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[_Sink]:
+        with open(self.path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.columns)
+            yield writer.writerows
+
+
+class _Parquet(_Form):
+    suffix = ".parquet"
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[_Sink]:
+        import pyarrow
+        import pyarrow.parquet
+
+        schema = pyarrow.schema([(column, _type(pyarrow, column)) for column in self.columns])
+
+        with pyarrow.parquet.ParquetWriter(self.path, schema) as writer:
+
+            def take(piece: list[tuple[Any, ...]]) -> None:
+                arrays = [
+                    pyarrow.array(values, field.type)
+                    for values, field in zip(zip(*piece, strict=True), schema, strict=True)
+                ]
+                writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+
+            yield take
 
 
 _COUNTS = frozenset(
@@ -84,25 +122,15 @@ _COUNTS = frozenset(
         "cell",
     }
     | {"changed", "commits", "nodes_before", "nodes_after", "bytes_before", "bytes_after", "leak_before", "leak_after"}
+    | {"comments", "draft", "conflict"}
 )
-_NUMBERS = ("_seconds", "growth_before", "growth_after", "seconds_before", "seconds_after")
+_NUMBERS = ("_seconds", "_at", "growth_before", "growth_after", "seconds_before", "seconds_after")
 
 
 def _type(pyarrow: Any, column: str) -> Any:
     if column in _COUNTS:
         return pyarrow.int64()
     return pyarrow.float64() if column.endswith(_NUMBERS) else pyarrow.string()
-
-
-def _in_pieces(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    piece: list[dict[str, Any]] = []
-    for row in rows:
-        piece.append(row)
-        if len(piece) == _ROWS:
-            yield piece
-            piece = []
-    if piece:
-        yield piece
 
 
 @contextlib.contextmanager

@@ -1,0 +1,84 @@
+"""Repositories that a forge is asked for, by its own client: those of an owner, of a topic, of a search."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from codemods.batch import forges
+from codemods.batch.errors import CampaignError, Failed
+
+#: As many as GitHub answers a search with.
+MOST = 1000
+
+
+def is_query(text: str) -> bool:
+    """Whether ``text`` asks a forge: ``https://HOST/OWNER``, ``topic:NAME`` or ``search:WORDS``."""
+    parts = urlsplit(text)
+    owner = parts.scheme in ("https", "http") and parts.path.strip("/") and "/" not in parts.path.strip("/")
+    return bool(owner) or text.partition(":")[0] in ("topic", "search")
+
+
+def ask(text: str) -> list[str]:
+    """Return the addresses that ``text``, see :func:`is_query`, comes to, in order; archived ones and forks left out.
+
+    Raises :class:`CampaignError` where there is no client, it fails, or there are none.
+    """
+    kind, _, words = text.partition(":")
+    try:
+        if kind in ("topic", "search"):
+            client = forges.client_for("gh", "github.com")
+            asked = ["--topic", words.strip()] if kind == "topic" else words.split()
+            more = ["--archived=false", "--limit", str(MOST), "--json", "url"]
+            found = _addresses([client, "search", "repos", *more, *asked], "url")
+        else:
+            parts = urlsplit(text)
+            found = _of_owner(parts.hostname or "", parts.path.strip("/"))
+    except Failed as error:
+        raise CampaignError(f"{text}: {error}") from None
+    if not found:
+        raise CampaignError(f"{text}: no repository was found, or none that may be seen")
+    return sorted(found)
+
+
+def _of_owner(host: str, owner: str) -> list[str]:
+    client = forges.client_for("auto", host)
+    if not client:
+        raise Failed(f"who has these is told by the forge's client: install gh (GitHub) or glab (GitLab), for {host}")
+    if client == "gh":
+        # It takes no host here: https://cli.github.com/manual/gh_help_environment
+        at = ["env", f"GH_HOST={host}"] if host != "github.com" else []
+        words = [
+            *at,
+            "gh",
+            "repo",
+            "list",
+            owner,
+            "--no-archived",
+            "--source",
+            "--limit",
+            str(10 * MOST),
+            "--json",
+            "url",
+        ]
+        return _addresses(words, "url")
+    found: list[str] = []
+    # glab answers page by page, and with what lies in subgroups only where it is told to.
+    for page in range(1, 1 + 10 * MOST // 100):
+        at = ["env", f"GITLAB_HOST={host}"] if host != "gitlab.com" else []
+        words = [*at, "glab", "repo", "list", "--group", owner, "--include-subgroups", "--archived=false"]
+        rows = _addresses([*words, "--per-page", "100", "--page", str(page), "--output", "json"], "http_url_to_repo")
+        found += rows
+        if len(rows) < 100:
+            break
+    return found
+
+
+def _addresses(command: list[str], name: str) -> list[str]:
+    text = forges.run_client(command, Path.cwd())
+    try:
+        rows = json.loads(text or "[]")
+        return [str(row[name]) for row in rows]
+    except (ValueError, KeyError, TypeError):
+        raise Failed(f"{command[0]} answered {text.strip()[:100]!r}") from None

@@ -1,0 +1,127 @@
+"""Environments: made of wheels that lie here, once, beside the packages at hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from codemods.batch.campaign import read
+from codemods.batch.environments import Environment, own_requirements, ready
+from codemods.batch.errors import CampaignError, Failed
+from codemods.batch.planning import plan
+from tests.batch.tools import TRAIN, campaign_file, repository
+
+
+def wheel(folder: Path, name: str, version: str, more: dict[str, str] | None = None) -> None:
+    """A wheel of one module."""
+    folder.mkdir(exist_ok=True)
+    about = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": f"version = {version!r}\n",
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        **(more or {}),
+    }
+    files[f"{about}/RECORD"] = "".join(f"{path},,\n" for path in files)
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels, which is all that there is."""
+    wheel(tmp_path / "wheels", "camp_one", "1.0")
+    wheel(tmp_path / "wheels", "camp_one", "2.0")
+    wheel(tmp_path / "wheels", "camp_two", "3.0")
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    return tmp_path / "wheels"
+
+
+def made(folder: Path, *lines: str, told: list[str] | None = None) -> Environment:
+    said = [] if told is None else told
+    return ready(sys.executable, lines, folder / "environments", folder / "environments" / "cache", said.append)
+
+
+def answer(environment: Environment, code: str) -> str:
+    done = subprocess.run([environment.python, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_it_has_what_is_required_and_what_is_at_hand(index: Path, tmp_path: Path) -> None:
+    environment = made(tmp_path, "camp_one==1.0  # old", "torch==1.4.0")
+    assert answer(environment, "import camp_one; print(camp_one.version)") == "1.0"
+    where = answer(environment, "import importlib.util as u; print(u.find_spec('torch').origin)")
+    assert not where.startswith(str(tmp_path))
+    (said,) = environment.told
+    assert said.startswith("torch==1.4.0 is asked for, 2.")
+
+
+def test_it_is_made_once(index: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    first = made(tmp_path, "camp_one==1.0", "camp_two", told=told)
+    for file in index.iterdir():
+        file.unlink()
+    assert made(tmp_path, "camp_two", "camp_one==1.0", told=told) == first
+    assert told == ["making its environment"]
+
+
+def test_pins_that_cannot_be_had_are_relaxed_and_told(index: Path, tmp_path: Path) -> None:
+    environment = made(
+        tmp_path, "camp_one==1.5", "camp_two==3.0", "camp_none", "-e .", "x @ https://host.invalid/x.whl"
+    )
+    assert environment.told == (
+        "left out '-e .': no name of a package with versions",
+        "left out x: it comes from an address of its own",
+        "left out camp_none: no wheel of it fits this interpreter",
+        "camp_one==1.5 is asked for, 2.0 is taken",
+    )
+    assert answer(environment, "import camp_one, camp_two; print(camp_one.version, camp_two.version)") == "2.0 3.0"
+
+
+def test_nothing_of_a_package_is_executed_when_python_starts(index: Path, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    act = f"import pathlib; pathlib.Path({str(ran)!r}).touch()\n"
+    wheel(index, "camp_bad", "1.0", {"camp_bad.pth": act, "sitecustomize.py": act, "fine.pth": "somewhere\n"})
+    environment = made(tmp_path, "camp_bad")
+    assert answer(environment, "import camp_bad; print(camp_bad.version)") == "1.0"
+    assert not ran.exists()
+    assert [text.split()[0] for text in environment.told] == ["camp_bad.pth", "sitecustomize.py"]
+
+
+def test_one_that_cannot_be_made_leaves_nothing(index: Path, tmp_path: Path) -> None:
+    (index / "camp_two-3.0-py3-none-any.whl").write_bytes(b"no wheel")
+    environment = made(tmp_path, "camp_two", "camp_one")
+    assert any("camp_two" in text for text in environment.told)
+    with pytest.raises(Failed, match="cannot be run as a Python interpreter"):
+        ready("/nothing/python", ["camp_one"], tmp_path / "e", tmp_path / "c")
+
+
+def test_what_a_repository_requires_itself(tmp_path: Path) -> None:
+    assert own_requirements(tmp_path) == ()
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["a>1", "b"]\n')
+    assert own_requirements(tmp_path) == ("a>1", "b")
+    (tmp_path / "requirements.txt").write_text("c\n")
+    assert own_requirements(tmp_path) == ("c",)
+
+
+def test_a_campaign_names_them(tmp_path: Path) -> None:
+    repository(tmp_path / "repos" / "one", {"train.py": "import camp_one\n" + TRAIN})
+    file = campaign_file(tmp_path, verify=True)
+    before = read(file)
+    assert plan(before)[0]["prospect"] == "lacks"
+    file.write_text(file.read_text().replace("[verify]\n", '[verify]\nrequirements = "needs.txt"\n'))
+    with pytest.raises(CampaignError, match=r"requirements in \[verify\].*needs.txt"):
+        read(file)
+    (tmp_path / "needs.txt").write_text("camp-one==1.0\n")
+    after = read(file)
+    assert plan(after)[0]["prospect"] == "can be run"
+    prints = [one.fingerprint(one.repositories[0]) for one in (before, after)]
+    (tmp_path / "needs.txt").write_text("camp-one==2.0\n")
+    prints.append(read(file).fingerprint(read(file).repositories[0]))
+    assert len(set(prints)) == 3
