@@ -17,6 +17,7 @@ from codemods.rules import all_rules
 from codemods.rules.base import Rule
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
+from codemods.source.syntax import plainly_readable
 from codemods.terms.findings import Finding, Skipped, promoted
 
 
@@ -96,14 +97,9 @@ def selected_rules(options: Options) -> list[Rule]:
     return chosen
 
 
-PARSE_ALL = 4_000_000
-"""Up to this many characters of source, files that concern no rule are parsed too, only to name those that are
-broken."""
-
-
 def _unparsable(project: Project) -> list[Skipped]:
     """The targets that are no Python: named, whether or not a rule would have looked at them."""
-    if sum(len(t.text) for t in project.targets.values()) <= PARSE_ALL:
-        for shown in project.targets:
+    for shown, target in project.targets.items():
+        if not plainly_readable(project.overlay.get(shown, target.text)):
             project.parsed(shown)
     return [problem for shown, problem in project.broken.items() if shown in project.targets]

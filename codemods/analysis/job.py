@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from codemods.analysis import garbage
 from codemods.analysis.outline import FUNCTIONS, Definition, Outline, called_as, mentions
 from codemods.analysis.project import Project
 from codemods.graph.model.program import ParsedFile
@@ -167,10 +168,10 @@ def _tidy(project: Project) -> None:
     """Between two runs: bound the memory that files and garbage take."""
     files = project.files
     if files.trim():
-        gc.unfreeze()
+        garbage.unfreeze()
     if gc.get_count()[0] - files.objects < UNCOLLECTED:
         return
     gc.collect()
     # what is left are syntax trees and modules, which stay: they need not be looked through again
-    gc.freeze()
+    garbage.freeze()
     files.objects = 0

@@ -9,10 +9,10 @@ another: a rule finds the same alone and among all others.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
+from codemods.analysis import garbage
 from codemods.analysis.concerned import concerned
 from codemods.analysis.job import Job, Noted, Record
 from codemods.analysis.outline import Definition, may_act, may_switch
@@ -101,7 +101,7 @@ def _decided(
     """The findings of what counts of the runs for each rule."""
     # the files with findings are needed all at once
     if project.files.trim(project.files.room // 8):
-        gc.unfreeze()
+        garbage.unfreeze()
     return decide([o for name, known in noted.items() for one in known for o in one.observations if o.rule == name])
 
 

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from codemods.analysis import garbage
 from codemods.analysis.project import Project
 from codemods.rules.base import Rule
 
@@ -50,7 +51,7 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
-        gc.unfreeze()
+        garbage.unfreeze()
         if self._collects:
             gc.enable()
 

@@ -125,12 +125,7 @@ def test_processes_find_what_one_process_finds(here: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", [0, 4_000_000])
-def test_what_cannot_be_parsed_is_named_by_any_number_of_processes(
-    here: Path, monkeypatch: pytest.MonkeyPatch, room: int
-) -> None:
-
-    monkeypatch.setattr("codemods.analysis.analyse.PARSE_ALL", room)
+def test_what_cannot_be_parsed_is_named_by_any_number_of_processes(here: Path) -> None:
     for number in range(workers.PARALLEL_FROM):
         broken = "\nprint 'x'\n" if number % 8 == 0 else ""
         write(here / f"project{number}", {"model.py": MODEL, "evaluation.py": EVALUATION + broken, "main.py": GUARDED})

@@ -47,14 +47,15 @@ def test_workers_of_a_killed_check_end(tmp_path: Path) -> None:
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
-def test_any_number_of_processes_names_the_same_broken_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codemods.analysis.analyse.PARSE_ALL", 0)
+def test_any_number_of_processes_names_the_same_broken_files(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     for number in range(6):
         (tmp_path / f"good{number}.py").write_text("import torch\nloss = torch.ones(1)\nloss.backward()\n")
     for number in range(3):
         (tmp_path / f"bad{number}.py").write_text("import torch\nloss.backward(\n")
+    # A file that concerns no rule, in a tree of more than four million characters.
+    (tmp_path / "old.py").write_text("x = 1\n" * 700_000 + "print 'x'\n")
     targets = [read_source(path, path.name) for path in sorted(tmp_path.glob("*.py"))]
     skipped = {jobs: analyse(targets, options=Options(), jobs=jobs).skipped for jobs in (1, 2)}
-    assert [entry.path for entry in skipped[1]] == ["bad0.py", "bad1.py", "bad2.py"]
+    assert [entry.path for entry in skipped[1]] == ["bad0.py", "bad1.py", "bad2.py", "old.py"]
     assert skipped[1] == skipped[2]

@@ -128,3 +128,54 @@ def test_turns_through_calls() -> None:
             step()
     """
     assert [[t for _, t in walk.place.turns()] for walk in run(code).walks()] == [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("through", "again"),
+    [
+        ("range(9)", True),
+        ("loader()", True),
+        ("[x for _ in range(9)]", True),
+        ("enumerate([x for _ in range(9)])", True),
+        ("__import__('collections').deque([x for _ in range(9)])", True),
+        ("reversed([x for _ in range(9)])", True),
+        ("[x, x]", False),
+        ("enumerate([x, x])", False),
+        ("zip([x, x], loader())", False),
+    ],
+)
+def test_a_walk_that_the_first_turn_steps_over_has_a_third_turn(through: str, again: bool) -> None:
+    body = "h = (x * w).sum()\n    if last is not None:\n        (h * last).backward()\n    last = h"
+    code = f"last = None\nfor i in {through}:\n    {body}"
+    assert any(walk.again for walk in run(code).trace.walks) is again
+
+
+def test_neighbours_in_a_list_are_walked_twice() -> None:
+    outs = "outs = [(x * w).sum() for _ in range(9)]\n"
+    assert any(w.again for w in run(outs + "for a, b in zip(outs, outs[1:]):\n    (a * b).backward()").trace.walks)
+    assert not any(w.again for w in run(outs + "for a in outs[1:]:\n    (a * a).backward()").trace.walks)
+
+
+@pytest.mark.parametrize("pairs", ["zip(outs, outs[1:])", "zip(outs[1:], outs)", "zip(outs[:-1], outs[1:])"])
+def test_neighbours_in_a_list_that_a_loop_fills_are_walked_twice(pairs: str) -> None:
+    filled = "outs = []\nfor _ in range(9):\n    outs.append((x * w).sum())\n"
+    assert any(w.again for w in run(f"{filled}for a, b in {pairs}:\n    (a * b).backward()").trace.walks)
+
+
+def test_each_element_is_walked_once_although_the_graph_is_retained() -> None:
+    filled = "outs = []\nfor _ in range(9):\n    outs.append((x * w).sum())\n"
+    for outs in (filled, "outs = [(x * w).sum() for _ in range(9)]\n"):
+        found = run(f"{outs}for out in outs:\n    out.backward(retain_graph=True)")
+        assert not any(walk.again for walk in found.trace.walks)
+
+
+def test_a_graph_that_is_retained_may_be_walked_again_two_turns_later() -> None:
+    code = """
+    average = [p.clone() for p in net.parameters()]
+    for i in range(9):
+        loss = net(x).sum() + sum((p - q).pow(2).sum() for p, q in zip(net.parameters(), average))
+        loss.backward({flag})
+        average = [0.9 * q + 0.1 * p for p, q in zip(net.parameters(), average)]
+    """
+    found = run(code.format(flag="retain_graph=True"))
+    assert any(node.saves for walk in found.trace.walks for node, _ in walk.again)

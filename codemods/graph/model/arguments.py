@@ -16,6 +16,8 @@ class Arguments:
     positional: list[Value] = field(default_factory=list)
     keywords: dict[str, Value] = field(default_factory=dict)
     more: list[Value] = field(default_factory=list)
+    uncounted: bool = False
+    """Whether ``positional`` may have more of its last values: a list of which not each element is known was spread."""
 
     def get(self, index: int, name: str) -> Value | None:
         """The argument at ``index``, or that of ``name``; None if it is not given."""

@@ -7,6 +7,8 @@ saves; "ran" was tried on torch 2.13 (CPU). What ends a graph stands in :mod:`co
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from codemods.graph.model.cutting import INTEGERS, PARTS, PLAIN
 
 
@@ -401,9 +403,6 @@ FUNCTIONAL_GRADIENTS = (
 BACKWARD_METHODS = _words("backward manual_backward")
 """Methods of wrappers (accelerate, DeepSpeed, Lightning, Fabric) that back-propagate their argument (docs)."""
 
-PREPARING = {"accelerate.Accelerator": "prepare", "lightning.Fabric": "setup", "lightning.fabric.Fabric": "setup"}
-"""Methods of wrappers that hand back what they were given (docs)."""
-
 NUMERIC_LIBRARIES = _words(
     """
     numpy math os sys time json pickle cv2 PIL scipy sklearn pandas logging argparse matplotlib pathlib glob shutil
@@ -454,10 +453,15 @@ COMMAND_LINES = _words(
 )
 """What reads a command line: words and numbers."""
 
-TORCH_LIBRARIES = _words(
+TAUGHT_LIBRARIES = frozenset(
+    path.stem for path in (Path(__file__).parents[1] / "libraries" / "taught").glob("*.py") if path.stem != "__init__"
+)
+"""Libraries that have a file of their own."""
+
+TORCH_LIBRARIES = TAUGHT_LIBRARIES | _words(
     """
-    accelerate allennlp apex botorch catalyst composer deepspeed detectron2 dgl diffusers fairseq fastai fastcore flair
-    fvcore gpytorch ignite jittor kornia lightning mmcv mmdet mmengine monai nemo norse peft poutyne pyro
+    allennlp botorch catalyst composer deepspeed detectron2 dgl diffusers fairseq fastai fastcore flair
+    fvcore gpytorch ignite jittor kornia mmcv mmdet mmengine monai nemo norse peft poutyne pyro
     sentence_transformers skorch speechbrain spikingjelly stable_baselines3 tianshou timm transformers trl ultralytics
     xformers
     """
@@ -486,9 +490,6 @@ SOME = "?"
 
 OF_CLASSES = _words("torch.nn torch.optim torchvision.models timm.models")
 """Where every name that a program asks for when it runs is that of a layer, an optimizer or a model."""
-
-HANDING_BACK = _words("apex.amp.initialize")
-"""Functions that give back the models and optimizers that they were given (their docs)."""
 
 LAYER_LIBRARIES = _words("torch_geometric.nn dgl.nn monai.networks timm.layers torchvision.ops")
 """Classes below these names are layers that keep no graph from one call to the next (their docs), but for
@@ -551,6 +552,9 @@ CACHING = _words("functools.lru_cache functools.cache functools.cached_property"
 
 EXIT_STACKS = _words("contextlib.ExitStack contextlib.AsyncExitStack")
 """What enters contexts one by one (docs: contextlib)."""
+
+PARAMETRIZATION_CACHES = _words("torch.nn.utils.parametrize.cached")
+"""Contexts in which all forwards share one graph from a weight to what its parametrization makes of it (docs)."""
 
 WEIGHT_CACHES = _words(
     """

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from codemods.graph.model.values import Function
 
 
+GRADIENT_READ = "gradient-read"
+"""The use of a tensor whose ``.grad`` is read, or that gets a hook."""
+
+
 @dataclass(eq=False, slots=True)
 class Frame:
     """One entry of a function (or of a module's top level, where ``function`` is None).

@@ -187,6 +187,8 @@ class Trace:
         self.storings: list[Storing] = []
         self.handed: set[int] = set()
         """Objects of the tree, by identity, that code gets which cannot be seen."""
+        self.called_unseen: set[ast.AST] = set()
+        """Functions, and classes of objects, that code got which cannot be seen: it may call them at any time."""
         self.handings: list[Handing] = []
         self.called: dict[ast.AST, str] = {}
         """The public names of what calls went to: empty where that is of the tree, or not one thing; ``?.name`` for a
@@ -216,6 +218,8 @@ class Trace:
         """The moments of calls that were not entered: what was stored before may have been back-propagated there."""
         self.caching: list[tuple[int, int]] = []
         """From when to when forwards used the casts that others made of their weights."""
+        self.shared_weights: list[tuple[int, int]] = []
+        """From when to when forwards shared what parametrizations compute."""
         self.complete = True
         self.notes: list[str] = []
 

@@ -160,7 +160,7 @@ class Assignments(Operators):
             self._unpack(target, value, value_expr)
         elif isinstance(target, ast.Starred):
             items, several = self.apart(value)
-            self.assign(target.value, self.new_sequence(items, self.one_of(several)), None)
+            self.assign(target.value, self.counted_as(self.new_sequence(items, self.one_of(several)), value), None)
 
     def _written(self, tensor: Tensor, value: Value, target: ast.Subscript, expression: ast.expr | None) -> Tensor:
         """A tensor of which an element was written in place: it now depends on the value as well."""

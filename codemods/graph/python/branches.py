@@ -19,6 +19,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
+from codemods.graph.python.builtins.classes import is_instance
 from codemods.graph.python.expressions import Expressions
 
 _COMPARING = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
@@ -160,7 +161,7 @@ class Branches(Expressions):
         called, value = self.evaluate(test.func), self.evaluate(test.args[0])
         if isinstance(value, Join) and isinstance(called, Library) and called.path == "builtins.isinstance":
             kinds = self.evaluate(test.args[1])
-            answers = [(option, self.is_instance([option, kinds])) for option in value.options]
+            answers = [(option, is_instance(self, option, kinds)) for option in value.options]
             kept = tuple(o for o, answer in answers if not (isinstance(answer, Const) and answer.value is not holds))
             if kept and len(kept) < len(value.options):
                 self._rebind(test.args[0], kept[0] if len(kept) == 1 else Join(kept))
@@ -208,38 +209,47 @@ class Branches(Expressions):
         self.meet(ends, base)
 
     def _bind_pattern(self, pattern: ast.pattern, subject: Value) -> None:
-        if isinstance(pattern, ast.MatchAs):
-            if pattern.pattern is not None:
-                self._bind_pattern(pattern.pattern, subject)
-            if pattern.name is not None:
-                self.store_name(pattern.name, subject, pattern)
-        elif isinstance(pattern, ast.MatchStar):
-            if pattern.name is not None:
-                self.store_name(pattern.name, subject, pattern)
-        elif isinstance(pattern, ast.MatchOr):
-            for alternative in pattern.patterns:
-                self._bind_pattern(alternative, subject)
-        elif isinstance(pattern, ast.MatchSequence):
-            starred = next((i for i, p in enumerate(pattern.patterns) if isinstance(p, ast.MatchStar)), None)
-            columns = self.columns(subject, len(pattern.patterns), starred, pattern)
-            for inner, value in zip(pattern.patterns, columns, strict=True):
-                self._bind_pattern(inner, value)
-        elif isinstance(pattern, ast.MatchMapping):
-            for key, inner in zip(pattern.keys, pattern.patterns, strict=True):
-                self._bind_pattern(inner, self.get_item(subject, self.evaluate(key), pattern))
-            if pattern.rest is not None:
-                self.store_name(pattern.rest, subject, pattern)
-        elif isinstance(pattern, ast.MatchClass):
-            for attribute, inner in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
-                self._bind_pattern(inner, self.get_attribute(subject, attribute, pattern))
-            # Class(x): of a builtin the object itself, else the field that is declared there
-            fields = self._matched_fields(subject)
-            for i, inner in enumerate(pattern.patterns):
-                if isinstance(subject, Instance) and i < len(fields):
-                    self._bind_pattern(inner, self.get_attribute(subject, fields[i], pattern))
-                else:
-                    whole = isinstance(subject, (Tensor, Const, Plain, Sequence, Mapping, Tuple))
-                    self._bind_pattern(inner, subject if whole else self.taken(pattern, subject, "matched"))
+        bind = getattr(self, f"_bind_{type(pattern).__name__}", None)
+        if bind is not None:
+            bind(pattern, subject)
+
+    def _bind_MatchAs(self, pattern: ast.MatchAs, subject: Value) -> None:
+        if pattern.pattern is not None:
+            self._bind_pattern(pattern.pattern, subject)
+        if pattern.name is not None:
+            self.store_name(pattern.name, subject, pattern)
+
+    def _bind_MatchStar(self, pattern: ast.MatchStar, subject: Value) -> None:
+        if pattern.name is not None:
+            self.store_name(pattern.name, subject, pattern)
+
+    def _bind_MatchOr(self, pattern: ast.MatchOr, subject: Value) -> None:
+        for alternative in pattern.patterns:
+            self._bind_pattern(alternative, subject)
+
+    def _bind_MatchSequence(self, pattern: ast.MatchSequence, subject: Value) -> None:
+        starred = next((i for i, p in enumerate(pattern.patterns) if isinstance(p, ast.MatchStar)), None)
+        columns = self.columns(subject, len(pattern.patterns), starred, pattern)
+        for inner, value in zip(pattern.patterns, columns, strict=True):
+            self._bind_pattern(inner, value)
+
+    def _bind_MatchMapping(self, pattern: ast.MatchMapping, subject: Value) -> None:
+        for key, inner in zip(pattern.keys, pattern.patterns, strict=True):
+            self._bind_pattern(inner, self.get_item(subject, self.evaluate(key), pattern))
+        if pattern.rest is not None:
+            self.store_name(pattern.rest, subject, pattern)
+
+    def _bind_MatchClass(self, pattern: ast.MatchClass, subject: Value) -> None:
+        for attribute, inner in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
+            self._bind_pattern(inner, self.get_attribute(subject, attribute, pattern))
+        # Class(x): of a builtin the object itself, else the field that is declared there
+        fields = self._matched_fields(subject)
+        for i, inner in enumerate(pattern.patterns):
+            if isinstance(subject, Instance) and i < len(fields):
+                self._bind_pattern(inner, self.get_attribute(subject, fields[i], pattern))
+            else:
+                whole = isinstance(subject, (Tensor, Const, Plain, Sequence, Mapping, Tuple))
+                self._bind_pattern(inner, subject if whole else self.taken(pattern, subject, "matched"))
 
     def _matched_fields(self, subject: Value) -> list[str]:
         """The attributes that a pattern ``Class(x, y)`` asks for by position."""

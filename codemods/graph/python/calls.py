@@ -1,18 +1,13 @@
-"""Calls of any value and of its methods: told apart by what the value is, and left to the part that knows it."""
+"""Calls of any value: told apart by what it is, and left to the part that knows it."""
 
 from __future__ import annotations
 
 import ast
-import re
 
-from codemods.graph.model import facts
+from codemods.graph.libraries.torch_gradients import decorated
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.nodes import Carrier, Unseen, Value
-from codemods.graph.model.program import ClassInfo
+from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
-    ARRAY,
-    NONE,
-    TEXT,
     Class,
     Const,
     Function,
@@ -20,34 +15,17 @@ from codemods.graph.model.values import (
     Instance,
     Join,
     Library,
-    Mapping,
     Method,
     Module,
-    Namespace,
-    Optimizer,
-    Parameters,
     Partial,
     Plain,
-    Sequence,
-    Super,
-    Tensor,
-    TreeModule,
-    Tuple,
     Unknown,
-    formatted,
 )
-from codemods.graph.python.standard import Standard
-from codemods.graph.run.contents import ANY, BACKING
-from codemods.graph.torch.own_backward import is_linear
-
-_ASKS = re.compile(r"\{\w*[.\[]")
-_THREADS = frozenset({"threading.Thread", "multiprocessing.Process"})
+from codemods.graph.python.method_calls import MethodCalls
 
 
-class Calls(Standard):
+class Calls(MethodCalls):
     """The part of the engine that calls."""
-
-    # values
 
     def call_value(self, function: Value, args: Arguments, at: ast.AST) -> Value:
         if isinstance(function, Join):
@@ -69,7 +47,7 @@ class Calls(Standard):
         if isinstance(function, Class):
             return self.instantiate(function.info, args, at)
         if isinstance(function, GradMode) and args.positional:
-            return self.decorated(args.positional[0], function.enabled)
+            return decorated(args.positional[0], function.enabled)
         if isinstance(function, Library):
             if function.path.startswith("builtins."):
                 return self.builtin(function.path.removeprefix("builtins."), args, at)
@@ -123,260 +101,6 @@ class Calls(Standard):
             return self.call_function(member, args, at, receiver=instance)
         results = self.run_callbacks(args, at)
         return self.opaque(at, instance.cls.name, [*args.all(), instance, *results])
-
-    # methods
-
-    def call_method(self, receiver: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-        """Call a method of any value."""
-        if name in facts.BAR_METHODS and self._is_bar(receiver):
-            for value in args.all():
-                self.use(value, f"call:tqdm.tqdm.{name}", at)
-            return NONE
-        if isinstance(receiver, Join):
-            return self._method_of_each(receiver, name, args, at)
-        if isinstance(receiver, Tensor):
-            return self.tensor_method(receiver, name, args, at)
-        if isinstance(receiver, Unknown):
-            return self.unknown_method(receiver, name, args, at)
-        if isinstance(receiver, Instance):
-            return self._instance_method(receiver, name, args, at)
-        if isinstance(receiver, Module):
-            stored = self.s.get((receiver.oid, name)) or self.named_part(receiver, name)
-            if isinstance(stored, Value):
-                return self.call_value(stored, args, at)
-            return self.module_method(receiver, name, args, at)
-        if isinstance(receiver, Optimizer):
-            return self.optimizer_method(receiver, name, args, at)
-        if isinstance(receiver, Library):
-            return self.call_value(Library(f"{receiver.path}.{name}"), args, at)
-        if isinstance(receiver, (TreeModule, Class)):
-            member = self.get_attribute(receiver, name, at)
-            record = isinstance(receiver, Class) and receiver.info.container == "record"
-            if record and isinstance(receiver, Class) and name == "_make" and args.positional:
-                fields = self.flat_or_turns(args.positional[0], at)
-                return self.instantiate(receiver.info, Arguments(args.call, fields), at)
-            if isinstance(receiver, Class) and isinstance(member, (Unknown, Method)):
-                if name == "apply" and receiver.info.family == "function":
-                    return self._apply_function(receiver.info, args, at)
-                if name == "__init__":
-                    self.begin_base(args, at)
-                    return NONE
-                if name == "load_from_checkpoint":
-                    return self.instantiate(receiver.info, Arguments(args.call), at)
-            return self.call_value(member, args, at)
-        if isinstance(receiver, Super):
-            return self._super_method(receiver, name, args, at)
-        if isinstance(receiver, Tuple) and receiver.lacks(name):
-            return NONE
-        if isinstance(receiver, (Sequence, Mapping, Tuple, Namespace)):
-            return self.container_method(receiver, name, args, at)
-        if isinstance(receiver, Parameters):
-            if name in ("requires_grad_",):
-                on = args.get(0, "requires_grad")
-                truth = True if on is None else self.truth(on)
-                self.freeze(receiver.owner, None if truth is None else not truth)
-            if name in facts.HOOKING_METHODS:
-                self.mark_owned("hook", at, receiver)
-            elif name.endswith("_") and not name.startswith("_") and name != "requires_grad_":
-                self.mark_owned("parameter-changed", at, receiver)
-            if not receiver.element:
-                return receiver
-            return self.tensor_method(receiver, name, args, at)
-        if isinstance(receiver, (Const, Plain)):
-            if name == "format":
-                # "{0.shape}" asks for more than digits
-                text = receiver.value if isinstance(receiver, Const) else None
-                plain = isinstance(text, str) and not _ASKS.search(text)
-                for value in args.all():
-                    self.use(value, "format" if plain else "passed:format", at)
-                return formatted(receiver, "{")
-            if name == "join":
-                return TEXT
-            if isinstance(receiver, Plain) and receiver.kind == "array":
-                for value in args.all():
-                    self.use(value, f"method:{name}", at)
-                return ARRAY
-            made = self.opaque(at, name, args.all())
-            made.data = made.node is None and not made.shadow
-            return made
-        if isinstance(receiver, Method) and receiver.function is None:
-            # e.g. optimizer.state_dict().items() on something unseen
-            return self.opaque(at, name, [*args.all(), receiver])
-        if isinstance(receiver, Function) and name not in ("register", "cache_clear"):
-            kept = self.get_attribute(receiver, name, at)
-            if not isinstance(kept, Method):
-                return self.call_value(kept, args, at)
-        results = self.run_callbacks(args, at)
-        return self.opaque(at, name, [*args.all(), receiver, *results])
-
-    def _is_bar(self, receiver: Value) -> bool:
-        """Whether a progress bar was put around what the receiver is, or nothing else can have such a method."""
-        plain = isinstance(receiver, (Plain, Tuple, Sequence, Mapping)) or (
-            isinstance(receiver, Unknown) and receiver.data and receiver.public
-        )
-        return plain or getattr(receiver, "oid", 0) in self.bars
-
-    def _method_of_each(self, receiver: Join, name: str, args: Arguments, at: ast.AST) -> Value:
-        options = [o for o in receiver.options if not (isinstance(o, Const) and o.value is None)]
-        options = [o for o in options if not (isinstance(o, Tuple) and o.lacks(name))] or options
-        if len(options) == 1:
-            return self.call_method(options[0], name, args, at)
-        if name == "backward":
-            # one walk over what may be there
-            tensors = [o for o in options if not isinstance(o, (Const, Plain))]
-            graphs = [o for o in tensors if self.nodes_of(o)]
-            if graphs or not tensors:
-                self.backward_method(Join(tuple(graphs)) if graphs else receiver, args, at)
-                return NONE
-        found = self.one_of([self.call_method(option, name, args, at) for option in options])
-        return found if found is not None else self.unknown(name)
-
-    def _instance_method(self, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
-        stored = self.s.get((receiver.oid, name))
-        if isinstance(stored, Value):
-            return self.call_value(stored, args, at)
-        member = self.class_member(receiver.cls, name, at)
-        if isinstance(member, Function):
-            if member.kind == "property":
-                return self.call_value(self.call_function(member, Arguments(), at, receiver=receiver), args, at)
-            if member.kind == "staticmethod":
-                return self.call_function(member, args, at)
-            return self._call_bound(member, receiver, args, at)
-        if isinstance(member, Partial) and isinstance(member.function, Function):
-            # functools.partialmethod
-            return self.call_value(member, Arguments(args.call, [receiver, *args.positional], args.keywords), at)
-        if isinstance(member, Unknown):
-            given = Arguments(args.call, args.positional, args.keywords, [*args.more, receiver])
-            return self.call_value(member, given, at)
-        if member is not None:
-            return self.call_value(member, args, at)
-        inner = self.contained(receiver)
-        if inner is not None and not receiver.cls.is_module:
-            return self._method_of_derived(receiver, inner, name, args, at)
-        if receiver.cls.is_module:
-            if name in ("manual_backward", "backward"):
-                return self.wrapped_backward(args, at)
-            return self.module_method(receiver, name, args, at)
-        if name in facts.BACKWARD_METHODS:
-            return self.wrapped_backward(args, at)
-        results = self.run_callbacks(args, at)
-        if name in ("start", "run") and receiver.cls.derives(_THREADS):
-            body = self.class_member(receiver.cls, "run", at)
-            return self.call_value(Method(receiver, body, "run"), args, at) if isinstance(body, Function) else NONE
-        if receiver.cls.family.startswith("external"):
-            for value in args.all():
-                self.escape(value, "a method of a base that cannot be seen")
-            return self.unseen_call(self.opaque(at, name, [*args.all(), receiver, *results]), name)
-        found = self.get_attribute(receiver, name, at)
-        if not isinstance(found, Method) and self.nodes_of(found):
-            return self.call_value(found, args, at)
-        return self.opaque(at, name, [*args.all(), receiver, *results])
-
-    def _method_of_derived(self, receiver: Instance, inner: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-        """A method that an object has of the container that its class is derived from."""
-        if name == "_replace":
-            made = self.copied(receiver)
-            for field, value in args.keywords.items():
-                self.set_attribute(made, field, value, at)
-            return made
-        if name == "_asdict":
-            mapping = self.new_mapping()
-            for field in receiver.cls.fields():
-                self.put_item(mapping, Const(field), self.field(receiver, field))
-            return mapping
-        if name == "copy":
-            return self.copied(receiver)
-        if name == "__init__":
-            self.s.set((receiver.oid, BACKING), self.call_value(self._kind_of(inner), args, at))
-            return NONE
-        return self.container_method(inner, name, args, at)
-
-    @staticmethod
-    def _kind_of(inner: Value) -> Library:
-        return Library("builtins.dict" if isinstance(inner, Mapping) else "builtins.list")
-
-    def _call_bound(self, method: Function, receiver: Value, args: Arguments, at: ast.AST) -> Value:
-        """Enter a method of an object: a forward, if that is a module and none is being run."""
-        first, grad, known = self.clock + 1, self.s.grad, len(self.trace.frames)
-        result = self.call_function(method, args, at, receiver=receiver)
-        if isinstance(receiver, Instance) and receiver.cls.is_module and not self.frame.inside_module:
-            entered = self.trace.frames[known : known + 1]
-            returned = self.nodes_of(result) or any(isinstance(o, Unseen) for o in self.shadow_of([result]))
-            out = returned or not entered or entered[0].left or entered[0].held
-            name = getattr(method.definition, "name", "")
-            self.forwarded(at, receiver, first, grad, name, args, None if out else method)
-        return result
-
-    def _super_method(self, receiver: Super, name: str, args: Arguments, at: ast.AST) -> Value:
-        target = receiver.receiver
-        found = receiver.cls.find(name, after=receiver.cls)
-        if isinstance(target, Instance):
-            order = target.cls.mro()
-            if receiver.cls in order:
-                found = target.cls.find(name, after=receiver.cls)
-        if isinstance(found, Function):
-            return self.call_function(found, args, at, receiver=target)
-        if name == "__new__":
-            made = args.get(0, "cls")
-            cls = made if isinstance(made, Class) else target
-            return self.new_object(cls.info) if isinstance(cls, Class) else self.opaque(at, name, args.all())
-        if name == "__setattr__" and len(args.positional) > 1:
-            self._set_directly(target, args.positional[0], args.positional[1], at)
-            return NONE
-        if isinstance(target, Instance) and not target.cls.is_module and (inner := self.contained(target)) is not None:
-            return self._method_of_derived(target, inner, name, args, at)
-        if name == "__init__" and isinstance(target, Instance):
-            self.begin_layer(target, args, at)
-        if name in ("__init__", "__setattr__", "__init_subclass__"):
-            return NONE
-        if isinstance(target, Instance) and target.cls.is_module:
-            layer = self.layer_of(target)
-            if name in ("forward", "__call__") and layer is not None:
-                return self.layer_output(layer, args, at)
-            if name == "__getitem__" and layer is not None and args.positional:
-                return self.get_item(layer, args.positional[0], at)
-            if name == "forward":
-                nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(target)
-                return self.unknown("forward", self.node(at, "module", nodes, label="forward"))
-            if name == "__getattr__" and args.positional:
-                return self.unknown("attribute")
-            return self.module_method(target, name, args, at)
-        if name in ("__getattr__", "__getattribute__") and isinstance(target, Instance) and args.positional:
-            return self._getattr([target, args.positional[0]], at)
-        return self.opaque(at, name, [*args.all(), target])
-
-    def _set_directly(self, target: Value, name: Value, value: Value, at: ast.AST) -> None:
-        """``object.__setattr__(target, name, value)``."""
-        known = name.value if isinstance(name, Const) and isinstance(name.value, str) else ANY
-        if isinstance(target, Instance) and not target.cls.is_module:
-            old = self.s.get((target.oid, known)) if known == ANY else None
-            self.s.set((target.oid, known), self.join(old, value) if isinstance(old, Value) else value)
-            self.attributes.setdefault(target.oid, {})[known] = None
-            if known == ANY:
-                self.named_as.setdefault(target.oid, []).append(TEXT)
-            self.stored(value, Carrier("attribute", target.oid, known), at)
-        else:
-            self.set_attribute(target, known, value, at)
-
-    def _apply_function(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
-        """``autograd.Function.apply``: its backward is a derivative unless more is seen in it."""
-        nodes = [n for v in args.all() for n in self.nodes_of(v)]
-        self.mark("custom-function", at, nodes)
-        forward = info.find("forward")
-        if isinstance(forward, Function) and forward.file.once(_asks_for_gradients, forward.definition):
-            self.mark("requires_grad-read", at, nodes)
-        backward = info.find("backward")
-        seen = backward.definition if isinstance(backward, Function) else None
-        if seen is None or isinstance(seen, ast.Lambda) or not is_linear(seen):
-            self.mark("own-backward", at, nodes)
-        made = self.unknown(info.name, self.node(at, "op", nodes, label="custom-function"))
-        made.shadow = self.shadow_of(args.all())
-        return made
-
-
-def _asks_for_gradients(forward: ast.AST) -> bool:
-    """Whether the forward of an ``autograd.Function`` asks ``ctx.needs_input_grad``: without gradients it is false."""
-    return any(isinstance(node, ast.Attribute) and node.attr == "needs_input_grad" for node in ast.walk(forward))
 
 
 def _takes(function: Value, args: Arguments) -> bool:

@@ -158,24 +158,11 @@ class Definitions(Assignments):
     def _class_body(self, info: ClassInfo, s: ast.ClassDef) -> None:
         for statement in s.body:
             if isinstance(statement, _FUNCTIONS):
-                value = self._decorate(statement, self.define_function(statement))
-                if isinstance(value, Function):
-                    if value.kind in ("setter", "deleter"):
-                        if value.kind == "setter":
-                            info.setters[statement.name] = replace(value, cls=info)
-                        continue
-                    value = replace(value, cls=info)
-                info.members[statement.name] = value
+                self._method(info, statement)
             elif isinstance(statement, ast.ClassDef):
                 info.members[statement.name] = self._define_class(statement)
             elif isinstance(statement, ast.Assign):
-                alias = info.members.get(statement.value.id) if isinstance(statement.value, ast.Name) else None
-                value = alias if alias is not None else self.evaluate(statement.value)
-                if isinstance(value, Function):
-                    value = replace(value, cls=info)
-                for target in statement.targets:
-                    if isinstance(target, ast.Name):
-                        info.members[target.id] = value
+                self._class_variable(info, statement)
             elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 self.evaluate(statement.value)
             elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
@@ -188,6 +175,25 @@ class Definitions(Assignments):
                     if isinstance(inner, _FUNCTIONS):
                         made = self._decorate(inner, self.define_function(inner))
                         info.members[inner.name] = replace(made, cls=info) if isinstance(made, Function) else made
+
+    def _method(self, info: ClassInfo, statement: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        value = self._decorate(statement, self.define_function(statement))
+        if isinstance(value, Function):
+            value = replace(value, cls=info)
+            if value.kind == "setter":
+                info.setters[statement.name] = value
+            if value.kind in ("setter", "deleter"):
+                return
+        info.members[statement.name] = value
+
+    def _class_variable(self, info: ClassInfo, statement: ast.Assign) -> None:
+        alias = info.members.get(statement.value.id) if isinstance(statement.value, ast.Name) else None
+        value = alias if alias is not None else self.evaluate(statement.value)
+        if isinstance(value, Function):
+            value = replace(value, cls=info)
+        for target in statement.targets:
+            if isinstance(target, ast.Name):
+                info.members[target.id] = value
 
     def _subclassed(self, info: ClassInfo, s: ast.ClassDef) -> None:
         """Call ``__init_subclass__`` of a base with the keywords of a class."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
@@ -29,7 +28,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.python.definitions import Definitions
+from codemods.graph.python.in_place import InPlace
 from codemods.graph.run.contents import ITEMS, REST, RETURNED
 from codemods.graph.run.core import BudgetEnded
 
@@ -37,7 +36,7 @@ _TENSORS = frozenset((Tensor, Unknown, Join))
 _MAYBE_PLAIN = frozenset((Const, Plain, Join))
 
 
-class Expressions(Definitions):
+class Expressions(InPlace):
     """The part of the engine that evaluates."""
 
     evaluators: ClassVar[dict[type[ast.AST], Callable[[Any, Any], Value]]] = {}
@@ -140,9 +139,11 @@ class Expressions(Definitions):
     def _display(self, elements: list[ast.expr], kind: str) -> Value:
         items: list[Value] = []
         rest: Value | None = None
+        spread: list[Value] = []
         for element in elements:
             value = self.evaluate(element)
             if isinstance(element, ast.Starred):
+                spread.append(value)
                 inner, several = self.apart(value)
                 if several:
                     # how many there are is not known: what stands behind them may stand anywhere
@@ -157,7 +158,8 @@ class Expressions(Definitions):
                         rest = unseen if rest is None else self.join(rest, unseen)
             else:
                 items.append(value)
-        return self.new_sequence(items[:16], self.one_of([*items[16:], *([rest] if rest is not None else [])]), kind)
+        made = self.new_sequence(items[:16], self.one_of([*items[16:], *([rest] if rest is not None else [])]), kind)
+        return self.counted_as(made, *spread)
 
     def _eval_Dict(self, e: ast.Dict) -> Value:
         made = self.new_mapping()
@@ -196,8 +198,13 @@ class Expressions(Definitions):
                 container = self.contained(container) or self.layer_of(container) or container
             if isinstance(container, (Tuple, Sequence, Mapping)):
                 every, several = self.apart(container)
-                part = self.new_sequence(every, self.one_of(several))
-                if e.slice.lower is not None or e.slice.step is not None:
+                start = e.slice.lower.value if isinstance(e.slice.lower, ast.Constant) else None
+                known = isinstance(start, int) and 0 <= start < len(every) and e.slice.step is None
+                left = every[start:] if isinstance(start, int) and known else every
+                part = self.new_sequence(left, self.one_of(several))
+                if not self.is_counted(container) or not known:
+                    self.uncounted.add(part.oid)
+                if not known and (e.slice.lower is not None or e.slice.step is not None):
                     # which of them are left is not known; else the first stay the first
                     self.displaced.add(part.oid)
                 return part
@@ -226,7 +233,7 @@ class Expressions(Definitions):
             self._note_callee(e, self._callee(receiver, function.attr))
             with self._passing(args, function.attr, e):
                 result = self.call_method(receiver, function.attr, args, e)
-            self._in_place(function, receiver, args, result)
+            self.changed_in_place(function, receiver, args, result)
             return result
         target = self.evaluate(function)
         args = self._arguments(e)
@@ -280,6 +287,7 @@ class Expressions(Definitions):
                     inner = list(self.s.get((value.oid, ITEMS)) or ())
                 if inner is not None and not args.more:
                     args.positional += inner
+                    args.uncounted |= isinstance(value, Sequence) and value.oid in self.uncounted
                 else:
                     args.more.append(value)
             elif args.more:
@@ -304,64 +312,15 @@ class Expressions(Definitions):
                 args.more.append(value)
         return args
 
-    def _in_place(self, function: ast.Attribute, receiver: Value, args: Arguments, result: Value) -> None:
-        """``x.add_(y)`` gives the name a new node; ``h.detach_()`` takes it away."""
-        name = function.attr
-        if not name.endswith("_") or name.startswith("_"):
-            return
-        self._altered(name, receiver, args, function)
-        if name in ("requires_grad_",) and self.nodes_of(receiver):
-            return
-        if name == "requires_grad_" and isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):
-            self.asked(receiver, result, function)
-        if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
-            self.replace_everywhere(receiver, result)
-        target = function.value
-        if self.s.grad is False and name != "detach_":
-            # its values change, not its history
-            if isinstance(target, ast.Attribute) and target.attr == "data":
-                self.mark("data-written", function)
-            return
-        if any(self.nodes_of(value) for value in args.all()):
-            for option in self.options(receiver):
-                if isinstance(option, Tensor) and isinstance(result, Tensor):
-                    self.write_through(option, result, function)
-                elif isinstance(option, Unknown) and option.node is None and not self.is_module(option):
-                    option.node = self.node(function, "call", self.nodes_of(result), certain=False, label=name)
-                    self.put_into(option, "[]", result)
-        several = isinstance(receiver, Join) and self._are_tensors(receiver) and self._are_tensors(result)
-        if not several and (not isinstance(receiver, (Tensor, Unknown)) or not isinstance(result, Tensor)):
-            return
-        if isinstance(receiver, Tensor) and isinstance(result, Tensor) and receiver.aliases:
-            result = replace(result, aliases=receiver.aliases)
-        if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
-            if target.attr == "data":
-                self.mark("data-written", function)
-        elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
-            if not self.nodes_of(result) and self.holder(target) is not None:
-                # a frozen parameter with other values is the same parameter
-                return
-            self.assign(target, result, None)
-
-    def _are_tensors(self, value: Value) -> bool:
-        """Whether all that a value may be can be changed in place as a tensor is."""
-        options = self.options(value)
-        return all(isinstance(o, (Tensor, Unknown)) for o in options) and any(isinstance(o, Tensor) for o in options)
-
-    def _altered(self, name: str, receiver: Value, args: Arguments, at: ast.AST) -> None:
-        if name == "requires_grad_":
-            self.alter(receiver, "requires_grad", at)
-        elif name.removesuffix("_") in facts.CHANGES_SHAPE:
-            self.alter(receiver, "shape", at)
-        elif name not in ("share_memory_", "detach_"):
-            self.alter(receiver, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)
-
     # comprehensions
 
     def _eval_ListComp(self, e: ast.ListComp) -> Value:
         found: list[Value] = []
-        self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
-        return self.new_sequence(found)
+        counted = self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
+        made = self.new_sequence(found)
+        if not counted:
+            self.uncounted.add(made.oid)
+        return made
 
     def _eval_GeneratorExp(self, e: ast.GeneratorExp) -> Value:
         found: list[Value] = []
@@ -383,12 +342,18 @@ class Expressions(Definitions):
         self._comprehend(e, e.generators, put)
         return made
 
-    def _comprehend(self, e: ast.expr, generators: list[ast.comprehension], body: Callable[[], None]) -> None:
+    def _comprehend(self, e: ast.expr, generators: list[ast.comprehension], body: Callable[[], None]) -> bool:
+        """Run the turns of a comprehension; whether they are all that there are."""
         if not generators:
             body()
-            return
+            return True
         first, rest = generators[0], generators[1:]
-        values = self.iterate(self.evaluate(first.iter), e)
+        through = self.evaluate(first.iter)
+        values = self.iterate(through, e)
+        counted = self.is_counted(through)
+        if isinstance(e, ast.ListComp) and len(values) == 2 and not counted and not rest:
+            # of three elements the second has a neighbour on either side
+            values.append(values[1])
 
         def turn(value: Value) -> None:
             self.assign(first.target, value, None)
@@ -398,6 +363,7 @@ class Expressions(Definitions):
             self._comprehend(e, rest, body)
 
         self.run_turns(e, values, turn)
+        return counted and not rest and not first.ifs
 
 
 Expressions.evaluators = {

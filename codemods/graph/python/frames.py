@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 
+from codemods.graph.libraries.calls import Libraries
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Carrier, Frame, Unseen, Value
 from codemods.graph.model.state import Key, State, written_since
 from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
 from codemods.graph.run.contents import REST, RETURNED, SENT
-from codemods.graph.torch.storing import Stores
 
 _MAX_RAISES = 8
 
 
-class Frames(Stores):
+class Frames(Libraries):
     """The part of the engine that runs the body of a function."""
 
     def __init__(self, budget: int = 150_000) -> None:
@@ -67,7 +67,7 @@ class Frames(Stores):
                 put(name, more if more is not None else self.argument(name))
         if spec.vararg is not None:
             rest = positional[len(names) :]
-            put(spec.vararg.arg, Tuple(tuple(rest)) if more is None else self.new_sequence(rest, rest=more))
+            put(spec.vararg.arg, self._rest(rest, more, uncounted=args.uncounted))
         kw_defaults = dict(function.kw_defaults)
         for arg in spec.kwonlyargs:
             if arg.arg in keywords:
@@ -81,6 +81,15 @@ class Frames(Stores):
             if more is not None:
                 self.s.set((rest_mapping.oid, REST), more)
             put(spec.kwarg.arg, rest_mapping)
+
+    def _rest(self, values: list[Value], more: Value | None, *, uncounted: bool) -> Value:
+        """What ``*args`` takes: ``values``, and any number of ``more``."""
+        if more is None and not uncounted:
+            return Tuple(tuple(values))
+        several = self.new_sequence(values, rest=more)
+        if uncounted:
+            self.uncounted.add(several.oid)
+        return several
 
     def _several(self, value: Value, at: ast.AST) -> list[Value]:
         """What ``*value`` or ``**value`` may give."""

@@ -8,7 +8,7 @@ import builtins
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Frame, Unseen, Value
-from codemods.graph.model.program import ClassInfo, may_walk, receiver_name
+from codemods.graph.model.program import ClassInfo, may_walk
 from codemods.graph.model.state import Key
 from codemods.graph.model.values import (
     NONE,
@@ -22,6 +22,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
+from codemods.graph.python.recursion import ends, only_computes
 from codemods.graph.python.remembering import Remembering
 from codemods.graph.run.contents import ANY, BACKING
 
@@ -48,20 +49,7 @@ class Functions(Remembering):
         if again and not deep and within < MAX_DIFFERENT:
             again = not self._goes_down(function, args, receiver)
         if deep or again:
-            if self.tired or not again:
-                why = "the budget is spent" if self.tired else "nested too deeply"
-                self.trace.notes.append(f"{function.file.path}:{definition.lineno}: not entered, {why}")
-                self.trace.cut_short.add(caller)
-                self.trace.blind.append(self.tick())
-            if again and not deep and _only_computes(function):
-                if _ends(function) and self._nothing_new(function, args, receiver):
-                    # it goes as deep as what it gets does: of what it returns there, the running calls say all
-                    self.raises_here = True
-                    return NONE
-                return self.unseen_call(self.opaque(at, "unentered", args.all()), "unentered")
-            given = [*args.all(), *([] if receiver is None else [receiver]), function]
-            self.escape_all(given, "a call that was not entered")
-            return self.unseen_call(self.opaque(at, "unentered", given), "unentered")
+            return self._not_entered(function, args, receiver, at, deep=deep, again=again)
         if receiver is not None and not self.entering_root and _is_abstract(definition):
             # whoever calls it means the method of a subclass that cannot be seen
             for value in args.all():
@@ -74,6 +62,60 @@ class Functions(Remembering):
             if remembered is not None:
                 self.called[definition] = function.file
                 return remembered
+        frame = self._new_frame(function, receiver, at)
+        saved_grad = self.s.grad
+        bound = [receiver] if receiver is not None and function.kind != "staticmethod" else []
+        given = Arguments(args.call, [*bound, *args.positional], args.keywords, args.more, args.uncounted)
+        self.bind(function, frame, given, at)
+        self._set_grad(function)
+        frame.grad = self.s.grad
+        walks = len(self.trace.walks)
+        if key is None:
+            result = self.run_body(frame, definition)
+        else:
+            result = self.run_and_remember(key, args, receiver, frame, definition)
+        if isinstance(definition, ast.AsyncFunctionDef) and not isinstance(caller.file.parent(at), ast.Await):
+            for walk in self.trace.walks[walks:]:
+                self.walked_later(walk, frame.birth)
+        if not caller.inside_module:
+            self._note_left(frame, result)
+        result = self._handed_out_again(function, result)
+        frame.end = self.tick()
+        if function.caching:
+            self.trace.caching.append((frame.birth, frame.end))
+        if function.grad_mode != "" or self.s.grad is not saved_grad:
+            self._leave_grad(function, saved_grad)
+        return result
+
+    def _not_entered(
+        self,
+        function: Function,
+        args: Arguments,
+        receiver: Value | None,
+        at: ast.AST,
+        *,
+        deep: bool,
+        again: bool,
+    ) -> Value:
+        """What a call gives that goes too deep, or calls ``again`` what is running already."""
+        if self.tired or not again:
+            why = "the budget is spent" if self.tired else "nested too deeply"
+            self.trace.notes.append(f"{function.file.path}:{function.definition.lineno}: not entered, {why}")
+            self.trace.cut_short.add(self.frame)
+            self.trace.blind.append(self.tick())
+        if again and not deep and only_computes(function):
+            if ends(function) and self._nothing_new(function, args, receiver):
+                # it goes as deep as what it gets does: of what it returns there, the running calls say all
+                self.raises_here = True
+                return NONE
+            return self.unseen_call(self.opaque(at, "unentered", args.all()), "unentered")
+        given = [*args.all(), *([] if receiver is None else [receiver]), function]
+        self.escape_all(given, "a call that was not entered")
+        return self.unseen_call(self.opaque(at, "unentered", given), "unentered")
+
+    def _new_frame(self, function: Function, receiver: Value | None, at: ast.AST) -> Frame:
+        """The frame of a function that is entered from the running one."""
+        caller, definition = self.frame, function.definition
         place = self.place(at)
         frame = Frame(self.new_oid(), function.file, function, place, caller.depth + 1)
         frame.inside_module = caller.inside_module or (
@@ -86,40 +128,28 @@ class Functions(Remembering):
         frame.receiver = receiver
         frame.module_globals = function.module_globals
         frame.birth = self.tick()
-        saved_grad = self.s.grad
         self.trace.frames.append(frame)
-        bound = [receiver] if receiver is not None and function.kind != "staticmethod" else []
-        self.bind(function, frame, Arguments(args.call, [*bound, *args.positional], args.keywords, args.more), at)
+        return frame
+
+    def _set_grad(self, function: Function) -> None:
+        """Switch gradients as the decorators of a function say, or the framework that calls it."""
         if function.grad_mode != "":
             self.s.grad = function.grad_mode  # type: ignore[assignment]
         elif (
             function.cls is not None
             and function.cls.family == "lightning"
-            and getattr(definition, "name", "") in facts.FRAMEWORK_EVALUATION
+            and getattr(function.definition, "name", "") in facts.FRAMEWORK_EVALUATION
         ):
             self.s.grad = False
-        frame.grad = self.s.grad
-        walks = len(self.trace.walks)
-        if key is None:
-            result = self.run_body(frame, definition)
-        else:
-            result = self.run_and_remember(key, args, receiver, frame, definition)
-        if isinstance(definition, ast.AsyncFunctionDef) and not isinstance(caller.file.parent(at), ast.Await):
-            for walk in self.trace.walks[walks:]:
-                self.walked_later(walk, frame.birth)
-        if not caller.inside_module:
-            self._note_left(frame, result)
-        marker = self.cache_of(definition)
+
+    def _handed_out_again(self, function: Function, result: Value) -> Value:
+        """What a function returns, where something that decorates it may keep it."""
+        marker = self.cache_of(function.definition)
         if marker is not None:
             result = self.kept_result(result, marker)
             self.escape_all([result], "what decorates the function may hand it out again")
         if function.wrapped:
             self.escape_all([result], "what decorates the function may keep what it returns")
-        frame.end = self.tick()
-        if function.caching:
-            self.trace.caching.append((frame.birth, frame.end))
-        if function.grad_mode != "" or self.s.grad is not saved_grad:
-            self._leave_grad(function, saved_grad)
         return result
 
     def _goes_down(self, function: Function, args: Arguments, receiver: Value | None) -> bool:
@@ -291,88 +321,6 @@ def _acts_unseen(info: ClassInfo) -> bool:
         isinstance(method, ast.FunctionDef) and method.name in facts.UNFOLLOWED_METHODS and may_walk(info.file, method)
         for method in getattr(info.node, "body", ())
     )
-
-
-_TAKING_APART = frozenset(
-    f"builtins.{kind.__name__}"
-    for kind in (
-        *(isinstance, hasattr, len, type, tuple, list, dict, set, zip, enumerate, range, reversed, sorted),
-        *(int, float, bool, str, min, max, ValueError, TypeError, NotImplementedError),
-    )
-)
-_ELSEWHERE = (
-    ast.Await,
-    ast.ClassDef,
-    ast.Delete,
-    ast.Global,
-    ast.NamedExpr,
-    ast.Nonlocal,
-    ast.With,
-    ast.Yield,
-    ast.YieldFrom,
-)
-
-
-def _only_computes(function: Function) -> bool:
-    """Whether a function that calls itself does nothing but that, take its arguments apart and compute with tensors, so
-    that a call keeps nothing of what it gets and walks nothing."""
-    definition = function.definition
-    if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
-        return False
-    made = {
-        target.id
-        for node in ast.walk(definition)
-        if isinstance(node, ast.Assign) and _is_container(function, node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    made -= {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
-    for node in ast.walk(definition):
-        if isinstance(node, _ELSEWHERE) or (isinstance(node, ast.Call) and not _keeps_nothing(function, node, made)):
-            return False
-        written = node.target if isinstance(node, ast.AugAssign) else node
-        stored = isinstance(written, (ast.Attribute, ast.Subscript)) and not isinstance(written.ctx, ast.Load)
-        if stored or isinstance(node, ast.AugAssign):
-            holder = written.value if isinstance(written, ast.Subscript) else None
-            if not (isinstance(holder, ast.Name) and holder.id in made):
-                return False
-    return True
-
-
-def _ends(function: Function) -> bool:
-    """Whether a function that calls itself also returns without that."""
-    name = getattr(function.definition, "name", "")
-    returned = (node.value for node in ast.walk(function.definition) if isinstance(node, ast.Return))
-    return any(
-        value is not None and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value))
-        for value in returned
-    )
-
-
-def _is_container(function: Function, value: ast.expr) -> bool:
-    """Whether an expression makes a new list or dict."""
-    called = function.file.named(value.func) if isinstance(value, ast.Call) else ""
-    return isinstance(value, (ast.List, ast.Dict)) or called in ("builtins.list", "builtins.dict")
-
-
-def _keeps_nothing(function: Function, call: ast.Call, made: set[str]) -> bool:
-    """Whether a call in a function is one of itself, or of something that keeps nothing of what it gets, but for the
-    containers that it has ``made``."""
-    called = call.func
-    name = getattr(function.definition, "name", "")
-    path = function.file.named(called)
-    if path:
-        of_torch = path.startswith("torch.") and path.count(".") == 1 and path[6:] in facts.TENSOR_METHODS
-        return path in _TAKING_APART or of_torch
-    if isinstance(called, ast.Name):
-        return called.id == name and function.cls is None
-    if not isinstance(called, ast.Attribute):
-        return False
-    if isinstance(called.value, ast.Name) and called.value.id in made:
-        return called.attr in ("append", "extend")
-    if called.attr == name and function.cls is not None:
-        return isinstance(called.value, ast.Name) and called.value.id == receiver_name(function.definition)
-    return called.attr in facts.TENSOR_METHODS or called.attr in ("items", "keys", "values")
 
 
 def _begin(frame: Frame) -> int:

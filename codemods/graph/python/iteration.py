@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Any
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
@@ -30,98 +31,132 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.python.attributes import Attributes
+from codemods.graph.python.attribute_writes import AttributeWrites
 from codemods.graph.run.contents import ITEMS, KEYS, REST
 
+_TOLD_APART = 3
+"""So many elements are gone through one by one; of more, the first and one of the others."""
 
-class Iteration(Attributes):
+
+class Iteration(AttributeWrites):
     """The part of the engine that goes through values."""
 
     def iterate(self, value: Value, at: ast.AST) -> list[Value]:
         """The values that a loop over ``value`` sees in its two turns: the first element, and one of the others."""
-        if isinstance(value, Tuple):
-            return self._two(list(value.items))
-        if isinstance(value, Sequence):
-            items = list(self.s.get((value.oid, ITEMS)) or ())
-            rest = self.s.get((value.oid, REST))
-            if value.kind == "turns" and len(items) == 2:
-                return items
-            if value.kind == "modules":
-                return [*items, *([rest] if rest is not None else [])]
-            if rest is not None:
-                items += [rest, rest]
-            for item in items:
-                self.read(item, Carrier("element", value.oid, ""), at)
-            if not items:
-                return []
-            return self._two(items)
-        if isinstance(value, Mapping):
-            keys = [k for k in self.mapping_keys(value) if self.s.get((value.oid, k)) is not None]
-            found: list[Value] = [Const(k[1]) for k in keys if isinstance(k, tuple)]
-            if isinstance(tensors := self.s.get((value.oid, KEYS)), Value):
-                return [tensors, tensors]
-            return self._two(found) if found else [self.unknown("key", data=True)] * 2
-        if isinstance(value, Join):
-            per_option = [self.iterate(o, at) for o in value.options if not isinstance(o, (Const,))]
-            per_option = [turns for turns in per_option if turns]
-            if not per_option:
-                return []
-            result = []
-            for i in range(max(len(t) for t in per_option)):
-                joined: Value | None = None
-                for turns in per_option:
-                    item = turns[min(i, len(turns) - 1)]
-                    joined = item if joined is None else self.join(joined, item)
-                assert joined is not None
-                result.append(joined)
-            return result
-        if isinstance(value, Module) and value.name in ("ModuleList", "Sequential", "ParameterList"):
-            items = list(self.s.get((value.oid, ITEMS)) or ())
-            rest = self.s.get((value.oid, REST))
-            if not items and rest is None:
-                # filled in a way that was not followed
-                return [self.lost("layer", "call"), self.lost("layer", "call")]
-            return self._two([*items, *([rest, rest] if rest is not None else [])])
-        if isinstance(value, Module) and value.name in ("ModuleDict", "ParameterDict"):
-            return [TEXT, TEXT]
-        if isinstance(value, Parameters):
-            element = Parameters(value.owner, element=True)
-            made: Value = Tuple((TEXT, element)) if value.named else element
-            return [made, made]
-        if isinstance(value, Plain):
-            return [ARRAY if value.kind == "array" else NUMBER] * 2
-        if isinstance(value, Const):
-            if isinstance(value.value, str) and len(value.value) >= 1:
-                return [TEXT, TEXT]
-            return [NUMBER, NUMBER]
-        if isinstance(value, Instance):
-            return self._iterate_instance(value, at)
-        if isinstance(value, Namespace):
-            return [Plain("text"), Plain("text")]
-        if isinstance(value, (Method, Partial)):
-            return [self.taken(at, value), self.taken(at, value)]
-        if isinstance(value, Tensor):
-            if value.node is None:
-                return [Tensor(None, index=value.index, shadow=value.shadow, aliases=value.aliases)] * 2
-            return [self.sharing(value, self.tensor_op(at, "getitem", [value], saves=False)) for _ in range(2)]
-        if isinstance(value, Unknown):
-            if value.node is not None:
-                return [self.unknown("item", self.part(at, value, "item")) for _ in range(2)]
-            stored = self.s.get((value.oid, "[]"))
-            if isinstance(stored, Value):
-                return [stored, stored]
-            if self.held_in([value]):
-                return [self.taken(at, value), self.taken(at, value)]
-            first, second = self.unknown("item", data=True), self.unknown("item", data=True)
-            # an argument that is gone through is a loader most often; what an unseen call made need not be
-            first.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind == "call")
-            second.shadow = first.shadow
-            return [first, second]
-        if isinstance(value, (Library, TreeModule)):
-            return [self.unknown("item", data=True), self.unknown("item", data=True)]
-        return [Tensor(None), Tensor(None)]
+        turns = _TURNS.get(value.__class__)
+        return turns(self, value, at) if turns is not None else [Tensor(None), Tensor(None)]
 
-    def _iterate_instance(self, value: Instance, at: ast.AST) -> list[Value]:
+    def is_counted(self, value: Value) -> bool:
+        """Whether :meth:`iterate` gives all that a loop over ``value`` goes through, and nothing for many."""
+        if isinstance(value, Join):
+            return all(map(self.is_counted, value.options))
+        if isinstance(value, Tuple):
+            return len(value.items) <= _TOLD_APART
+        if isinstance(value, Sequence):
+            few = len(self.s.get((value.oid, ITEMS)) or ()) <= _TOLD_APART
+            known = value.kind != "generator" and value.oid not in self.uncounted
+            return few and known and self.s.get((value.oid, REST)) is None
+        return isinstance(value, Const) and value.value is None
+
+    def counted_as(self, made: Sequence, *sources: Value) -> Sequence:
+        """``made`` out of ``sources``: known as they are, and what is put in may come out turns later."""
+        for source in sources:
+            if not self.is_counted(source):
+                self.uncounted.add(made.oid)
+            if isinstance(source, Sequence) and source.oid in self.repeated:
+                self.repeated.add(made.oid)
+        return made
+
+    def _turns_of_tuple(self, value: Tuple, at: ast.AST) -> list[Value]:
+        return self._two(list(value.items))
+
+    def _turns_of_list(self, value: Sequence, at: ast.AST) -> list[Value]:
+        items = list(self.s.get((value.oid, ITEMS)) or ())
+        rest = self.s.get((value.oid, REST))
+        if value.kind == "turns" and len(items) == 2:
+            return items
+        if value.kind == "modules":
+            return [*items, *([rest] if rest is not None else [])]
+        if rest is not None:
+            items += [rest, rest]
+        for item in items:
+            self.read(item, Carrier("element", value.oid, ""), at)
+        return self._two(items)
+
+    def _turns_of_dict(self, value: Mapping, at: ast.AST) -> list[Value]:
+        keys = [k for k in self.mapping_keys(value) if self.s.get((value.oid, k)) is not None]
+        found: list[Value] = [Const(k[1]) for k in keys if isinstance(k, tuple)]
+        if isinstance(tensors := self.s.get((value.oid, KEYS)), Value):
+            return [tensors, tensors]
+        return self._two(found) if found else [self.unknown("key", data=True)] * 2
+
+    def _turns_of_each(self, value: Join, at: ast.AST) -> list[Value]:
+        per_option = [self.iterate(o, at) for o in value.options if not isinstance(o, (Const,))]
+        per_option = [turns for turns in per_option if turns]
+        result = []
+        for i in range(max(map(len, per_option), default=0)):
+            joined: Value | None = None
+            for turns in per_option:
+                item = turns[min(i, len(turns) - 1)]
+                joined = item if joined is None else self.join(joined, item)
+            assert joined is not None
+            result.append(joined)
+        return result
+
+    def _turns_of_module(self, value: Module, at: ast.AST) -> list[Value]:
+        if value.name in ("ModuleDict", "ParameterDict"):
+            return [TEXT, TEXT]
+        if value.name not in ("ModuleList", "Sequential", "ParameterList"):
+            return [Tensor(None), Tensor(None)]
+        items = list(self.s.get((value.oid, ITEMS)) or ())
+        rest = self.s.get((value.oid, REST))
+        if not items and rest is None:
+            # filled in a way that was not followed
+            return [self.lost("layer", "call"), self.lost("layer", "call")]
+        return self._two([*items, *([rest, rest] if rest is not None else [])])
+
+    def _turns_of_parameters(self, value: Parameters, at: ast.AST) -> list[Value]:
+        element = Parameters(value.owner, element=True)
+        made: Value = Tuple((TEXT, element)) if value.named else element
+        return [made, made]
+
+    def _turns_of_plain(self, value: Plain, at: ast.AST) -> list[Value]:
+        return [ARRAY if value.kind == "array" else NUMBER] * 2
+
+    def _turns_of_const(self, value: Const, at: ast.AST) -> list[Value]:
+        if isinstance(value.value, str) and len(value.value) >= 1:
+            return [TEXT, TEXT]
+        return [NUMBER, NUMBER]
+
+    def _turns_of_namespace(self, value: Namespace, at: ast.AST) -> list[Value]:
+        return [Plain("text"), Plain("text")]
+
+    def _turns_of_call(self, value: Method | Partial, at: ast.AST) -> list[Value]:
+        return [self.taken(at, value), self.taken(at, value)]
+
+    def _turns_of_tensor(self, value: Tensor, at: ast.AST) -> list[Value]:
+        if value.node is None:
+            return [Tensor(None, index=value.index, shadow=value.shadow, aliases=value.aliases)] * 2
+        return [self.sharing(value, self.tensor_op(at, "getitem", [value], saves=False)) for _ in range(2)]
+
+    def _turns_of_unknown(self, value: Unknown, at: ast.AST) -> list[Value]:
+        if value.node is not None:
+            return [self.unknown("item", self.part(at, value, "item")) for _ in range(2)]
+        stored = self.s.get((value.oid, "[]"))
+        if isinstance(stored, Value):
+            return [stored, stored]
+        if self.held_in([value]):
+            return [self.taken(at, value), self.taken(at, value)]
+        first, second = self.unknown("item", data=True), self.unknown("item", data=True)
+        # an argument that is gone through is a loader most often; what an unseen call made need not be
+        first.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind == "call")
+        second.shadow = first.shadow
+        return [first, second]
+
+    def _turns_of_name(self, value: Library | TreeModule, at: ast.AST) -> list[Value]:
+        return [self.unknown("item", data=True), self.unknown("item", data=True)]
+
+    def _turns_of_object(self, value: Instance, at: ast.AST) -> list[Value]:
         for name in ("__iter__", "__next__", "__getitem__"):
             member = value.cls.find(name)
             if isinstance(member, Function):
@@ -156,7 +191,7 @@ class Iteration(Attributes):
         return made
 
     def _two(self, items: list[Value]) -> list[Value]:
-        if len(items) <= 3:
+        if len(items) <= _TOLD_APART:
             return items
         last = items[1]
         for item in items[2:]:
@@ -165,51 +200,26 @@ class Iteration(Attributes):
 
     def columns(self, value: Value, count: int, starred: int | None, at: ast.AST) -> list[Value]:
         """What ``value`` gives each of ``count`` targets; the one at ``starred`` takes a list."""
-        items: list[Value] | None = None
         if isinstance(value, Instance) and value.cls.find("__iter__") is None:
             value = self.contained(value) or value
-        if isinstance(value, Tuple):
-            items = list(value.items)
-        elif (
-            isinstance(value, Sequence)
-            and self.s.get((value.oid, REST)) is None
-            and value.kind not in ("turns", "generator")
-        ):
-            items = list(self.s.get((value.oid, ITEMS)) or ())
-        elif isinstance(value, Join):
-            per_option = [
-                self.columns(o, count, starred, at)
-                for o in value.options
-                if not (isinstance(o, Const) and o.value is None)
-            ]
-            if per_option:
-                joined = per_option[0]
-                for other in per_option[1:]:
-                    joined = [self.join(a, b) for a, b in zip(joined, other, strict=True)]
+        if isinstance(value, Join):
+            joined = self._columns_of_each(value, count, starred, at)
+            if joined is not None:
                 return joined
-        if items is not None:
-            if starred is None and len(items) == count:
-                return items
-            if starred is not None and len(items) >= count - 1:
-                tail = count - starred - 1
-                middle = items[starred : len(items) - tail]
-                return [*items[:starred], self.new_sequence(middle), *items[len(items) - tail :]]
-            if items:
-                one = self.one_of(items)
-                assert one is not None
-                return [one] * count
+        items = self._all_items(value)
+        spread = self._spread(items, count, starred) if items is not None else None
+        if spread is not None:
+            if starred is not None and isinstance(others := spread[starred], Sequence):
+                self.counted_as(others, value)
+            return spread
+        if isinstance(value, (Plain, Const)):
+            return [value if isinstance(value, Plain) else NUMBER] * count
         if isinstance(value, Tensor):
             if value.node is None:
                 return [Tensor(None, index=value.index, shadow=value.shadow)] * count
             return [self.tensor_op(at, "getitem", [value], saves=False) for _ in range(count)]
         if isinstance(value, Unknown):
-            if value.node is not None:
-                return [self.unknown("item", self.part(at, value, f"item {i}")) for i in range(count)]
-            if not value.data:
-                return [self.unknown_attribute(value, f"[{i}]", at) for i in range(count)]
-            return [self.handed_out(value, at) for _ in range(count)]
-        if isinstance(value, (Plain, Const)):
-            return [value if isinstance(value, Plain) else NUMBER] * count
+            return self._columns_of_unknown(value, count, at)
         turns = self.iterate(value, at)
         if turns:
             found = [turns[min(i, len(turns) - 1)] for i in range(count)]
@@ -217,6 +227,43 @@ class Iteration(Attributes):
                 found[starred] = self.new_sequence([], rest=self.one_of(turns))
             return found
         return [self.lost() for _ in range(count)]
+
+    def _all_items(self, value: Value) -> list[Value] | None:
+        """The elements of a container, if each is known by its place; else None."""
+        if isinstance(value, Tuple):
+            return list(value.items)
+        if not isinstance(value, Sequence) or value.kind in ("turns", "generator"):
+            return None
+        return list(self.s.get((value.oid, ITEMS)) or ()) if self.s.get((value.oid, REST)) is None else None
+
+    def _spread(self, items: list[Value], count: int, starred: int | None) -> list[Value] | None:
+        """``items`` spread over targets; where their numbers differ, each may be any. None where there are too few."""
+        if starred is None and len(items) == count:
+            return items
+        if starred is not None and len(items) >= count - 1:
+            tail = count - starred - 1
+            middle = items[starred : len(items) - tail]
+            return [*items[:starred], self.new_sequence(middle), *items[len(items) - tail :]]
+        one = self.one_of(items)
+        return None if one is None else [one] * count
+
+    def _columns_of_each(self, value: Join, count: int, starred: int | None, at: ast.AST) -> list[Value] | None:
+        per_option = [
+            self.columns(o, count, starred, at) for o in value.options if not (isinstance(o, Const) and o.value is None)
+        ]
+        if not per_option:
+            return None
+        joined = per_option[0]
+        for other in per_option[1:]:
+            joined = [self.join(a, b) for a, b in zip(joined, other, strict=True)]
+        return joined
+
+    def _columns_of_unknown(self, value: Unknown, count: int, at: ast.AST) -> list[Value]:
+        if value.node is not None:
+            return [self.unknown("item", self.part(at, value, f"item {i}")) for i in range(count)]
+        if not value.data:
+            return [self.unknown_attribute(value, f"[{i}]", at) for i in range(count)]
+        return [self.handed_out(value, at) for _ in range(count)]
 
     def run_turns(self, loop: ast.AST, values: list[Value], body: Callable[[Value], None]) -> None:
         """Run a body once for each of the turns' values."""
@@ -226,3 +273,24 @@ class Iteration(Attributes):
                 body(value)
             finally:
                 self.frame.loops.pop()
+
+
+_TURNS: dict[type[Value], Callable[[Iteration, Any, ast.AST], list[Value]]] = {
+    Tuple: Iteration._turns_of_tuple,
+    Sequence: Iteration._turns_of_list,
+    Mapping: Iteration._turns_of_dict,
+    Join: Iteration._turns_of_each,
+    Module: Iteration._turns_of_module,
+    Parameters: Iteration._turns_of_parameters,
+    Plain: Iteration._turns_of_plain,
+    Const: Iteration._turns_of_const,
+    Instance: Iteration._turns_of_object,
+    Namespace: Iteration._turns_of_namespace,
+    Method: Iteration._turns_of_call,
+    Partial: Iteration._turns_of_call,
+    Tensor: Iteration._turns_of_tensor,
+    Unknown: Iteration._turns_of_unknown,
+    Library: Iteration._turns_of_name,
+    TreeModule: Iteration._turns_of_name,
+}
+"""What a loop sees of each sort of value; of others, tensors without history."""

@@ -26,37 +26,34 @@ class Names(Loading):
             owner, members = self.class_bodies[-1]
             if owner is frame and name in members:
                 return members[name]
+        found: Value | None = None
         if name not in frame.globals and name in frame.names:
-            value = self.s.get((frame.fid, name))
-            if isinstance(value, (Imported, Join)) and (found := self.imported(value)) is not None:
-                return found
-            if isinstance(value, Value):
-                if may_carry(value):
-                    self.read(value, Carrier("local", frame.fid, name), at)
-                return value
+            found = self._held(frame.fid, name, "local", at)
         fid = frame.function.closure if frame.function is not None else 0
-        while fid:
-            value = self.s.get((fid, name))
-            if isinstance(value, (Imported, Join)) and (found := self.imported(value)) is not None:
-                return found
-            if isinstance(value, Value):
-                if may_carry(value):
-                    self.read(value, Carrier("local", fid, name), at)
-                return value
+        while fid and found is None:
+            found = self._held(fid, name, "local", at)
             fid = self.closures.get(fid, 0)
-        value = self.s.get((frame.module_globals, name))
-        if isinstance(value, (Imported, Join)) and (found := self.imported(value)) is not None:
+        if found is None:
+            found = self._held(frame.module_globals, name, "global", at)
+        if found is not None:
             return found
-        if isinstance(value, Value):
-            if may_carry(value):
-                self.read(value, Carrier("global", frame.module_globals, name), at)
-            return value
         if name in _BUILTINS:
             return Library(f"builtins.{name}")
         star = self.stars.get(frame.module_globals)
         if star:
             return Library(f"{star[-1]}.{name}")
         return self.unknown(name)
+
+    def _held(self, owner: int, name: str, kind: str, at: ast.AST) -> Value | None:
+        """What a frame or a module holds under a name, as it is read."""
+        value = self.s.get((owner, name))
+        if isinstance(value, (Imported, Join)) and (found := self.imported(value)) is not None:
+            return found
+        if not isinstance(value, Value):
+            return None
+        if may_carry(value):
+            self.read(value, Carrier(kind, owner, name), at)
+        return value
 
     def store_name(self, name: str, value: Value, at: ast.AST) -> None:
         """Bind a variable of the running frame."""

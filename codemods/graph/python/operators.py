@@ -69,6 +69,9 @@ _METHODS = {
 }
 """The special methods that classes define operators by (docs: data model)."""
 
+MAX_TIMES = 16
+"""A tuple times a number has at most so many elements; of a longer one they are not told apart."""
+
 MAX_LEVELS = 6
 """How often a number that goes down from call to call is followed."""
 
@@ -147,34 +150,13 @@ class Operators(OldForms):
         ):
             self.use(right, "format", at)
             return formatted(left, "%")
-        if isinstance(left, (Sequence, Tuple)) and isinstance(right, (Sequence, Tuple)) and name == "Add":
-            if isinstance(left, Tuple) and isinstance(right, Tuple):
-                return Tuple((*left.items, *right.items))
-            (first, many), (second, more) = self.apart(left), self.apart(right)
-            every = [*first, *second]
-            return self.new_sequence(every[:16], self.one_of([*every[16:], *many, *more]))
-        if isinstance(left, (Sequence, Parameters)) and isinstance(right, (Sequence, Parameters)) and name == "Add":
-            # list(a.parameters()) + list(b.parameters())
-            parts = [[v] if isinstance(v, Parameters) else self.elements(v) for v in (left, right)]
-            return self.new_sequence([v for part in parts for v in part])
-        if isinstance(left, (Sequence, Tuple)) and name == "Mult":
-            items, several = self.apart(left)
-            every = [*items, *items] if isinstance(left, Sequence) else items
-            return self.new_sequence(every, self.one_of(several))
-        if isinstance(left, Sequence) and isinstance(right, Sequence):
-            # sets
-            return self.new_sequence([], rest=self.one_of([*self.elements(left), *self.elements(right)]), kind="set")
+        if isinstance(left, (Sequence, Tuple, Parameters)):
+            found = self._of_sequences(name, left, right)
+            if found is not None:
+                return found
         plain = (Const, Plain)
         if isinstance(left, plain) and isinstance(right, plain):
-            if any(isinstance(v, Plain) and v.kind == "array" for v in (left, right)):
-                return ARRAY
-            if isinstance(left, Const) and isinstance(left.value, str):
-                if isinstance(right, Const) and isinstance(right.value, str) and name == "Add":
-                    return Const(left.value + right.value)
-                return Plain("text", left.value) if name == "Add" else TEXT
-            if isinstance(left, Plain) and left.kind == "text" and name == "Add":
-                return Plain("text", left.begin, str(right.value) if isinstance(right, Const) else "")
-            return NUMBER
+            return _of_plain(name, left, right)
         if isinstance(left, Mapping) and isinstance(right, Mapping) and name == "BitOr":
             return self.make_mapping(Arguments(None, [left, right]), at)
         if isinstance(left, Instance) or isinstance(right, Instance):
@@ -186,6 +168,8 @@ class Operators(OldForms):
             # a product with a number saves that number: a second backward raises (ran)
             saves = name not in facts.SUMS and name != "Mod"
             label = name if not isinstance(right, plain) or isinstance(left, plain) else f"{name}:number"
+            if name == "Div" and not (self.nodes_of(left) or self.held_in([left])):
+                label = "Div:by"
             dimensionless = self.is_dimensionless(left) and self.is_dimensionless(right)
             return self.tensor_op(at, label, [left, right], saves=saves, scalar=scalar, dimensionless=dimensionless)
         if isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -197,6 +181,32 @@ class Operators(OldForms):
         made = self.unknown(name, data=data)
         made.shadow = self.shadow_of([left, right])
         return made
+
+    def _of_sequences(self, name: str, left: Sequence | Tuple | Parameters, right: Value) -> Value | None:
+        """``left + right`` or ``left * right`` of lists, ``left | right`` of sets; None of other operations."""
+        if isinstance(left, Tuple) and isinstance(right, Tuple) and name == "Add":
+            return Tuple((*left.items, *right.items))
+        if isinstance(left, (Sequence, Tuple)) and isinstance(right, (Sequence, Tuple)) and name == "Add":
+            (first, many), (second, more) = self.apart(left), self.apart(right)
+            every = [*first, *second]
+            return self.counted_as(self.new_sequence(every[:16], self.one_of([*every[16:], *many, *more])), left, right)
+        if not isinstance(left, Tuple) and isinstance(right, (Sequence, Parameters)) and name == "Add":
+            # list(a.parameters()) + list(b.parameters())
+            parts = [[v] if isinstance(v, Parameters) else self.elements(v) for v in (left, right)]
+            return self.new_sequence([v for part in parts for v in part])
+        if isinstance(left, (Sequence, Tuple)) and name == "Mult":
+            items, several = self.apart(left)
+            times = right.value if isinstance(right, Const) and isinstance(right.value, int) else 2
+            if isinstance(left, Tuple) and not several and 0 <= times * len(items) <= MAX_TIMES:
+                return Tuple(tuple(items) * times)
+            every = [*items, *items] if isinstance(left, Sequence) else items
+            made = self.new_sequence(every, self.one_of(several))
+            self.repeated.add(made.oid)
+            return self.counted_as(made, left)
+        if isinstance(left, Sequence) and isinstance(right, Sequence):
+            # sets
+            return self.new_sequence([], rest=self.one_of([*self.elements(left), *self.elements(right)]), kind="set")
+        return None
 
     def changed_object(self, name: str, old: Instance, added: Value, at: ast.AST) -> Value | None:
         """What ``old += added`` makes of an object whose class says so; None where it does not."""
@@ -264,11 +274,12 @@ class Operators(OldForms):
             return Const(isinstance(op, ast.Eq)) if named else NUMBER
         if isinstance(op, (ast.Eq, ast.NotEq)) and (same := _same_type(left, right)) is not None:
             return Const(same is isinstance(op, ast.Eq))
-        if isinstance(left, Tensor) or isinstance(right, Tensor):
+        options = (*self.options(left), *self.options(right))
+        if any(isinstance(option, Tensor) for option in options):
             return INDEX
-        if isinstance(left, Plain) and left.kind == "array":
+        if any(isinstance(option, Plain) and option.kind == "array" for option in options):
             return ARRAY
-        return self.unknown("compare", data=True) if isinstance(left, Unknown) else NUMBER
+        return self.unknown("compare", data=True) if any(isinstance(o, Unknown) for o in options) else NUMBER
 
     def _is(self, left: Value, right: Value, *, negated: bool) -> Value:
         answer: bool | None = None
@@ -343,6 +354,19 @@ class Operators(OldForms):
         self.raises_here = self.raises_here and first_raises
         self.meet([after_first, after_second], base)
         return self.join(first, second)
+
+
+def _of_plain(name: str, left: Const | Plain, right: Const | Plain) -> Value:
+    """An operation of numbers, texts and arrays."""
+    if any(isinstance(v, Plain) and v.kind == "array" for v in (left, right)):
+        return ARRAY
+    if isinstance(left, Const) and isinstance(left.value, str):
+        if isinstance(right, Const) and isinstance(right.value, str) and name == "Add":
+            return Const(left.value + right.value)
+        return Plain("text", left.value) if name == "Add" else TEXT
+    if isinstance(left, Plain) and left.kind == "text" and name == "Add":
+        return Plain("text", left.begin, str(right.value) if isinstance(right, Const) else "")
+    return NUMBER
 
 
 def _same_type(left: Value, right: Value) -> bool | None:

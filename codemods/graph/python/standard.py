@@ -26,7 +26,8 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.python.builtin_calls import is_name
+from codemods.graph.python.builtins.classes import is_name, made_class
+from codemods.graph.python.copying import Copying
 from codemods.graph.python.unknowns import Unknowns
 from codemods.graph.run.contents import ANY, BACKING, ITEMS, REST
 
@@ -81,8 +82,8 @@ class Standard(Unknowns):
             return self.container_method(first, "sort", Arguments(), at)
         if module == "dataclasses":
             return self._dataclass(name, args, at)
-        if path in ("copy.copy", "copy.deepcopy", "copy.replace") and first is not None:
-            return self.copied(first, args.keywords if name == "replace" else {}, at=at)
+        if module == "copy" and first is not None:
+            return self._copy(name, first, args, at)
         if path == "typing.cast" and len(given) > 1:
             return given[1]
         if path == "contextlib.closing" and first is not None:
@@ -92,6 +93,17 @@ class Standard(Unknowns):
         if path in ("typing.NamedTuple", "collections.namedtuple"):
             return self._record(args)
         return None
+
+    def _copy(self, name: str, value: Value, args: Arguments, at: ast.AST) -> Value | None:
+        if name == "replace":
+            return self.copied(value, args.keywords, at=at)
+        if name not in ("copy", "deepcopy"):
+            return None
+        own = value.cls.find(f"__{name}__") if isinstance(value, Instance) else None
+        if isinstance(own, Function):
+            memo: list[Value] = [self.new_mapping()] if name == "deepcopy" else []
+            return self.call_function(own, Arguments(None, memo), at, receiver=value)
+        return Copying(self, at, deep=name == "deepcopy").of(value)
 
     # namespaces and records
 
@@ -119,7 +131,7 @@ class Standard(Unknowns):
             names = [v.value if isinstance(v, Const) else None for v in named]
         if not names or not all(isinstance(n, str) and is_name(n) for n in names):
             return None
-        return Class(self.made_class(str(name.value), (Library("typing.NamedTuple"),), [str(n) for n in names]))
+        return Class(made_class(self, str(name.value), (Library("typing.NamedTuple"),), [str(n) for n in names]))
 
     def _dataclass(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
         first = args.get(0, "obj")
@@ -137,9 +149,9 @@ class Standard(Unknowns):
             if info is not None:
                 return Tuple(tuple(self._named_field(field) for field in info.fields()))
         if name == "make_dataclass" and isinstance(args.get(0, "cls_name"), Const):
-            made_class = self._record(Arguments(None, args.positional[:2]))
-            if isinstance(made_class, Class):
-                info = made_class.info
+            record = self._record(Arguments(None, args.positional[:2]))
+            if isinstance(record, Class):
+                info = record.info
                 return Class(ClassInfo(info.name, info.node, info.file, (), oid=info.oid))
         return None
 
@@ -159,7 +171,8 @@ class Standard(Unknowns):
             items, several = self.apart(filled) if isinstance(filled, (Sequence, Tuple)) else ([], [])
             if not items and given and not isinstance(filled, Sequence):
                 items = self.iterate(given[0], at)
-            return self.new_sequence(items[:16], self.one_of([*items[16:], *several]), kind="deque")
+            queue = self.new_sequence(items[:16], self.one_of([*items[16:], *several]), kind="deque")
+            return self.counted_as(queue, filled)
         if name in ("OrderedDict", "UserDict", "Counter"):
             return self.make_mapping(args, at)
         if name == "UserList":
@@ -221,7 +234,10 @@ class Standard(Unknowns):
             return self.new_sequence([], rest=given[0])
         if name == "tee":
             inner = self.builtin("list", Arguments(args.call, given[:1]), at)
-            return Tuple((inner,) * 2)
+            # each of them is read by itself, so that neighbours meet
+            items, several = self.apart(inner) if isinstance(inner, Sequence) else ([], [inner])
+            rest = self.one_of([*items, *several])
+            return Tuple(tuple(self.new_sequence([], rest=rest, kind="turns") for _ in range(2)))
         if name in ("starmap", "accumulate") and (name == "starmap" or len(given) > 1 or "func" in args.keywords):
             return self._applied(name, args, at)
         if name == "chain":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -13,6 +14,9 @@ from codemods.graph.model.state import State
 from codemods.graph.model.trace import Ran
 from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Instance, Join, Sequence, Unknown
 from codemods.graph.python.branches import Branches
+
+MAX_TURNS = 4
+"""How many turns of a loop are run at most: more than two where a turn walks what none before walked, or retains it."""
 
 
 class Statements(Branches):
@@ -87,10 +91,11 @@ class Statements(Branches):
     # loops
 
     def _do_For(self, s: ast.For) -> None:
-        values = self.iterate(self.evaluate(s.iter), s.iter)
+        through = self.evaluate(s.iter)
+        values = self.iterate(through, s.iter)
         if self.raises_here:
             return
-        self._loop(s, values, lambda value: self.assign(s.target, value, None))
+        self._loop(s, values, lambda value: self.assign(s.target, value, None), counted=self.is_counted(through))
 
     _do_AsyncFor = _do_For  # noqa: N815
 
@@ -113,25 +118,25 @@ class Statements(Branches):
         begin: Callable[[Value], None],
         *,
         forever: bool = False,
+        counted: bool = False,
     ) -> None:
+        """Run the turns of a loop, and more of them while a turn walks what none before it walked, or retains a graph.
+
+        A loop whose first turn steps over its backward takes a third turn to show what two walks in a row do, and so
+        does one that comes back to a graph of two turns before. Not so where ``counted``: ``values`` are all that
+        there are.
+        """
         base = self.s
         outer_breaks, outer_continues = self.breaks, self.continues
         self.breaks = []
         self.s = base.fork()
         finished: list[State] = []
-        for turn, value in enumerate(values):
-            self.frame.loops.append((s, turn))
-            self.continues = []
-            start = self.s
-            self.s = start.fork()
-            begin(value)
-            self.execute(s.body)
-            ends = ([] if self.dead else [self.s]) + self.continues
-            self.frame.loops.pop()
-            if not ends:
-                self.dead = True
-                break
-            self.meet(ends, start)
+        opened = [] if counted else [self.tick()]
+        self.open_loops += opened
+        try:
+            self._turns(s, deque(values), begin, counted=counted)
+        finally:
+            del self.open_loops[len(self.open_loops) - len(opened) :]
         if not self.dead:
             self._shift_on(s)
             self.execute(s.orelse)
@@ -148,6 +153,43 @@ class Statements(Branches):
             self.s = base
             return
         self.meet(ends, base)
+
+    def _turns(
+        self,
+        s: ast.For | ast.AsyncFor | ast.While,
+        turns: deque[Value],
+        begin: Callable[[Value], None],
+        *,
+        counted: bool,
+    ) -> None:
+        walked: set[tuple[int, ...]] = set()
+        turn = -1
+        while turns:
+            value = turns.popleft()
+            turn += 1
+            self.frame.loops.append((s, turn))
+            self.continues = []
+            before = len(self.trace.walks)
+            start = self.s
+            self.s = start.fork()
+            begin(value)
+            self.execute(s.body)
+            ends = ([] if self.dead else [self.s]) + self.continues
+            self.frame.loops.pop()
+            if not ends:
+                self.dead = True
+                break
+            self.meet(ends, start)
+            made = self.trace.walks[before:]
+            new = {tuple(id(p.node) for p in walk.place.chain()) for walk in made} - walked
+            walked |= new
+            # a loop around the one that walks takes one turn more, so that nests of loops do not take too many
+            inner = [walk.place.turns()[-1][0] is s for walk in made if walk.retains is True]
+            # the same element once more would be walked twice without being there twice
+            again = not self.nodes_of(value) and (any(inner) or (inner and turn < 2))
+            more = new or again
+            if more and turn and not turns and not counted and turn < MAX_TURNS - 1:
+                turns.append(value)
 
     def _shift_on(self, loop: ast.For | ast.AsyncFor | ast.While) -> None:
         """What further turns hand from name to name: ``a, b, c = b, c, loss`` fills ``a`` in the third."""
@@ -173,8 +215,10 @@ class Statements(Branches):
             self.execute(s.body)
         for leave in reversed(exits):
             leave()
-        if any(caching):
+        if caches := set().union(*caching):
             self.trace.caching.append((entered, self.tick()))
+            if caches & facts.PARAMETRIZATION_CACHES:
+                self.trace.shared_weights.append((entered, self.tick()))
         if not exits:
             return
         # what left through return, break or raise has left the context as well
@@ -188,8 +232,8 @@ class Statements(Branches):
 
     _do_AsyncWith = _do_With  # noqa: N815
 
-    def _enter(self, item: ast.withitem, exits: list[Callable[[], None]]) -> bool:
-        """Enter a context and add what leaves it to ``exits``; whether forwards in it share their weights."""
+    def _enter(self, item: ast.withitem, exits: list[Callable[[], None]]) -> set[str]:
+        """Enter a context and add what leaves it to ``exits``; return the caches of weights that it may be."""
         value = self.evaluate(item.context_expr)
         result: Value = value
         if isinstance(value, Join):
@@ -233,7 +277,7 @@ class Statements(Branches):
             if isinstance(result, Sequence) and result.kind == "generator":
                 result = self.one_of(self.elements(result)) or self.unknown("entered")
             self.assign(item.optional_vars, result, None)
-        return any(isinstance(o, Unknown) and o.path in facts.WEIGHT_CACHES for o in self.options(value))
+        return {o.path for o in self.options(value) if isinstance(o, Unknown)} & facts.WEIGHT_CACHES
 
     def _do_Try(self, s: ast.Try) -> None:
         base = self.s

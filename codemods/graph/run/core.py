@@ -77,6 +77,12 @@ class Core:
         """The ``Sequential`` modules whose children are being run."""
         self.displaced: set[int] = set()
         """Lists of which it is not known where each element lies."""
+        self.open_loops: list[int] = []
+        """When the loops around began that may take more turns than are run, outermost first."""
+        self.repeated: set[int] = set()
+        """Lists that were made by ``[x] * n``, by identity: how many elements they have is not followed."""
+        self.uncounted: set[int] = set()
+        """Lists that may have more elements than are known, by identity."""
         self.identities: dict[int, tuple[Any, frozenset[int]]] = {}
         """What cells hold, and the identities that changes in place look for in it."""
         self.caches: dict[ast.AST, Unseen | None] = {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from codemods.graph.model import facts
 from codemods.graph.model.nodes import Alias, Value
@@ -53,44 +55,46 @@ class Joins(Recording):
         return Join(tuple(options))
 
     def _add_option(self, options: list[Value], value: Value) -> None:
+        kind = value.__class__
         for i, other in enumerate(options):
             if other is value:
                 return
-            if isinstance(value, Const) and isinstance(other, Const):
-                if type(value.value) is type(other.value) and value.value == other.value:
-                    return
-                if value.value is not None and other.value is not None:
-                    options[i] = NUMBER if not isinstance(value.value, str) else Plain("text")
-                    return
-            elif isinstance(value, Plain) and isinstance(other, Plain):
-                if (value.begin, value.end) != (other.begin, other.end):
-                    options[i] = Plain(other.kind)
+            if other.__class__ is kind:
+                merge = _MERGED.get(kind)
+                merged = merge(self, other, value) if merge is not None else None
+            else:
+                merged = _merged_plain(other, value) or _merged_plain(value, other)
+            if merged is not None:
+                options[i] = merged
                 return
-            elif isinstance(value, Plain) and isinstance(other, Const) and other.value is not None:
-                options[i] = Plain(value.kind)
-                return
-            elif isinstance(value, Const) and isinstance(other, Plain) and value.value is not None:
-                options[i] = Plain(other.kind)
-                return
-            elif isinstance(value, Tensor) and isinstance(other, Tensor):
-                options[i] = self._join_tensors(other, value)
-                return
-            elif isinstance(value, Tuple) and isinstance(other, Tuple) and len(value.items) == len(other.items):
-                joined = tuple(self.join(x, y) for x, y in zip(other.items, value.items, strict=True))
-                names = other.names if other.names == value.names else ()
-                options[i] = Tuple(joined, names, other.closed and value.closed and other.names == value.names)
-                return
-            elif isinstance(value, Parameters) and isinstance(other, Parameters) and value.owner is other.owner:
-                return
-            elif isinstance(value, Unknown) and isinstance(other, Unknown):
-                if value.data and other.data and value.node is None and other.node is None:
-                    return
-                if value.node is not None and other.node is not None:
-                    options[i] = self.unknown(
-                        other.origin, self.phi([other.node, value.node], certain=True), public=other.path == value.path
-                    )
-                    return
         options.append(value)
+
+    def _merged_constants(self, a: Const, b: Const) -> Value | None:
+        if type(b.value) is type(a.value) and b.value == a.value:
+            return a
+        if a.value is None or b.value is None:
+            return None
+        return NUMBER if not isinstance(b.value, str) else Plain("text")
+
+    def _merged_texts(self, a: Plain, b: Plain) -> Value | None:
+        return a if (a.begin, a.end) == (b.begin, b.end) else Plain(a.kind)
+
+    def _merged_tuples(self, a: Tuple, b: Tuple) -> Value | None:
+        if len(a.items) != len(b.items):
+            return None
+        joined = tuple(self.join(x, y) for x, y in zip(a.items, b.items, strict=True))
+        same = a.names == b.names
+        return Tuple(joined, a.names if same else (), a.closed and b.closed and same)
+
+    def _merged_parameters(self, a: Parameters, b: Parameters) -> Value | None:
+        return a if a.owner is b.owner else None
+
+    def _merged_unknowns(self, a: Unknown, b: Unknown) -> Value | None:
+        if a.data and b.data and a.node is None and b.node is None:
+            return a
+        if a.node is None or b.node is None:
+            return None
+        return self.unknown(a.origin, self.phi([a.node, b.node], certain=True), public=a.path == b.path)
 
     def _join_tensors(self, a: Tensor, b: Tensor) -> Tensor:
         nodes = [n for n in (a.node, b.node) if n is not None]
@@ -151,3 +155,20 @@ def _without_alike(options: list[Value]) -> list[Value]:
         alike = isinstance(option, Module) and option.leaf is None and option.name in facts.MODULES_WITHOUT_PARAMETERS
         kept.setdefault(option.name if isinstance(option, Module) and alike else option, option)
     return list(kept.values())
+
+
+def _merged_plain(a: Value, b: Value) -> Value | None:
+    """One value for a constant and for something plain that cannot be seen."""
+    plain = isinstance(a, Plain) and isinstance(b, Const) and b.value is not None
+    return Plain(a.kind) if plain and isinstance(a, Plain) else None
+
+
+_MERGED: dict[type[Value], Callable[[Joins, Any, Any], Value | None]] = {
+    Const: Joins._merged_constants,
+    Plain: Joins._merged_texts,
+    Tensor: Joins._join_tensors,
+    Tuple: Joins._merged_tuples,
+    Parameters: Joins._merged_parameters,
+    Unknown: Joins._merged_unknowns,
+}
+"""What becomes of two values of one sort where paths meet, if they become one."""

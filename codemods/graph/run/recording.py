@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 
 from codemods.graph.model import facts
-from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Value
+from codemods.graph.model.nodes import GRADIENT_READ, Alias, Node, Place, Shadow, Unseen, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration
 from codemods.graph.model.values import (
@@ -30,7 +30,7 @@ from codemods.graph.model.values import (
     Tensor,
     Unknown,
 )
-from codemods.graph.run.contents import Contents
+from codemods.graph.run.holding import Holding
 
 MAX_UNSEEN = 16
 """So many graphs that cannot be seen are told apart in one value; of the others only that there are some."""
@@ -46,7 +46,7 @@ _SIMPLE = frozenset({Const, Plain, Library, Module, Function, Parameters, Optimi
 """Values that carry nothing unseen."""
 
 
-class Recording(Contents):
+class Recording(Holding):
     """The part of the engine that adds to the graph."""
 
     # nodes
@@ -195,6 +195,12 @@ class Recording(Contents):
         sure = len(plain) == len(options)
         if self.trace.misuses.get(key) is not True and not _asked_before(self.frame.file, at):
             self.trace.misuses[key] = sure
+
+    def wants_gradient(self, value: Value, at: ast.AST) -> None:
+        """Record that the gradient of a tensor is read, or a hook waits for it: cut off it has none."""
+        for node in self.nodes_of(value):
+            if not node.leaf:
+                node.uses.append((GRADIENT_READ, self.place(at)))
 
     def note_attribute(self, value: Tensor | Unknown, name: str, at: ast.AST) -> None:
         """Record that an attribute is read of a tensor, if numbers have none of that name."""

@@ -271,6 +271,21 @@ class Uses(Joins):
                 node.escapes.append("walked at another time")
                 self.trace.complete = False
 
+    def may_call(self, values: Iterable[Value]) -> None:
+        """Note the functions and objects among ``values``, which code gets that cannot be seen."""
+        for value in values:
+            for option in self.options(value):
+                if isinstance(option, Partial):
+                    self.may_call([option.function, *option.args])
+                elif isinstance(option, Method):
+                    option = option.function or option.receiver
+                if isinstance(option, Function):
+                    self.trace.called_unseen.add(option.definition)
+                elif isinstance(option, Instance):
+                    self.trace.called_unseen.update(info.node for info in option.cls.mro())
+                elif isinstance(option, (Tuple, Sequence)):
+                    self.may_call(self.elements(option))
+
     def run_callbacks(self, args: Arguments, at: ast.AST) -> list[Value]:
         """Run the functions of the tree that are handed to code that cannot be seen; what they return."""
         results: list[Value] = []
@@ -279,6 +294,7 @@ class Uses(Joins):
         ):
             self.mark("handed-out", at)
         self.trace.handed.update(o.oid for v in args.all() for o in self.options(v) if isinstance(o, Instance))
+        self.may_call(args.all())
         given = args.keywords.get("args")
         extra = list(given.items) if isinstance(given, Tuple) else []
         keywords = self.keywords_in(args.keywords.get("kwargs"))

@@ -11,20 +11,16 @@ from dataclasses import replace
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Place, Unseen, Value
-from codemods.graph.model.trace import Forward, Handing
+from codemods.graph.model.trace import Forward
 from codemods.graph.model.values import (
     DATA,
-    NONE,
     Const,
     Function,
-    Hook,
     Instance,
     Mapping,
     Method,
     Module,
-    Parameters,
     Partial,
-    Plain,
     Sequence,
     Tensor,
     Tuple,
@@ -36,9 +32,6 @@ from codemods.graph.torch.tensors import Tensors
 
 LAYER = "[layer]"
 """Where an object keeps what it is by the class of ``torch.nn`` that its own one derives from."""
-
-_TURNS = 32
-"""So many parts of a module are gone through one by one."""
 
 AS_NAMED = "[as named]"
 """Where a container of modules keeps its parts as they were when the last of them came in under a known name, or when
@@ -52,6 +45,10 @@ class Layers(Tensors):
 
     def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
         """Write an attribute of any value."""
+        raise NotImplementedError
+
+    def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method that every ``nn.Module`` has, called on a module."""
         raise NotImplementedError
 
     def set_named(self, receiver: Value, name: Value, value: Value, at: ast.AST) -> None:
@@ -305,122 +302,10 @@ class Layers(Tensors):
 
     def _mode_of_parts(self, module: Value) -> str:
         """``loaded`` for a module whose state as a whole nothing sets, where a part of it was loaded or evaluates."""
-        modes = (self.s.peek((getattr(part, "oid", 0), "mode")) for part in self._submodules(module, deep=True)[1:])
+        modes = (self.s.peek((getattr(part, "oid", 0), "mode")) for part in self.submodules(module, deep=True)[1:])
         return "loaded" if any(mode in ("loaded", "eval") for mode in modes) else ""
 
-    # methods
-
-    def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-        """A method that every ``nn.Module`` has, called on a module."""
-        if name == "module":
-            # net.module(x) of a DataParallel
-            return self.call_value(module, args, at)
-        if isinstance(module, Module) and (module.name, name) in facts.NAMED_PARTS:
-            part = Module(self.new_oid(), facts.NAMED_PARTS[module.name, name], module.leaf)
-            return self.call_value(part, args, at)
-        if name in ("parameters", "named_parameters", "buffers", "named_buffers"):
-            return Parameters(module, named=name.startswith("named"))
-        if name == "requires_grad_":
-            on = args.get(0, "requires_grad")
-            truth = True if on is None else self.truth(on)
-            self.freeze(module, None if truth is None else not truth)
-            return module
-        if name in ("zero_grad",):
-            self.mark_owned("zero_grad", at, module)
-            return NONE
-        if name == "load_state_dict":
-            self.mark_owned("parameters-loaded", at, module)
-        if name in ("eval", "train", "load_state_dict"):
-            self._set_mode(module, name, args)
-        if name in facts.TRANSPARENT_MODULE_METHODS:
-            return module
-        if name in ("children", "modules", "named_children", "named_modules"):
-            children = self._submodules(module, deep=name.endswith("modules"))
-            if isinstance(module, Module) and not module.name and module.leaf is not None and not children[1:]:
-                # parts of a module that cannot be seen have parameters among its own
-                children = [Module(self.new_oid(), "", module.leaf) for _ in range(2)]
-            if name.startswith("named"):
-                children = [Tuple((Plain("text"), child)) for child in children]
-            if not children:
-                return self.unknown(name)
-            # where there are many, the last turn of a loop stands for all the others
-            return self.new_sequence(children[:_TURNS], self.one_of(children[_TURNS:]), kind="modules")
-        if name in (
-            "state_dict",
-            "load_state_dict",
-            "register_buffer",
-            "register_parameter",
-            "add_module",
-            "register_module",
-            "named_buffers",
-        ):
-            if name not in ("state_dict", "load_state_dict", "named_buffers") and len(args.positional) > 1:
-                self.use(args.positional[1], f"method:{name}", at)
-                if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
-                    self.put_named(module, args.positional[0], args.positional[1])
-                else:
-                    self.set_named(module, args.positional[0], args.positional[1], at)
-            if name == "load_state_dict" and _all_seen(module):
-                keys = self.unknown("keys", data=True)
-                return Tuple((keys, keys), ("missing_keys", "unexpected_keys"), closed=True)
-            return self.unknown(name)
-        layer = module if isinstance(module, Module) else self.layer_of(module)
-        if name in ("append", "extend", "insert") and layer is not None:
-            given = (
-                args.positional[-1:] if name != "extend" else self.flat(args.positional[0] if args.positional else None)
-            )
-            self.put_part(layer, *given)
-            return module
-        if name == "update" and layer is not None and layer.name == "ModuleDict" and args.positional:
-            given = self.elements(args.positional[0])
-            named = self.keywords_in(args.positional[0])
-            if len(named) == len(given):
-                for key, value in named.items():
-                    self.put_named(layer, Const(key), value)
-            else:
-                self.put_part(layer, *(v.items[-1] if isinstance(v, Tuple) and v.items else v for v in given))
-            return NONE
-        if name in ("keys", "values", "items") and layer is not None and layer.name == "ModuleDict":
-            if name == "keys":
-                return self.new_sequence([], rest=Plain("text"))
-            parts = list(self.s.get((layer.oid, ITEMS)) or ())
-            rest = self.s.get((layer.oid, REST))
-            if name == "items":
-                parts = [Tuple((Plain("text"), part)) for part in parts]
-                rest = None if rest is None else Tuple((Plain("text"), rest))
-            return self.new_sequence(parts, rest)
-        if name == "forward" and layer is not None:
-            return self.call_module(layer, args, at, owner=module)
-        if name.startswith("register_") and name.endswith("hook"):
-            self.mark("module-hook", at)
-            before = name == "register_forward_pre_hook"
-            if not before:
-                self.run_callbacks(args, at)
-            if (before or name == "register_forward_hook") and args.all():
-                self.hooks.append(
-                    Hook(getattr(module, "oid", 0), getattr(module, "leaf", None), args.all()[0], before=before)
-                )
-            return self.unknown(name)
-        if name in ("get_parameter", "get_submodule", "half", "extra_repr", "named_buffers", "_get_name"):
-            return self.unknown(name)
-        # a method of a class that cannot be seen: it may run a forward of its own
-        first = self.clock + 1
-        grad = self.s.grad
-        nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(module)
-        # ``transformer.encoder(x)`` runs what its module is made of
-        label = module.name if isinstance(module, Module) and module.name else name
-        if isinstance(module, Module) and module.leaf is not None:
-            known = module.leaf.label.startswith(facts.KEEPING_NOTHING)
-            label = f"{module.leaf.label}.{name}" if known else label
-        result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
-        for value in args.all():
-            self.use(value, f"unseen:{name}", at)
-        self.trace.handings.append(Handing(self.place(at), (*args.all(), module)))
-        self.mark("unseen-module-method", at)
-        self.forwarded(at, module, first, grad, name, args)
-        return result
-
-    def _submodules(self, module: Value, *, deep: bool) -> list[Value]:
+    def submodules(self, module: Value, *, deep: bool) -> list[Value]:
         """The modules in a module, each once; ``deep`` for itself and all below."""
         found: list[Value] = [module] if deep else []
         seen = {getattr(module, "oid", None)}
@@ -434,18 +319,3 @@ class Layers(Tensors):
                         if deep:
                             queue.append(option)
         return found
-
-    def _set_mode(self, module: Value, name: str, args: Arguments) -> None:
-        on = args.get(0, "mode")
-        mode = "loaded" if name == "load_state_dict" else name
-        if name == "train" and on is not None:
-            mode = {True: "train", False: "eval", None: "train"}[self.truth(on)]
-        for part in self._submodules(module, deep=True):
-            oid = getattr(part, "oid", None)
-            if isinstance(oid, int) and not (mode == "loaded" and self.s.get((oid, "mode")) == "eval"):
-                self.s.set((oid, "mode"), mode)
-
-
-def _all_seen(module: Value) -> bool:
-    """Whether all classes are known that a module gets its methods from."""
-    return bool(module.name) if isinstance(module, Module) else isinstance(module, Instance) and module.leaf is None

@@ -9,10 +9,10 @@ from codemods.graph.model.nodes import Value
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Const, Mapping, Tensor, Unknown
 from codemods.graph.run.contents import KEYS, REST
-from codemods.graph.torch.libraries import Libraries
+from codemods.graph.torch.modules import Modules
 
 
-class Stores(Libraries):
+class Stores(Modules):
     """The part of the engine that records stores."""
 
     def put_item(self, mapping: Mapping, key: Value, value: Value) -> None:

@@ -1,0 +1,121 @@
+"""Calls of libraries by their path: looked up in the table of what is known of them."""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+from codemods.graph.libraries.table import handlers_of
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.paths import canonical
+from codemods.graph.model.trace import Handing
+from codemods.graph.model.values import (
+    NONE,
+    Instance,
+    Tensor,
+    Unknown,
+)
+from codemods.graph.torch.storing import Stores
+
+_KNOWN = frozenset(
+    (
+        *(name.partition(".")[0] for name in facts.MODEL_LIBRARIES | facts.CARRYING_LIBRARIES),
+        *facts.NUMERIC_LIBRARIES,
+        *facts.TORCH_LIBRARIES,
+        *facts.DATA_LIBRARIES,
+        *facts.LOGGING_LIBRARIES,
+        *facts.LOOKING_LIBRARIES,
+        *facts.BAR_LIBRARIES,
+        *sys.stdlib_module_names,
+    )
+)
+"""Python's modules, and libraries whose functions write to no tensor unless their names say so."""
+
+_OF_TENSORS = frozenset(
+    (
+        "torch",
+        "torch.linalg",
+        "torch.special",
+        "torch.fft",
+        "torch.autograd",
+        "torch.nn.functional",
+        "torch.distributed",
+    )
+)
+"""Where the functions stand whose first argument is a tensor, or a list of such."""
+
+
+class Libraries(Stores):
+    """The part of the engine that calls libraries."""
+
+    def call_library(self, path: str, args: Arguments, at: ast.AST) -> Value:
+        """A call of something outside the tree, by its full name."""
+        path = canonical(path)
+        head, _, last = path.rpartition(".")
+        if last == "__init__" and head.startswith("torch.nn."):
+            self.begin_base(args, at)
+            return NONE
+        self._notice(path, head, last, args, at)
+        for handler in handlers_of(path):
+            found = handler(self, path, args, at)
+            if found is not None:
+                return found
+        return self._unlisted_call(path, args, at)
+
+    def _notice(self, path: str, head: str, last: str, args: Arguments, at: ast.AST) -> None:
+        """Record what a call does beside what it gives."""
+        self._fill(head, last, args, at)
+        if head == "operator" and last in facts.IN_PLACE_OPERATORS and args.positional:
+            self.alter(args.positional[0], "values", at)
+        if head in _OF_TENSORS and last not in facts.TAKES_NUMBERS and args.positional:
+            for value in self.flat(args.positional[0]):
+                self.wants_tensor(value, path, at)
+        if path == "torch.save" and args.positional:
+            whole = (o for o in self.options(args.positional[0]) if isinstance(o, Instance))
+            self.trace.saved.update(o.cls for o in whole if o.cls.is_module)
+        if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
+            # one for several tensors, or for all modules
+            self.mark("hook", at)
+        if last == "saved_tensors_hooks":
+            self.mark("saved-hooks", at)
+            self.run_callbacks(args, at)
+
+    def _fill(self, head: str, last: str, args: Arguments, at: ast.AST) -> None:
+        """Record what a function writes to: ``out=``, the tensors of a collective, what ``torch.relu_`` is given."""
+        filled = [args.keywords.get("out")]
+        in_place = last.endswith("_") and (not last.startswith("_") or last.startswith("_foreach_"))
+        if args.positional and (in_place or (head == "torch.distributed" and last in facts.COLLECTIVES)):
+            filled.append(args.positional[0])
+        for value in filled:
+            for tensor in self.flat(value):
+                self.alter(tensor, "values", at)
+        if in_place and head == "torch" and self.s.grad is not False and self.parents_of(args.all()[1:]):
+            for tensor in self.options(args.positional[0]) if args.positional else ():
+                if isinstance(tensor, Tensor):
+                    self.write_through(tensor, self.tensor_op(at, last, args.all()), at)
+
+    def _unlisted_call(self, path: str, args: Arguments, at: ast.AST) -> Value:
+        """A call of which nothing is known but its name."""
+        top, last = path.partition(".")[0], path.rpartition(".")[2]
+        results = self.run_callbacks(args, at)
+        for value in args.all():
+            self.use(value, f"call:{path}", at)
+        if top not in _KNOWN:
+            self.may_alter(args.all(), at)
+        self.trace.handings.append(Handing(self.place(at), tuple(args.all())))
+        given = Arguments(args.call, [*args.all(), *results])
+        result = self.unknown(path, self.mixed(at, path, given), public=True)
+        result.shadow = self.shadow_of(args.all())
+        self.may_be_put(args, result, at)
+        if result.node is None and any(isinstance(o, (Tensor, Unknown)) for v in args.all() for o in self.options(v)):
+            # what looks like a function may be a module that was imported
+            self.unseen_call(result, path)
+        if last.rpartition("_")[2] == "loss" or "Loss" in last:
+            # a library's name may only keep it from being taken for a module
+            return result
+        if any(v is not None and self.is_module(v) for v in args.positional) and not self.nodes_of(result):
+            # a wrapper around a module: most often still a module
+            return args.positional[0] if self.is_module(args.positional[0]) else result
+        return result

@@ -1,0 +1,104 @@
+"""Libraries that are told by what they are: data, numbers, progress bars, layers, models."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.libraries.table import CALLS, whole
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import ARRAY, NUMBER, Tuple, Unknown
+from codemods.graph.torch.modules import Modules
+
+_PREPARING = ("Tokenizer", "Processor", "Config")
+"""Words in the names of classes that ``from_pretrained`` makes and that are no models."""
+
+
+def _top(path: str) -> str:
+    return path.partition(".")[0]
+
+
+# progress bars
+
+
+@CALLS.of(*whole(*(facts.BAR_LIBRARIES - facts.NUMERIC_LIBRARIES)))
+def _bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    if not args.positional:
+        return None
+    engine.bars.update(getattr(o, "oid", 0) for o in engine.options(args.positional[0]))
+    return args.positional[0]
+
+
+# Python's own, and those that know nothing of tensors
+
+
+@CALLS.of(*whole(*(facts.NUMERIC_LIBRARIES - facts.BAR_LIBRARIES)))
+def _numeric(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    return _looked_at(engine, path, args, at)
+
+
+@CALLS.of(*whole(*(facts.BAR_LIBRARIES & facts.NUMERIC_LIBRARIES)))
+def _numeric_bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    return _bar(engine, path, args, at) or _looked_at(engine, path, args, at)
+
+
+def _looked_at(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    """What a library makes that knows nothing of autograd: no history."""
+    for value in args.all():
+        engine.use(value, f"call:{path}", at)
+    engine.run_callbacks(args, at)
+    if _top(path) in ("numpy", "math"):
+        return ARRAY if _top(path) == "numpy" else NUMBER
+    return engine.unknown(path, data=_top(path) in facts.DATA_LIBRARIES, public=True)
+
+
+@CALLS.of(*whole(*facts.CARRYING_LIBRARIES))
+def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    if path in facts.CALLING_LATER:
+        engine.escape_all(args.all(), "it may be back-propagated later")
+    followed = engine.standard_call(path, args, at)
+    if followed is not None:
+        return followed
+    if path in facts.TRANSPARENT_WRAPPERS and args.all():
+        return args.all()[0]
+    return _looked_at(engine, path, args, at) if path in facts.NUMBERS_OF else _carried(engine, path, args, at)
+
+
+def _carried(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Unknown:
+    """What a library makes that knows nothing of tensors: it hands on what it is given."""
+    for value in args.all():
+        engine.use(value, f"call:{path}", at)
+    results = engine.run_callbacks(args, at)
+    made = engine.taken(at, Tuple((*args.all(), *results)), path)
+    made.data, made.public = False, True
+    engine.may_be_put(args, made, at)
+    return made
+
+
+@CALLS.of(*(path for path in facts.CALLING_LATER if _top(path) not in facts.CARRYING_LIBRARIES))
+def _later(engine: Modules, path: str, args: Arguments, at: ast.AST) -> None:
+    engine.escape_all(args.all(), "it may be back-propagated later")
+
+
+# models and layers
+
+
+@CALLS.of(*whole(*facts.MODEL_LIBRARIES))
+def _model(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.blob(at, path)
+
+
+@CALLS.of(*(f"{library}.*" for library in facts.LAYER_LIBRARIES))
+def _layer(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    last = path.rpartition(".")[2]
+    if not last[:1].isupper() or last in facts.REMEMBERING or any(engine.is_module(v) for v in args.positional):
+        return None
+    return engine.blob(at, path)
+
+
+@CALLS.of(*whole(*facts.PRETRAINED_LIBRARIES))
+def _pretrained(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    if not path.endswith(".from_pretrained") or any(word in path for word in _PREPARING):
+        return None
+    return engine.blob(at, path) if "Model" in path or "For" in path else engine.unknown(path, public=True)

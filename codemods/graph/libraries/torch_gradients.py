@@ -1,0 +1,199 @@
+"""``torch`` itself: what switches gradients, walks graphs and makes leaves."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from codemods.graph.libraries.table import CALLS
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Library, Method, Tensor
+from codemods.graph.torch.modules import Modules
+
+# modes
+
+
+@CALLS.of(*facts.GRAD_OFF)
+def _no_grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    if args.positional and isinstance(args.positional[0], (Function, Method)):
+        return decorated(args.positional[0], False)
+    mode = args.get(0, "mode")
+    if path.endswith("inference_mode") and mode is not None:
+        truth = engine.truth(mode)
+        return GradMode(None if truth is None else not truth)
+    return GradMode(False)
+
+
+@CALLS.of(*facts.GRAD_ON)
+def _enable_grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    if args.positional and isinstance(args.positional[0], (Function, Method)):
+        return decorated(args.positional[0], True)
+    engine.mark("enable_grad", at)
+    return GradMode(True)
+
+
+@CALLS.of(*facts.GRAD_SWITCH)
+def _set_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    mode = args.get(0, "mode")
+    truth = engine.truth(mode) if mode is not None else None
+    if truth is not False:
+        engine.mark("set_grad_enabled", at)
+    previous = engine.s.grad
+    engine.s.grad = truth
+    return GradMode(truth, previous, switched=True)
+
+
+def decorated(function: Value, mode: bool | None) -> Value:
+    """A function that sets the mode while it runs."""
+    if isinstance(function, Function):
+        return replace(function, grad_mode=mode)
+    if isinstance(function, Method) and function.function is not None:
+        return replace(function, function=replace(function.function, grad_mode=mode))
+    return function
+
+
+@CALLS.of(*facts.GRAD_MODE_QUESTIONS)
+def _is_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    engine.mark("grad-mode-read", at)
+    return NUMBER
+
+
+# walks
+
+
+@CALLS.of(*facts.BACKWARD_FUNCTIONS)
+def _backward(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    if not isinstance(at, ast.Call):
+        return None
+    gradients = args.get(1, "grad_tensors")
+    engine.walk_with(
+        at,
+        engine.flat(args.get(0, "tensors")),
+        args,
+        "backward",
+        retain_at=2,
+        create_at=3,
+        with_gradient=gradients is not None and not engine.is_none(gradients),
+    )
+    return NONE
+
+
+@CALLS.of(*facts.GRAD_FUNCTIONS)
+def _grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    return engine.autograd_grad(args, at) if isinstance(at, ast.Call) else None
+
+
+@CALLS.of("torch.func.functional_call", "torch.nn.utils.stateless.functional_call", "torch.nn.utils.functional_call")
+def _functional_call(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    if not args.positional:
+        return None
+    # the parameters that it is given may be anything
+    inputs = engine.flat(args.get(2, "args"))
+    made = engine.call_value(args.positional[0], Arguments(args.call, inputs), at)
+    return engine.unseen_call(engine.opaque(at, path, [made, *args.all()], public=True), path)
+
+
+@CALLS.of("torch.vmap", "torch.func.vmap", "functorch.vmap")
+def _vmap(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    # what it makes of a function does the same to more of it
+    return args.positional[0] if args.positional else None
+
+
+@CALLS.of(*(f"{name.rstrip('.')}.*" for name in facts.FUNCTIONAL_GRADIENTS), "torch.autograd.gradcheck")
+def _functional_gradient(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    engine.mark("functional-gradient", at)
+    for value in args.all():
+        engine.escape(value, "a functional gradient may use it")
+    return engine.unseen_call(engine.opaque(at, path, args.all(), public=True), path)
+
+
+@CALLS.of("torch.utils.checkpoint.checkpoint")
+def _checkpoint(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    _recomputed(engine, args, at)
+    if not args.positional:
+        return engine.unknown(path, public=True)
+    own = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
+    named = {name: value for name, value in args.keywords.items() if name not in own}
+    return engine.call_value(args.positional[0], Arguments(args.call, args.positional[1:], named, args.more), at)
+
+
+@CALLS.of("torch.utils.checkpoint.checkpoint_sequential")
+def _checkpoint_sequential(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    _recomputed(engine, args, at)
+    given = args.get(2, "input")
+    for function in engine.flat(args.get(0, "functions")):
+        given = engine.call_value(function, Arguments(args.call, [given] if given is not None else []), at)
+    return given if given is not None else engine.unknown(path, public=True)
+
+
+def _recomputed(engine: Modules, args: Arguments, at: ast.AST) -> None:
+    engine.mark("recomputed", at)
+    reentrant = args.keywords.get("use_reentrant")
+    if reentrant is None or engine.truth(reentrant) is not False:
+        engine.mark("reentrant-checkpoint", at, [n for v in args.all() for n in engine.nodes_of(v)])
+
+
+@CALLS.of("torch.cuda.amp.GradScaler", "torch.amp.GradScaler")
+def _grad_scaler(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    return Library("torch.amp.GradScaler()")
+
+
+@CALLS.of("torch.amp.GradScaler().*")
+def _method_of_scaler(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.scaler_method(path.rpartition(".")[2], args, at)
+
+
+# leaves
+
+
+@CALLS.of("torch.autograd.Variable", "torch.Variable")
+def _variable(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.get(0, "data")
+    asks = args.get(1, "requires_grad")
+    volatile = args.get(2, "volatile")
+    if asks is not None and engine.truth(asks) is not False:
+        engine.mark("requires_grad", at)
+        leaf = Tensor(engine.leaf(at, "input"))
+        return engine.alias("variable", given if given is not None else NONE, leaf, at)
+    engine.use(given, "detach", at)
+    given = given if given is not None else NONE
+    made = engine.detached(given, scalar=isinstance(given, Tensor) and given.scalar)
+    made = engine.alias("variable", given, made, at)
+    if volatile is not None and engine.truth(volatile) is True and isinstance(at, ast.Call):
+        made = replace(made, shadow=(*made.shadow, engine.place(at)))
+    return made
+
+
+@CALLS.of("torch.nn.Parameter")
+def _parameter(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    asks = args.get(1, "requires_grad")
+    if asks is not None and engine.truth(asks) is False:
+        return Tensor(None)
+    return Tensor(engine.leaf(at, "parameter"))
+
+
+# the rest of ``torch``
+
+_HEADS = frozenset(
+    {"torch", "torch.linalg", "torch.fft", "torch.special", "torch.cuda", "torch.sparse", "torch.nested"}
+)
+"""Where functions of tensors stand."""
+
+
+@CALLS.of("torch.*")
+def _function(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    head, _, last = path.rpartition(".")
+    return engine.torch_function(head, last, args, at) if head in _HEADS else None
+
+
+@CALLS.of(*facts.WEIGHT_CACHES)
+def _autocast(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.unknown(path, public=True)
+
+
+@CALLS.of("torch.distributions.*")
+def _distribution(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    made = path.rpartition(".")[2][:1].isupper() and not engine.parents_of(args.all())
+    return engine.opaque_tensor(at, path, args) if made else None

@@ -1,0 +1,86 @@
+"""``torch.nn`` and ``torch.optim``, and what wraps modules."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from codemods.graph.libraries.table import CALLS
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import NONE, NUMBER, Module
+from codemods.graph.torch.modules import Modules
+
+
+@CALLS.of("torch.nn.*")
+def _module(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    head, _, last = path.rpartition(".")
+    if path == f"torch.nn.{facts.SOME}" or last == "from_pretrained":
+        return engine.blob(at, path)
+    return engine.make_module(last, args, at) if head == "torch.nn" else None
+
+
+@CALLS.of("torch.nn.functional.*")
+def _functional(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.functional(path.rpartition(".")[2], args, at)
+
+
+@CALLS.of("torch.nn.utils.rnn.*")
+def _packing(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.opaque_tensor(at, path, args)
+
+
+@CALLS.of("torch.nn.utils.*")
+def _utility(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    last = path.rpartition(".")[2]
+    if last.startswith("clip_grad"):
+        engine.mark_owned("gradients-changed", at, args.get(0, "parameters"))
+        return NUMBER
+    if last == "parameters_to_vector":
+        return engine.tensor_op(at, last, args.all())
+    return args.all()[0] if args.all() else NONE
+
+
+@CALLS.of("torch.nn.init.*")
+def _init(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    filled = args.get(0, "tensor")
+    if filled is not None:
+        engine.alter(filled, "values", at)
+    return args.all()[0] if args.all() else NONE
+
+
+@CALLS.of(*(facts.TRANSPARENT_WRAPPERS - {"copy.copy", "copy.deepcopy"}))
+def _wrapper(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    if not args.all():
+        return None
+    module = args.all()[0]
+    if path in facts.LEAVING_WEIGHTS and isinstance(module, Module) and module.leaf is not None:
+        engine.renewed.add(module.leaf)
+    return module
+
+
+@CALLS.of("torch.nn.parallel.data_parallel", "torch.nn.parallel.parallel_apply")
+def _parallel(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    if not args.positional:
+        return None
+    inputs = engine.flat(args.positional[1]) if len(args.positional) > 1 else []
+    return engine.call_value(args.positional[0], Arguments(args.call, inputs), at)
+
+
+@CALLS.of("torch.optim.*")
+def _optimizer(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    head, _, last = path.rpartition(".")
+    return replace(engine.make_optimizer(args, at), once=last != "LBFGS") if head == "torch.optim" else None
+
+
+@CALLS.of("torch.optim.lr_scheduler.*", "torch.optim.swa_utils.*", "torch.optim.swa_utils", "torch.utils.tensorboard.*")
+def _unseen(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    engine.may_call(args.all())
+    return engine.unknown(path, public=True)
+
+
+@CALLS.of("torch.utils.data.*", "torchvision.datasets.*", "torchvision.transforms.*", "torchtext.*")
+def _data(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    engine.may_call(args.all())
+    return engine.unknown(path, data=True, public=True)

@@ -1,0 +1,173 @@
+"""Attributes of any value are written."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.values import (
+    NONE,
+    TEXT,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Mapping,
+    Namespace,
+    Parameters,
+    Plain,
+    Tensor,
+    TreeModule,
+    Unknown,
+)
+from codemods.graph.python.attributes import Attributes
+from codemods.graph.python.objects import SAME
+from codemods.graph.run.contents import ANY
+
+_OF_TENSORS = frozenset({"requires_grad", "volatile", "grad", "data"})
+"""Attributes of tensors whose writing says something of their gradients."""
+
+_NO_TENSORS = frozenset({"plain", "module", "lightning", "dataset", "optimizer"})
+"""Families of classes of which no object is a tensor."""
+
+
+class AttributeWrites(Attributes):
+    """The part of the engine that writes attributes."""
+
+    def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
+        if isinstance(receiver, Join):
+            for option in receiver.options:
+                if not isinstance(option, (Const, Plain)):
+                    self.set_attribute(option, name, value, at)
+            return
+        if name in _OF_TENSORS and self._set_of_tensor(receiver, name, value, at):
+            return
+        if isinstance(receiver, Class):
+            # in the state: classes of imported modules outlive a run
+            self.class_attributes.add(name)
+            self.s.set((receiver.info.oid, name), value)
+            self.stored(value, Carrier("attribute", receiver.info.oid, name), at)
+            return
+        if isinstance(receiver, Unknown) and receiver.module is not None:
+            receiver = receiver.module
+        if isinstance(receiver, Instance) and self._set_by_class(receiver, name, value, at):
+            return
+        if name == "__dict__":
+            self._replace_names(receiver, value, at)
+            return
+        oid = self.kept_under(receiver) if isinstance(receiver, (Tensor, Function)) else getattr(receiver, "oid", None)
+        if isinstance(oid, int):
+            self._keep_attribute(receiver, oid, name, value, at)
+        elif isinstance(receiver, TreeModule):
+            self.set_module_member(receiver, name, value, at)
+        else:
+            self.escape_all([value], "stored where it cannot be followed")
+
+    def kept_under(self, receiver: Tensor | Function) -> int:
+        """The identity under which a tensor or a function keeps attributes that code gave it."""
+        key = receiver.definition if isinstance(receiver, Function) else receiver
+        if key not in self.names_kept:
+            self.names_kept[key] = self.new_oid()
+        return self.names_kept[key]
+
+    def _set_of_tensor(self, receiver: Value, name: str, value: Value, at: ast.AST) -> bool:
+        """Write what tensors have: ``requires_grad``, ``volatile``, ``grad`` or ``data``; whether nothing is left to
+        do."""
+        if name != "grad":
+            self.alter(receiver, "shape" if name == "data" else name, at)
+        # an object of the tree may call anything its gradient, or its data
+        own = isinstance(receiver, Class) or (isinstance(receiver, Instance) and receiver.cls.family in _NO_TENSORS)
+        if name == "requires_grad" and not (own or self.is_module(receiver)):
+            truth = self.truth(value)
+            if truth is not False:
+                self.mark("requires_grad", at)
+            owner: Value = receiver.owner if isinstance(receiver, Parameters) else receiver
+            self.freeze(owner, None if truth is None else not truth)
+            return True
+        if name == "grad" and not own:
+            cleared = isinstance(value, Const) and value.value is None
+            self.mark_owned("zero_grad" if cleared else "gradients-changed", at, receiver)
+            return True
+        if name == "data" and not isinstance(receiver, (Instance, Class)):
+            self.mark("data-written", at)
+            return True
+        return False
+
+    def _keep_attribute(self, receiver: Value, oid: int, name: str, value: Value, at: ast.AST) -> None:
+        """Keep an attribute under the identity of what has it."""
+        if name == ANY:
+            # whatever it is called: beside what lies there already
+            old = self.s.get((oid, ANY))
+            value = self.join(old, value) if isinstance(old, Value) else value
+            if not isinstance(old, Value):
+                self.named_as.setdefault(oid, [])
+            if oid in self.named_as:
+                self.named_as[oid].append(self.naming)
+        if isinstance(receiver, Unknown):
+            self.put_into(receiver, name, value)
+        else:
+            new = name not in self.attributes.setdefault(oid, {})
+            self.s.set((oid, name), value)
+            self.attributes[oid][name] = None
+            if new and isinstance(receiver, Instance) and receiver.cls.layer in facts.MODULE_CONTAINERS:
+                # its parts run in the order in which it got them
+                self._put_new_part(receiver, value)
+        self.stored(value, Carrier("attribute", oid, name), at)
+        if isinstance(receiver, Unknown) and not receiver.data:
+            self.escape(value, "stored on an object that cannot be seen")
+
+    def _put_new_part(self, container: Instance, value: Value) -> None:
+        if self.is_module(value):
+            self.put_part(container, value)
+
+    def set_named(self, receiver: Value, name: Value, value: Value, at: ast.AST) -> None:
+        if isinstance(name, Const) and isinstance(name.value, str):
+            self.set_attribute(receiver, name.value, value, at)
+            return
+        self.naming = name if isinstance(name, Plain) else TEXT
+        self.set_attribute(receiver, ANY, value, at)
+        self.naming = TEXT
+
+    def _set_by_class(self, receiver: Instance, name: str, value: Value, at: ast.AST) -> bool:
+        """Let the class of an object set an attribute, by a property, a descriptor or ``__setattr__``; whether there is
+        nothing left to do."""
+        for info in receiver.cls.mro():
+            setter = info.setters.get(name)
+            if setter is not None:
+                if setter.definition in self.active:
+                    return False
+                self.call_function(setter, Arguments(None, [value]), at, receiver=receiver)
+                return True
+            if name in info.members:
+                member = info.members[name]
+                if isinstance(member, Instance) and member.cls.find("__set__") is not None:
+                    return self._by_method(member, "__set__", [receiver, value], at) is not None
+                break
+        if "__setattr__" in self.special_names(receiver.cls):
+            # it is also read under its own name: whether the method keeps it there is not followed
+            self._by_method(receiver, "__setattr__", [Const(name), value], at)
+        return False
+
+    def _replace_names(self, receiver: Value, value: Value, at: ast.AST) -> None:
+        """``obj.__dict__ = value``: the attributes are what the dict holds, now and later."""
+        for option in self.options(value):
+            if isinstance(option, Mapping):
+                self._names_from(receiver, option, at)
+            elif isinstance(option, Instance) and option is receiver:
+                # class A(dict): self.__dict__ = self
+                self.s.set((option.oid, SAME), NONE)
+            elif isinstance(option, Namespace):
+                for name, held in self.named_in(option).items():
+                    self.set_attribute(receiver, name, held, at)
+            else:
+                self.set_attribute(receiver, ANY, self.taken(at, option), at)
+
+    def _names_from(self, receiver: Value, mapping: Mapping, at: ast.AST) -> None:
+        for key in self.mapping_keys(mapping):
+            held = self.s.get((mapping.oid, key))
+            if isinstance(held, Value):
+                name = key[1] if isinstance(key, tuple) and isinstance(key[1], str) else ANY
+                self.set_attribute(receiver, name, held, at)

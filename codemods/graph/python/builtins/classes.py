@@ -1,0 +1,154 @@
+"""Builtins that ask what an object is, and that make classes and objects."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from dataclasses import replace
+
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Frame, Value
+from codemods.graph.model.program import ClassInfo
+from codemods.graph.model.values import (
+    NUMBER,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Library,
+    Mapping,
+    Module,
+    Sequence,
+    Super,
+    Tensor,
+    Tuple,
+)
+from codemods.graph.python.builtins.table import BUILTINS
+from codemods.graph.python.containers import Containers
+
+_TENSORS = frozenset({"torch.Tensor", "torch.autograd.Variable", "torch.FloatTensor", "torch.cuda.FloatTensor"})
+
+
+@BUILTINS.of("isinstance")
+def _isinstance(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    return NUMBER if len(args.positional) < 2 else is_instance(engine, args.positional[0], args.positional[1])
+
+
+def is_instance(engine: Containers, value: Value, kinds: Value) -> Value:
+    """``isinstance(value, kinds)``: a constant where that is known."""
+    if isinstance(value, Join):
+        each = {engine.truth(is_instance(engine, option, kinds)) for option in value.options}
+        return Const(each.pop()) if len(each) == 1 and None not in each else NUMBER
+    wanted = [kinds] if not isinstance(kinds, Tuple) else list(kinds.items)
+    answer: bool | None = None
+    if isinstance(value, (Instance, Module)):
+        answers = {_is_of(value, kind) for kind in wanted}
+        answer = True if True in answers else (False if answers == {False} else None)
+    else:
+        paths = {kind.path for kind in wanted if isinstance(kind, Library)}
+        answer = _is_one_of(value, paths, all_seen=len(paths) == len(wanted))
+    return NUMBER if answer is None else Const(answer)
+
+
+def _is_one_of(value: Value, paths: set[str], *, all_seen: bool) -> bool | None:
+    """Whether a tensor or a container is of one of the types with these paths; None where that cannot be seen."""
+    if isinstance(value, Tensor):
+        if paths & _TENSORS:
+            return True
+        return False if paths and all_seen and all(p.startswith("builtins.") for p in paths) else None
+    if isinstance(value, (Tuple, Sequence)):
+        if ("builtins.tuple" if isinstance(value, Tuple) else f"builtins.{value.kind}") in paths:
+            return True
+        return False if all_seen and all(p.startswith(("builtins.", "torch.")) for p in paths) else None
+    return True if isinstance(value, Mapping) and "builtins.dict" in paths else None
+
+
+def _is_of(value: Instance | Module, kind: Value) -> bool | None:
+    """Whether an object is of a class, None where that cannot be seen."""
+    if isinstance(value, Module):
+        if isinstance(kind, Class):
+            return False if value.name else None
+        if isinstance(kind, Library) and value.name:
+            return True if kind.path == "torch.nn.Module" else kind.path == f"torch.nn.{value.name}" or None
+        return None
+    if isinstance(kind, Class):
+        if kind.info in value.cls.mro():
+            return True
+        return None if value.cls.family.startswith("external") else False
+    return None
+
+
+@BUILTINS.of("super")
+def _super(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.positional
+    frame: Frame | None = engine.frame
+    if len(given) == 2 and isinstance(given[0], Class):
+        return Super(given[0].info, given[1])
+    while frame is not None and (frame.function is None or frame.function.cls is None):
+        frame = frame.call.frame if frame.call is not None else None
+    if frame is None or frame.receiver is None or frame.function is None or frame.function.cls is None:
+        return engine.unknown("super")
+    return Super(frame.function.cls, frame.receiver)
+
+
+@BUILTINS.of("type")
+def _type(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.positional
+    if len(given) > 1:
+        engine.escape_all(args.all(), "what makes the class may use it")
+    found: Value | None = None
+    if len(given) == 1:
+        found = _type_of(given[0])
+    elif len(given) == 3:
+        found = _new_type(engine, given[0], given[1], given[2])
+    return found or engine.unknown("builtins.type", public=True)
+
+
+def _type_of(value: Value) -> Value | None:
+    """``type(value)``; None where it cannot be seen."""
+    if isinstance(value, Instance):
+        return Class(value.cls)
+    if isinstance(value, (Tuple, Mapping)) and not getattr(value, "names", ()):
+        return Library("builtins.tuple" if isinstance(value, Tuple) else "builtins.dict")
+    if isinstance(value, Sequence) and value.kind in ("list", "set", "tuple"):
+        return Library(f"builtins.{value.kind}")
+    return None
+
+
+def _new_type(engine: Containers, name: Value, bases: Value, members: Value) -> Value | None:
+    """``type(name, bases, members)``; None where the name or the members cannot be seen."""
+    if not isinstance(name, Const) or not isinstance(members, Mapping):
+        return None
+    info = made_class(engine, str(name.value), tuple(bases.items) if isinstance(bases, Tuple) else (), [])
+    for key in engine.mapping_keys(members):
+        value = engine.s.get((members.oid, key))
+        if isinstance(key, tuple) and isinstance(value, Value):
+            info.members[str(key[1])] = replace(value, cls=info) if isinstance(value, Function) else value
+    return Class(info)
+
+
+def made_class(engine: Containers, name: str, bases: tuple[Value, ...], fields: list[str]) -> ClassInfo:
+    """A class that a call makes, as if it stood there as a statement."""
+    body = [f"{field}: object" for field in fields if is_name(field)] or ["pass"]
+    text = f"class {name if is_name(name) else 'Made'}:\n    " + "\n    ".join(body)
+    statement = ast.parse(text).body[0]
+    assert isinstance(statement, ast.ClassDef)
+    return ClassInfo(name, statement, engine.frame.file, bases, oid=engine.new_oid())
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can stand as a name in a program."""
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+@BUILTINS.of("property")
+def _property(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    first = args.positional[0] if args.positional else None
+    return replace(first, kind="property") if isinstance(first, Function) else None
+
+
+@BUILTINS.of("object.__new__")
+def _new_object(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    first = args.positional[0] if args.positional else None
+    return engine.new_object(first.info) if isinstance(first, Class) else None

@@ -1,0 +1,92 @@
+"""Builtins that make numbers and texts of what they are given, or only look at it."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Unseen, Value
+from codemods.graph.model.values import (
+    DATA,
+    NONE,
+    NUMBER,
+    TEXT,
+    Const,
+    Function,
+    Instance,
+    Namespace,
+    Plain,
+    Tensor,
+    Tuple,
+)
+from codemods.graph.python.builtins.table import BUILTINS
+from codemods.graph.python.containers import Containers
+
+
+@BUILTINS.of("float", "int", "bool", "complex")
+def _number(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    first = args.positional[0] if args.positional else None
+    engine.use(first, f"call:{name}", at)
+    if isinstance(first, Const) and isinstance(first.value, (int, float)):
+        return first
+    return NUMBER
+
+
+@BUILTINS.of("str", "repr", "format", "ascii", "chr", "hex")
+def _text(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    for value in args.positional:
+        engine.use(value, "format", at)
+    return TEXT
+
+
+@BUILTINS.of("print")
+def _print(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    for value in args.all():
+        engine.use(value, "format", at)
+    return NONE
+
+
+@BUILTINS.of("len", "id", "hash", "ord", "input", "open", "callable", "issubclass", "time", "slice")
+def _plain(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    return NUMBER
+
+
+@BUILTINS.of("any", "all")
+def _truth(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.use(args.positional[0] if args.positional else None, "truth", at)
+    return NUMBER
+
+
+@BUILTINS.of("range")
+def _range(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    return Plain("range") if args.positional else engine.unknown("range", data=True)
+
+
+@BUILTINS.of("abs", "pow", "round", "divmod")
+def _arithmetic(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.positional
+    first = given[0] if given else None
+    if isinstance(first, Instance):
+        member = first.cls.find(f"__{name}__")
+        if isinstance(member, Function):
+            return engine.call_function(member, Arguments(None, given[1:]), at, receiver=first)
+        return engine.taken(at, first)
+    if first is not None and any(engine.nodes_of(v) for v in given):
+        made = engine.tensor_op(at, name, given, scalar=engine.is_scalar(first))
+        return Tuple((made, made)) if name == "divmod" else made
+    if any(isinstance(v, Tensor) for v in given):
+        return Tuple((DATA, DATA)) if name == "divmod" else DATA
+    shadow = engine.shadow_of(given)
+    return Tensor(None, shadow=shadow) if any(isinstance(o, Unseen) for o in shadow) else NUMBER
+
+
+@BUILTINS.of("eval", "exec")
+def _code(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    for space in {engine.frame.fid, engine.frame.module_globals}:
+        engine.escape_all(engine.elements(Namespace(space)), "code in a text may use it")
+    return engine.unknown(name)
+
+
+@BUILTINS.of("__import__", "compile", "dir")
+def _unseen(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.unknown(name)

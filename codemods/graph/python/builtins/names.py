@@ -1,0 +1,138 @@
+"""Builtins that read and write attributes and variables by their names."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import (
+    NONE,
+    NUMBER,
+    Class,
+    Const,
+    Instance,
+    Library,
+    Module,
+    Namespace,
+    Plain,
+    TreeModule,
+    Unknown,
+)
+from codemods.graph.python.builtins.table import BUILTINS
+from codemods.graph.python.containers import Containers
+from codemods.graph.run.contents import ANY
+from codemods.graph.run.joins import MAX_OPTIONS
+
+
+@BUILTINS.of("hasattr")
+def _hasattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.positional
+    if len(given) == 2 and isinstance(given[0], Instance) and isinstance(given[1], Const):
+        owner = given[0]
+        if isinstance(engine.s.get((owner.oid, given[1].value)), Value) or owner.cls.find(str(given[1].value)):
+            return Const(True)
+    return NUMBER
+
+
+@BUILTINS.of("setattr")
+def _setattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    if len(args.positional) < 3:
+        return None
+    engine.set_named(args.positional[0], args.positional[1], args.positional[2], at)
+    return NONE
+
+
+@BUILTINS.of("object.__setattr__")
+def _set_directly(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    if len(args.positional) < 3:
+        return None
+    engine.set_directly(args.positional[0], args.positional[1], args.positional[2], at)
+    return NONE
+
+
+@BUILTINS.of("getattr", "object.__getattribute__", "object.__getattr__")
+def _getattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    return read_named(engine, args.positional, at) if len(args.positional) > 1 else None
+
+
+def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
+    """``getattr(obj, name, default)``."""
+    owner, name = given[0], given[1]
+    if isinstance(name, Const) and isinstance(name.value, str):
+        return _by_known_name(engine, owner, name.value, given[2:], at)
+    if isinstance(owner, Library) and owner.path == "torch.optim":
+        # what can be called there are optimizers
+        some = Library("torch.optim.Optimizer")
+        return some if len(given) < 3 else engine.join(some, given[2])
+    if isinstance(owner, Instance) and isinstance(name, Plain):
+        one = _one_named(engine, owner, name, at)
+        if one is not None:
+            return one
+    if isinstance(owner, Library) and owner.path in facts.OF_CLASSES:
+        return Library(f"{owner.path}.{facts.SOME}")
+    space = engine.get_attribute(owner, "__dict__", at) if isinstance(owner, TreeModule) else None
+    chosen = engine.defined_in(space) if isinstance(space, Namespace) else None
+    if chosen is not None:
+        return chosen
+    plain = isinstance(owner, Unknown) and owner.module is None and owner.node is None
+    if isinstance(owner, Unknown) and plain and not engine.attributes.get(owner.oid) and not engine.held_in([owner]):
+        # nothing was written to it: what it has under one name, it may have under any
+        found = engine.unknown_attribute(owner, "[getattr]", at)
+        return found if len(given) < 3 else engine.join(found, given[2])
+    made = engine.taken(at, owner, "getattr")
+    made.shadow = (*engine.lost("getattr").shadow, *made.shadow)
+    return made
+
+
+def _by_known_name(engine: Containers, owner: Value, name: str, default: list[Value], at: ast.AST) -> Value:
+    """``getattr(obj, "name", default)``."""
+    found = engine.get_attribute(owner, name, at)
+    defined = isinstance(owner, Instance) and owner.cls.find(name) is not None
+    # An attribute that was seen to be set may have been set on one path only.
+    open_ended = isinstance(owner, (Instance, Unknown, Module)) and not defined
+    return engine.join(found, default[0]) if default and open_ended else found
+
+
+def _one_named(engine: Containers, owner: Instance, name: Plain, at: ast.AST) -> Value | None:
+    """An attribute of a module of which the begin or end of its name is known: one of those that are called so.
+
+    None where there may be others: where nothing is known of the name, of a base, or of a part.
+    """
+    known = all(
+        isinstance(base, Class) or (isinstance(base, Library) and base.path.startswith(("torch.nn.", "builtins.")))
+        for info in owner.cls.mro()
+        for base in info.bases
+    )
+    if not (name.begin or name.end) or not owner.cls.is_module or not known or engine.special_names(owner.cls):
+        return None
+    held = [n for n in engine.attributes.get(owner.oid, ()) if isinstance(n, str) and (n == ANY or name.may_be(n))]
+    members = {n for info in owner.cls.mro() for n in info.members if name.may_be(n)}
+    found = [engine.get_attribute(owner, n, at) for n in (*held, *sorted(members.difference(held)))]
+    return engine.one_of(found) if len(found) <= MAX_OPTIONS else None
+
+
+@BUILTINS.of("vars")
+def _vars(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    if not args.positional:
+        return _namespace(engine, local=engine.frame.function is not None)
+    first = args.positional[0]
+    oid = getattr(first, "oid", None)
+    if isinstance(first, TreeModule):
+        return engine.get_attribute(first, "__dict__", at)
+    return Namespace(oid, first) if isinstance(oid, int) else engine.lost(name)
+
+
+@BUILTINS.of("locals")
+def _locals(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    return _namespace(engine, local=engine.frame.function is not None)
+
+
+@BUILTINS.of("globals")
+def _globals(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    return _namespace(engine, local=False)
+
+
+def _namespace(engine: Containers, *, local: bool) -> Namespace:
+    return Namespace(engine.frame.fid if local else engine.frame.module_globals)

@@ -1,0 +1,177 @@
+"""Builtins that make lists, tuples, sets and dicts, and those that go through one from its begin to its end."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import (
+    NUMBER,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Mapping,
+    Module,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+)
+from codemods.graph.python.builtins.table import BUILTINS
+from codemods.graph.python.containers import Containers
+from codemods.graph.run.contents import ITEMS, REST
+
+_ADDED = 3
+"""So many objects are added up by methods of their own: the sum of more is made the same way."""
+
+
+def _every(engine: Containers, value: Value, at: ast.AST) -> list[Value]:
+    """What is in something that is gone through from its begin to its end."""
+    if isinstance(value, (Tuple, Sequence, Mapping)):
+        return engine.elements(value)
+    return engine.iterate(value, at)
+
+
+@BUILTINS.of("dict")
+def _dict(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.make_mapping(args, at)
+
+
+@BUILTINS.of("list", "tuple", "set", "frozenset")
+def _list(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    return _made_of(engine, name, args.positional, at)
+
+
+def _made_of(engine: Containers, kind: str, given: list[Value], at: ast.AST) -> Value:
+    return _as_sequence(engine, given[0], kind, at) if given else engine.new_sequence([], kind=kind)
+
+
+@BUILTINS.of("sorted")
+def _sorted(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    if args.positional and "key" in args.keywords:
+        engine.ordered_by(args, _every(engine, args.positional[0], at), at)
+    return _made_of(engine, name, args.positional, at)
+
+
+@BUILTINS.of("reversed")
+def _reversed(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    first = args.positional[0] if args.positional else None
+    if isinstance(first, Instance):
+        member = first.cls.find("__reversed__")
+        if isinstance(member, Function):
+            return engine.call_function(member, Arguments(), at, receiver=first)
+    return _made_of(engine, name, args.positional, at)
+
+
+@BUILTINS.of("iter")
+def _iter(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    if len(args.positional) > 1:
+        # iter(function, sentinel)
+        made = engine.call_value(args.positional[0], Arguments(args.call), at)
+        return engine.new_sequence([], rest=made, kind="turns")
+    return _made_of(engine, name, args.positional, at)
+
+
+def _as_sequence(engine: Containers, value: Value, kind: str, at: ast.AST) -> Value:
+    """``list(value)``, or what else ``kind`` names."""
+    if isinstance(value, Parameters):
+        return value
+    if isinstance(value, Instance):
+        return _of_object(engine, value, kind, at)
+    if isinstance(value, Join):
+        made = engine.one_of([_as_sequence(engine, o, kind, at) for o in value.options])
+        return made or engine.new_sequence([])
+    if isinstance(value, Tuple) and kind == "tuple":
+        return value
+    if isinstance(value, Mapping):
+        return engine.mapping_view(value, "keys")
+    if isinstance(value, (Tuple, Sequence)):
+        return _of_sequence(engine, value, kind)
+    return _of_other(engine, value, kind, at)
+
+
+def _of_object(engine: Containers, value: Instance, kind: str, at: ast.AST) -> Value:
+    if kind == "iter" and value.cls.find("__next__") is not None and value.cls.find("__iter__") is None:
+        return value
+    inner = engine.contained(value) if value.cls.find("__iter__") is None else None
+    if inner is None:
+        turns = engine.iterate(value, at)
+        # how many there are is not known
+        return engine.new_sequence(turns[:1], rest=engine.one_of(turns), kind="turns" if kind == "iter" else "list")
+    if isinstance(inner, (Instance, Parameters)):
+        return _of_other(engine, inner, kind, at)
+    return _as_sequence(engine, inner, kind, at)
+
+
+def _of_sequence(engine: Containers, value: Tuple | Sequence, kind: str) -> Value:
+    rest = engine.s.get((value.oid, REST)) if isinstance(value, Sequence) else None
+    items = list(value.items) if isinstance(value, Tuple) else list(engine.s.get((value.oid, ITEMS)) or ())
+    if kind == "tuple" and rest is None and (isinstance(value, Tuple) or value.oid not in engine.uncounted):
+        return Tuple(tuple(items))
+    if kind == "reversed":
+        items.reverse()
+    if kind == "sorted" and len(items) > 1:
+        # which of them comes first is not followed
+        rest = engine.one_of([*items, *([rest] if rest is not None else [])])
+    return engine.counted_as(engine.new_sequence(items, rest, kind="list" if kind != "iter" else "turns"), value)
+
+
+def _of_other(engine: Containers, value: Value, kind: str, at: ast.AST) -> Value:
+    if isinstance(value, Instance) and value.cls.find("__iter__") is None:
+        value = engine.layer_of(value) or value
+    if isinstance(value, Module) and value.name in facts.MODULE_CONTAINERS:
+        return engine.new_sequence(list(engine.s.get((value.oid, ITEMS)) or ()), engine.s.get((value.oid, REST)))
+    if isinstance(value, Plain):
+        return value
+    if isinstance(value, (Tensor, Unknown)) and value.node is not None:
+        return engine.new_sequence([], rest=engine.unknown("item", engine.part(at, value, "item")))
+    if engine.held_in([value]):
+        return engine.new_sequence([], rest=engine.taken(at, value))
+    made = engine.unknown(f"builtins.{kind}", data=isinstance(value, Unknown) and value.data, public=True)
+    made.shadow = engine.shadow_of([value])
+    return made
+
+
+@BUILTINS.of("max", "min")
+def _extreme(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.positional
+    values = given if len(given) > 1 else [v for value in given for v in _every(engine, value, at)]
+    for value in values:
+        engine.use(value, "compare", at)
+    engine.ordered_by(args, values, at)
+    default = args.keywords.get("default")
+    return engine.one_of([*values, *([default] if default is not None else [])]) or NUMBER
+
+
+@BUILTINS.of("sum")
+def _sum(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    if not args.positional:
+        return None
+    first = args.positional[0]
+    whole = isinstance(first, (Tensor, Unknown))
+    elements = [first] if whole else _every(engine, first, at)
+    begin = args.get(1, "start")
+    start = [begin] if begin is not None else []
+    every = [*elements, *start]
+    if any(isinstance(o, Instance) for v in every for o in engine.options(v)):
+        # objects add up by methods of their own
+        total = start[0] if start else NUMBER
+        for value in elements[:_ADDED]:
+            total = engine.binary("Add", total, value, at)
+        return total
+    if start and isinstance(start[0], Sequence):
+        return engine.new_sequence([], rest=engine.one_of([v for e in elements for v in engine.flat(e)]))
+    if not any(engine.nodes_of(v) for v in every):
+        if all(isinstance(v, (Plain, Const)) for v in elements):
+            return NUMBER
+        made = engine.unknown("sum")
+        made.shadow = engine.shadow_of(every)
+        return made
+    scalar = all(engine.is_scalar(v) for v in every) and not whole
+    dimensionless = scalar and all(engine.is_dimensionless(v) for v in every)
+    return engine.tensor_op(at, "sum", every, saves=False, scalar=scalar, dimensionless=dimensionless)

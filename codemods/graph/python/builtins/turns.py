@@ -1,0 +1,86 @@
+"""Builtins that hand on the turns of what they go through: ``enumerate``, ``zip``, ``map``, ``filter``, ``next``."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.program import walks
+from codemods.graph.model.values import NUMBER, Function, Library, Parameters, Sequence, Tuple
+from codemods.graph.python.builtins.table import BUILTINS
+from codemods.graph.python.containers import Containers
+from codemods.graph.run.contents import RETURNED
+
+_TURNS = 2
+"""What a loop sees: the first element, and one of the others."""
+
+
+@BUILTINS.of("enumerate")
+def _enumerate(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    if not args.positional:
+        return engine.unknown(name)
+    turns = engine.iterate(args.positional[0], at)
+    made = engine.new_sequence([Tuple((NUMBER, value)) for value in turns], kind="turns")
+    return engine.counted_as(made, args.positional[0])
+
+
+@BUILTINS.of("zip")
+def _zip(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    columns = [engine.iterate(value, at) for value in args.positional]
+    if args.more or not columns:
+        mixed = engine.taken(at, Tuple((*args.positional, *args.more)), "zip")
+        if mixed.node is None and not mixed.shadow:
+            return engine.unknown("zip", data=True)
+        return engine.new_sequence([mixed], rest=mixed)
+    counts = [len(turns) for value, turns in zip(args.positional, columns, strict=True) if engine.is_counted(value)]
+    rows: list[Value] = []
+    # where none is counted, as many as a loop over one of them sees: pairs of a list with itself meet later
+    for i in range(min(counts, default=max(_TURNS, min(map(len, columns))))):
+        row = [column[min(i, len(column) - 1)] if column else engine.unknown("item") for column in columns]
+        rows.append(Tuple(tuple(row)))
+    made = engine.new_sequence(rows, kind="turns")
+    return made if counts else engine.counted_as(made, args.positional[0])
+
+
+@BUILTINS.of("map")
+def _map(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.positional
+    if len(given) < 2:
+        return engine.unknown(name)
+    turns = engine.iterate(given[1], at)
+    if isinstance(given[0], Library) and given[0].path in ("builtins.float", "builtins.int", "builtins.str"):
+        return engine.new_sequence([], rest=NUMBER)
+    others = [t for v in given[2:] if (t := engine.iterate(v, at))]
+    rows = [[v, *(t[min(i, len(t) - 1)] for t in others)] for i, v in enumerate(turns)]
+    made = engine.new_sequence([engine.call_value(given[0], Arguments(args.call, row), at) for row in rows])
+    return engine.counted_as(made, given[1])
+
+
+@BUILTINS.of("filter")
+def _filter(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.positional
+    if len(given) < 2:
+        return engine.unknown(name)
+    turns = engine.iterate(given[1], at)
+    asked = given[0] if isinstance(given[0], Function) else None
+    if asked is not None and asked.file.once(walks, asked.definition):
+        for turn in turns:
+            engine.call_value(asked, Arguments(None, [turn]), at)
+    if isinstance(given[1], Parameters):
+        return given[1]
+    return engine.counted_as(engine.new_sequence(list(turns)), given[1])
+
+
+@BUILTINS.of("next")
+def _next(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    if not args.positional:
+        return engine.unknown(name)
+    first = args.positional[0]
+    turns = [*engine.iterate(first, at), *args.positional[1:2]]
+    ended = engine.s.get((first.oid, RETURNED)) if isinstance(first, Sequence) else None
+    if isinstance(ended, Value) and engine.nodes_of(ended):
+        stop = engine.unknown("StopIteration")
+        engine.put_into(stop, "value", ended)
+        engine.thrown.append(stop)
+    return engine.one_of(turns) or engine.unknown("next", data=True)

@@ -1,0 +1,84 @@
+"""Methods that change a tensor in place: its name, and what shares its memory, have another graph from then on."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import (
+    Const,
+    Join,
+    Plain,
+    Tensor,
+    Unknown,
+)
+from codemods.graph.python.definitions import Definitions
+
+_TENSORS = frozenset((Tensor, Unknown, Join))
+_MAYBE_PLAIN = frozenset((Const, Plain, Join))
+
+
+class InPlace(Definitions):
+    """The part of the engine that follows changes in place."""
+
+    def changed_in_place(self, function: ast.Attribute, receiver: Value, args: Arguments, result: Value) -> None:
+        """``x.add_(y)`` gives the name a new node; ``h.detach_()`` takes it away."""
+        name = function.attr
+        if not name.endswith("_") or name.startswith("_"):
+            return
+        self._altered(name, receiver, args, function)
+        if name in ("requires_grad_",) and self.nodes_of(receiver):
+            return
+        if name == "requires_grad_" and isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):
+            self.asked(receiver, result, function)
+        if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
+            self.replace_everywhere(receiver, result)
+        target = function.value
+        if self.s.grad is False and name != "detach_":
+            # its values change, not its history
+            if isinstance(target, ast.Attribute) and target.attr == "data":
+                self.mark("data-written", function)
+            return
+        if any(self.nodes_of(value) for value in args.all()):
+            self._written_into(function, receiver, result)
+        several = isinstance(receiver, Join) and self._are_tensors(receiver) and self._are_tensors(result)
+        if several or (isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor)):
+            self._rebound(target, receiver, result, function)
+
+    def _written_into(self, function: ast.Attribute, receiver: Value, result: Value) -> None:
+        """Let what shares its memory with ``receiver`` have the graph of what was written to that."""
+        for option in self.options(receiver):
+            if isinstance(option, Tensor) and isinstance(result, Tensor):
+                self.write_through(option, result, function)
+            elif isinstance(option, Unknown) and option.node is None and not self.is_module(option):
+                option.node = self.node(function, "call", self.nodes_of(result), certain=False, label=function.attr)
+                self.put_into(option, "[]", result)
+
+    def _rebound(self, target: ast.expr, receiver: Value, result: Value, at: ast.AST) -> None:
+        """Bind what a tensor has become to the expression that it is written as."""
+        if isinstance(receiver, Tensor) and isinstance(result, Tensor) and receiver.aliases:
+            result = replace(result, aliases=receiver.aliases)
+        if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
+            if target.attr == "data":
+                self.mark("data-written", at)
+        elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)) and (
+            # a frozen parameter with other values is the same parameter
+            self.nodes_of(result) or self.holder(target) is None
+        ):
+            self.assign(target, result, None)
+
+    def _are_tensors(self, value: Value) -> bool:
+        """Whether all that a value may be can be changed in place as a tensor is."""
+        options = self.options(value)
+        return all(isinstance(o, (Tensor, Unknown)) for o in options) and any(isinstance(o, Tensor) for o in options)
+
+    def _altered(self, name: str, receiver: Value, args: Arguments, at: ast.AST) -> None:
+        if name == "requires_grad_":
+            self.alter(receiver, "requires_grad", at)
+        elif name.removesuffix("_") in facts.CHANGES_SHAPE:
+            self.alter(receiver, "shape", at)
+        elif name not in ("share_memory_", "detach_"):
+            self.alter(receiver, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)

@@ -1,0 +1,332 @@
+"""Lists, deques, sets, tuples, dicts and namespaces: their items are read and written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.trace import Storing
+from codemods.graph.model.values import (
+    ARRAY,
+    NUMBER,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Library,
+    Mapping,
+    Module,
+    Namespace,
+    Parameters,
+    Plain,
+    Sequence,
+    Tensor,
+    TreeModule,
+    Tuple,
+    Unknown,
+)
+from codemods.graph.python.iteration import Iteration
+from codemods.graph.run.contents import ANY, ITEMS, REST
+from codemods.graph.run.joins import MAX_MODULES
+
+
+class Items(Iteration):
+    """The part of the engine that knows what lies in containers."""
+
+    # what the layers above supply
+
+    def set_directly(self, target: Value, name: Value, value: Value, at: ast.AST) -> None:
+        """``object.__setattr__(target, name, value)``."""
+        raise NotImplementedError
+
+    def container_method(self, container: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method of a list, deque, set, tuple or dict, or of a namespace."""
+        raise NotImplementedError
+
+    def binary(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
+        """An arithmetic operation."""
+        raise NotImplementedError
+
+    # items
+
+    def get_item(self, container: Value, key: Value, at: ast.AST) -> Value:
+        """``container[key]``."""
+        read = _READ.get(container.__class__)
+        return read(self, container, key, at) if read is not None else self.taken(at, container)
+
+    def _item_of_each(self, container: Join, key: Value, at: ast.AST) -> Value:
+        options = [o for o in container.options if not (isinstance(o, Const) and o.value is None)]
+        # where it is an empty list this raises
+        options = [o for o in options if not self._is_empty_list(o)] or options
+        found = [self.get_item(o, key, at) for o in options]
+        result = self.one_of(found)
+        return result if result is not None else self.lost()
+
+    def _item_of_tuple(self, container: Tuple, key: Value, at: ast.AST) -> Value:
+        place = _place(key, len(container.items))
+        if place is not None:
+            return container.items[place]
+        return self.one_of(list(container.items)) or self.lost()
+
+    def _item_of_module(self, container: Module, key: Value, at: ast.AST) -> Value:
+        part = self.named_part(container, key.value) if isinstance(key, Const) else None
+        if part is not None:
+            return part
+        if container.name:
+            return self._item_of_list(container, key, at)
+        # a part of a module that cannot be seen
+        return self.taken(at, container) if container.leaf is None else Module(self.new_oid(), "", container.leaf)
+
+    def _item_of_list(self, container: Sequence | Module, key: Value, at: ast.AST) -> Value:
+        items = self.s.get((container.oid, ITEMS)) or ()
+        rest = self.s.get((container.oid, REST))
+        place = _place(key, len(items))
+        if place is not None and rest is None and container.oid not in self.displaced:
+            value = items[place]
+        else:
+            value = self.one_of([*items, *([rest] if rest is not None else [])])
+        if not isinstance(value, Value):
+            return self.lost()
+        self.read(value, Carrier("element", container.oid, ""), at)
+        return value
+
+    def _item_of_dict(self, container: Mapping, key: Value, at: ast.AST) -> Value:
+        value = self._under(container, key)
+        if value is None:
+            factory = self.s.get((container.oid, "factory"))
+            if factory is not None:
+                value = self.call_value(factory, Arguments(), at)
+                self.put_item(container, key, value)
+        if not isinstance(value, Value):
+            return self.lost()
+        self.read(value, Carrier("element", container.oid, str(getattr(key, "value", ""))), at)
+        return value
+
+    def _under(self, container: Mapping, key: Value) -> Value | None:
+        """What a dict may hold under a key; None if nothing."""
+        if not isinstance(key, Const):
+            return self.one_of(self.elements(container))
+        value: Value | None = self.s.get((container.oid, ("key", key.value)))
+        rest = self.s.get((container.oid, REST))
+        if isinstance(rest, Value):
+            # under a key that was not seen: perhaps this one
+            return self.join(value, rest) if isinstance(value, Value) else rest
+        return value
+
+    def _item_of_tensor(self, container: Tensor, key: Value, at: ast.AST) -> Value:
+        return self.tensor_op(at, "getitem", [container], saves=False)
+
+    def _item_of_unknown(self, container: Unknown, key: Value, at: ast.AST) -> Value:
+        if container.node is not None:
+            return self.unknown("item", self.part(at, container, "item"))
+        name = f"[{key.value!r}]" if isinstance(key, Const) else "[]"
+        return self.unknown_attribute(container, name, at)
+
+    def _item_of_object(self, container: Instance, key: Value, at: ast.AST) -> Value:
+        member = container.cls.find("__getitem__")
+        if isinstance(member, Function):
+            return self.call_function(member, Arguments(None, [key]), at, receiver=container)
+        inner = self.contained(container)
+        if inner is not None:
+            return self._item_of_derived(container, inner, key, at)
+        if container.cls.layer in facts.MODULE_CONTAINERS and (layer := self.layer_of(container)) is not None:
+            return self.get_item(layer, key, at)
+        items = self.s.get((container.oid, ITEMS))
+        if items:
+            return self.one_of(list(items)) or self.unknown("item")
+        return self.taken(at, container)
+
+    def _item_of_library(self, container: Library, key: Value, at: ast.AST) -> Value:
+        if not container.path.endswith(".__dict__"):
+            return self.taken(at, container)
+        name = key.value if isinstance(key, Const) else facts.SOME
+        return Library(f"{container.path.removesuffix('__dict__')}{name}")
+
+    def _item_of_class(self, container: Class, key: Value, at: ast.AST) -> Value:
+        member = container.info.find("__class_getitem__")
+        if isinstance(member, Function):
+            return self.call_function(member, Arguments(None, [key]), at, receiver=container)
+        return container
+
+    def _item_of_parameters(self, container: Parameters, key: Value, at: ast.AST) -> Value:
+        return replace(container, element=True)
+
+    def _item_of_plain(self, container: Const | Plain, key: Value, at: ast.AST) -> Value:
+        return NUMBER if not (isinstance(container, Plain) and container.kind == "array") else ARRAY
+
+    def _item_of_derived(self, container: Instance, inner: Value, key: Value, at: ast.AST) -> Value:
+        """An item of an object of a class derived from a container: it lies there, or ``__missing__`` makes it."""
+        missing = container.cls.find("__missing__")
+        if not isinstance(missing, Function):
+            return self.get_item(inner, key, at)
+        made = self.call_function(missing, Arguments(None, [key]), at, receiver=container)
+        there = self.elements(inner)
+        return self.join(self.get_item(inner, key, at), made) if there else made
+
+    def named_item(self, space: Namespace, key: Value, at: ast.AST) -> Value:
+        """What a namespace holds under a name."""
+        if not isinstance(key, Const) or not isinstance(key.value, str):
+            chosen = self.defined_in(space)
+            if chosen is not None:
+                return chosen
+            made = self.taken(at, space)
+            made.shadow = (*self.lost().shadow, *made.shadow)
+            return made
+        if isinstance(space.of, TreeModule):
+            return self.module_member(space.of, key.value)
+        if space.of is not None:
+            return self.get_attribute(space.of, key.value, at)
+        found = self.s.get((space.oid, key.value))
+        return self.load_name(key.value, at) if not isinstance(found, Value) else found
+
+    def defined_in(self, space: Namespace) -> Value | None:
+        """What ``models.__dict__[name]`` may be: a function or a class that a module of the tree holds. None where
+        there are too many, or graphs beside them."""
+        if not isinstance(space.of, TreeModule):
+            return None
+        found = [self.module_member(space.of, n) for n in self.modules.globals.get(space.oid, ()) if n[:1] != "_"]
+        defined: list[Value] = list(dict.fromkeys(v for v in found if isinstance(v, (Function, Class))))
+        return None if len(defined) > MAX_MODULES or any(map(self.nodes_of, found)) else self.one_of(defined)
+
+    def _is_empty_list(self, value: Value) -> bool:
+        return (
+            isinstance(value, Sequence)
+            and value.kind == "list"
+            and self.s.get((value.oid, ITEMS)) == ()
+            and self.s.get((value.oid, REST)) is None
+        )
+
+    def set_item(self, container: Value, key: Value, value: Value, at: ast.AST, expression: ast.expr | None) -> None:
+        """``container[key] = value``."""
+        write = _WRITTEN.get(container.__class__)
+        if write is not None:
+            write(self, container, key, value, at, expression)
+        elif isinstance(container, Plain) and container.kind == "array":
+            # an array of objects
+            self.escape(value, "put into an array")
+
+    def _set_in_each(self, container: Join, key: Value, value: Value, at: ast.AST, expression: ast.expr | None) -> None:
+        for option in container.options:
+            if not isinstance(option, (Const, Plain)):
+                self.set_item(option, key, value, at, expression)
+
+    def _set_in_dict(
+        self, container: Mapping, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
+    ) -> None:
+        self.stored(value, Carrier("element", container.oid, str(getattr(key, "value", ""))), at)
+        self.put_item(container, key, value)
+        self.note_storing(container, expression, value, "[]", at)
+
+    def _set_in_list(
+        self, container: Sequence, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
+    ) -> None:
+        if isinstance(at, ast.Subscript) and isinstance(at.slice, ast.Slice):
+            # c[1:2] = values
+            value = self.one_of(self.elements(value)) or value
+        self.stored(value, Carrier("element", container.oid, str(getattr(key, "value", ""))), at)
+        items = self.s.get((container.oid, ITEMS)) or ()
+        place = _place(key, len(items))
+        if place is not None:
+            changed = list(items)
+            changed[place] = value
+            self.s.set((container.oid, ITEMS), tuple(changed))
+        else:
+            rest = self.s.get((container.oid, REST))
+            self.s.set((container.oid, REST), value if rest is None else self.join(rest, value))
+        self.note_storing(container, expression, value, "[]", at)
+
+    def _set_in_object(
+        self, container: Instance, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
+    ) -> None:
+        member = container.cls.find("__setitem__")
+        inner = self.contained(container)
+        if isinstance(member, Function):
+            self.call_function(member, Arguments(None, [key, value]), at, receiver=container)
+        elif inner is not None:
+            self.set_item(inner, key, value, at, expression)
+        else:
+            self.set_attribute(container, ANY, value, at)
+
+    def _set_in_module(
+        self, container: Module, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
+    ) -> None:
+        if container.name in facts.MODULE_CONTAINERS:
+            self._put_part(container, key, value)
+
+    def _set_in_namespace(
+        self, container: Namespace, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
+    ) -> None:
+        if container.of is not None:
+            # past properties and ``__setattr__``
+            self.set_directly(container.of, key, value, at)
+        else:
+            named = key.value if isinstance(key, Const) and isinstance(key.value, str) else ANY
+            self.s.set((container.oid, named), value)
+            self.stored(value, Carrier("global", container.oid, named), at)
+
+    def _set_in_unknown(
+        self, container: Unknown, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
+    ) -> None:
+        # an element of something unseen: later reads of it may find this value
+        name = f"[{key.value!r}]" if isinstance(key, Const) else "[]"
+        old = self.s.get((container.oid, name))
+        joined = value if old is None or isinstance(key, Const) else self.join(old, value)
+        self.put_into(container, name, joined)
+        self.stored(value, Carrier("element", container.oid, name), at)
+        if not container.data:
+            for node in self.nodes_of(value):
+                node.uses.append(("stored-unseen:[]", self.place(at)))
+        if expression is not None:
+            self.trace.storings.append(Storing(self.place(at), container, expression, value, "[]", self.s.grad))
+
+    def _put_part(self, modules: Module, key: Value, value: Value) -> None:
+        """``modules[key] = value`` of a ``ModuleList`` or ``ModuleDict``: in the place of another, or one more."""
+        items = list(self.s.get((modules.oid, ITEMS)) or ())
+        place = _place(key, len(items))
+        if place is not None:
+            items[place] = value
+            self.s.set((modules.oid, ITEMS), tuple(items))
+        else:
+            self.put_named(modules, key, value)
+
+
+def _place(key: Value, count: int) -> int | None:
+    """The index of one of ``count`` items; None if it is not known, or there is no such item."""
+    index = key.value if isinstance(key, Const) else None
+    return index if isinstance(index, int) and -count <= index < count else None
+
+
+_READ: dict[type[Value], Callable[[Items, Any, Value, ast.AST], Value]] = {
+    Join: Items._item_of_each,
+    Tuple: Items._item_of_tuple,
+    Module: Items._item_of_module,
+    Sequence: Items._item_of_list,
+    Mapping: Items._item_of_dict,
+    Tensor: Items._item_of_tensor,
+    Unknown: Items._item_of_unknown,
+    Instance: Items._item_of_object,
+    Namespace: Items.named_item,
+    Library: Items._item_of_library,
+    Class: Items._item_of_class,
+    Parameters: Items._item_of_parameters,
+    Const: Items._item_of_plain,
+    Plain: Items._item_of_plain,
+}
+"""How an item is read of each sort of value; of others something is taken that may be any part of them."""
+
+_WRITTEN: dict[type[Value], Callable[[Items, Any, Value, Value, ast.AST, ast.expr | None], None]] = {
+    Join: Items._set_in_each,
+    Mapping: Items._set_in_dict,
+    Sequence: Items._set_in_list,
+    Instance: Items._set_in_object,
+    Module: Items._set_in_module,
+    Namespace: Items._set_in_namespace,
+    Unknown: Items._set_in_unknown,
+}
+"""How an item of each sort of value is written; others have none that are followed."""

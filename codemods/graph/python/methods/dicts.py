@@ -1,0 +1,70 @@
+"""Methods of dicts."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.values import NONE, TEXT, Const, Mapping, Tuple
+from codemods.graph.python.filling import Filling
+from codemods.graph.python.methods.table import OF_DICTS
+
+
+@OF_DICTS.of("values", "items", "keys", "copy")
+def _view(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.mapping_view(container, name)
+
+
+@OF_DICTS.of("get", "setdefault", "pop")
+def _get(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.positional
+    cell = _cell(given)
+    stored = engine.s.get((container.oid, cell)) if cell is not None else engine.one_of(engine.elements(container))
+    default = given[1] if len(given) > 1 else NONE
+    if name == "pop" and cell is not None:
+        engine.s.delete((container.oid, cell))
+    if isinstance(stored, Value):
+        engine.read(stored, Carrier("element", container.oid, ""), at)
+        return stored
+    if name == "setdefault" and given:
+        engine.put_item(container, given[0], default)
+    return default
+
+
+def _cell(given: list[Value]) -> tuple[str, object] | None:
+    """Where a dict keeps what lies under the first argument, if that is known."""
+    return ("key", given[0].value) if given and isinstance(given[0], Const) else None
+
+
+@OF_DICTS.of("update", "__ior__")
+def _update(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
+    for value in args.positional:
+        engine.fill_mapping(container, value, at)
+    for key, value in args.keywords.items():
+        engine.put_item(container, Const(key), value)
+    for value in args.more:
+        engine.fill_mapping(container, value, at)
+    return NONE
+
+
+@OF_DICTS.of("popitem")
+def _popitem(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
+    return Tuple((TEXT, engine.one_of(engine.elements(container)) or engine.lost()))
+
+
+@OF_DICTS.of("move_to_end")
+def _move_to_end(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
+    cell = _cell(args.positional)
+    names = engine.attributes.get(container.oid, {})
+    if cell in names:
+        names[cell] = names.pop(cell)
+    return NONE
+
+
+@OF_DICTS.of("clear")
+def _clear(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.trace.emptied.append((container.oid, engine.clock))
+    for key in engine.mapping_keys(container):
+        engine.s.delete((container.oid, key))
+    return NONE

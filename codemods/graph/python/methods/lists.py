@@ -1,0 +1,179 @@
+"""Methods of lists, deques, sets and generators."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.state import CLEARED
+from codemods.graph.model.values import NONE, NUMBER, Const, Sequence, Tuple
+from codemods.graph.python.filling import Filling
+from codemods.graph.python.methods.table import OF_LISTS
+from codemods.graph.run.contents import ITEMS, REST, SENT
+
+_APART = 12
+"""So many elements of a list are told apart; with more in it, each may be any of them."""
+
+_AT_ONCE = 16
+"""So many may be put in at once and still be told apart."""
+
+
+@OF_LISTS.of("send")
+def _send(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    if container.kind != "generator" or not args.positional:
+        return None
+    # what runs behind the ``yield`` gets it, at a time of its own
+    engine.escape_all(args.positional, "sent to a generator")
+    sent = engine.taken(at, Tuple(tuple(args.positional)), "sent")
+    for received in engine.s.get((container.oid, SENT)) or ():
+        engine.replace_everywhere(received, engine.join(received, sent))
+    return engine.one_of([*engine.elements(container), sent]) or NONE
+
+
+@OF_LISTS.of("append", "add", "appendleft", "insert")
+def _put_one(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    if args.positional:
+        value = args.positional[-1]
+        items = engine.s.get((container.oid, ITEMS)) or ()
+        engine.stored(value, Carrier("element", container.oid, ""), at)
+        _keep(engine, container, name, items, [value], args.positional)
+        _note(engine, container, name, value, at)
+    return NONE
+
+
+@OF_LISTS.of("extend", "extendleft", "update")
+def _put_all(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    if args.positional:
+        value = args.positional[-1]
+        items = engine.s.get((container.oid, ITEMS)) or ()
+        new, several = engine.apart(value)
+        # any number of them: twice, as a loop over them would put them there
+        new += several * 2
+        new = new or engine.turns_of(value, at)
+        for one in new:
+            engine.stored(one, Carrier("element", container.oid, ""), at)
+        engine.counted_as(container, value)
+        _keep(engine, container, name, items, new, args.positional)
+        _note(engine, container, name, value, at)
+    return NONE
+
+
+def _keep(
+    engine: Filling,
+    container: Sequence,
+    name: str,
+    items: tuple[Value, ...],
+    new: list[Value],
+    given: list[Value],
+) -> None:
+    """Put ``new`` beside the ``items`` that the container held when it was called, where ``name`` puts them."""
+    apart = len(items) < _APART
+    if engine.open_loops and engine.born.get(container.oid, 0) < engine.open_loops[-1]:
+        # each turn puts something in, also those that are not run
+        engine.uncounted.add(container.oid)
+    place = _inserted(given[0], len(items)) if name == "insert" and len(given) > 1 else None
+    if apart and place is not None:
+        engine.s.set((container.oid, ITEMS), (*items[:place], *new, *items[place:]))
+    elif apart and name in ("appendleft", "extendleft"):
+        engine.s.set((container.oid, ITEMS), (*reversed(new), *items))
+    elif apart and name != "insert" and len(new) <= _AT_ONCE:
+        engine.s.set((container.oid, ITEMS), (*items, *new))
+    else:
+        rest = engine.s.get((container.oid, REST))
+        joined = engine.one_of([*([rest] if rest is not None else []), *new])
+        if joined is not None:
+            engine.s.set((container.oid, REST), joined)
+
+
+def _inserted(index: Value, count: int) -> int | None:
+    """Where ``insert`` puts a value among ``count`` others, None if that cannot be seen."""
+    if not isinstance(index, Const) or not isinstance(index.value, int):
+        return None
+    return min(index.value, count) if index.value >= 0 else max(count + index.value, 0)
+
+
+def _note(engine: Filling, container: Sequence, name: str, value: Value, at: ast.AST) -> None:
+    if isinstance(at, ast.Call) and at.args:
+        engine.note_storing(container, at.args[-1], value, name, at)
+    elif isinstance(at, ast.AugAssign):
+        engine.note_storing(container, at.value, value, name, at)
+
+
+@OF_LISTS.of("clear")
+def _clear(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.trace.emptied.append((container.oid, engine.clock))
+    engine.s.set((container.oid, ITEMS), ())
+    engine.s.delete((container.oid, REST))
+    engine.s.set((container.oid, CLEARED), engine.tick())
+    return NONE
+
+
+@OF_LISTS.of("pop", "popleft", "popitem")
+def _pop(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    if name != "popitem":
+        engine.trace.emptied.append((container.oid, engine.clock))
+    items = engine.s.get((container.oid, ITEMS)) or ()
+    if container.oid in engine.repeated and (args.positional or name == "popleft"):
+        # [x] * n: what is put in comes out n turns later
+        engine.displaced.add(container.oid)
+    if not items or engine.s.get((container.oid, REST)) is not None or container.oid in engine.displaced:
+        return engine.one_of(engine.elements(container)) or engine.lost()
+    place = _popped(name, args.positional, len(items))
+    if place is None:
+        # one of them goes, and which stay is not followed
+        engine.s.set((container.oid, REST), engine.one_of(list(items)))
+        return engine.one_of(list(items)) or engine.lost()
+    popped: Value = items[place]
+    engine.s.set((container.oid, ITEMS), (*items[:place], *items[place + 1 :]))
+    engine.read(popped, Carrier("element", container.oid, ""), at)
+    return popped
+
+
+def _popped(name: str, given: list[Value], count: int) -> int | None:
+    """The place of what ``pop`` takes from ``count`` elements, None if that cannot be seen."""
+    if name == "popleft" or not given:
+        return 0 if name == "popleft" else count - 1
+    index = given[0].value if isinstance(given[0], Const) else None
+    return index % count if isinstance(index, int) and -count <= index < count else None
+
+
+@OF_LISTS.of("remove")
+def _remove(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.trace.emptied.append((container.oid, engine.clock))
+    items = engine.s.get((container.oid, ITEMS)) or ()
+    if len(items) > 1:
+        _mix(engine, container)
+    return NONE
+
+
+@OF_LISTS.of("sort", "reverse", "rotate")
+def _order(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    items = engine.s.get((container.oid, ITEMS)) or ()
+    if name == "sort":
+        engine.ordered_by(args, engine.elements(container), at)
+    if items:
+        _mix(engine, container)
+    return NONE
+
+
+def _mix(engine: Filling, container: Sequence) -> None:
+    """Where each of them lies is not followed from here on."""
+    engine.s.set((container.oid, REST), engine.one_of(engine.elements(container)))
+
+
+@OF_LISTS.of("copy")
+def _copy(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    items = engine.s.get((container.oid, ITEMS)) or ()
+    return engine.counted_as(engine.new_sequence(list(items), engine.s.get((container.oid, REST))), container)
+
+
+@OF_LISTS.of("index", "count")
+def _number(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    return NUMBER
+
+
+@OF_LISTS.of("union", "difference", "intersection", "symmetric_difference")
+def _combine(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    others = [v for other in args.positional for v in engine.elements(other) or engine.turns_of(other, at)]
+    return engine.new_sequence([], rest=engine.one_of([*engine.elements(container), *others]), kind="set")

@@ -1,0 +1,225 @@
+"""Attributes of objects of the tree and of modules: kept on them, or given by their classes."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Carrier, Node, Value
+from codemods.graph.model.program import ClassInfo
+from codemods.graph.model.values import (
+    NONE,
+    NUMBER,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Library,
+    Method,
+    Module,
+    Tensor,
+)
+from codemods.graph.python.names import Names
+from codemods.graph.run.contents import ANY, ITEMS, REST
+
+_WITH_DATA = frozenset({"collections.UserDict", "collections.UserList"})
+"""Containers that keep what they hold under ``data``."""
+
+SAME = "[same]"
+"""Set on a derived dict whose attributes are its elements."""
+
+_OF_MODULES = frozenset({"buffers", "forward", "add_module", "append", "extend"})
+"""Methods of modules beside those by which one is known."""
+
+
+class Objects(Names):
+    """The part of the engine that finds attributes of objects."""
+
+    # what the layers above supply
+
+    def call_method(self, receiver: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """Call a method of any value."""
+        raise NotImplementedError
+
+    def get_item(self, container: Value, key: Value, at: ast.AST) -> Value:
+        """``container[key]``."""
+        raise NotImplementedError
+
+    def class_member(self, info: ClassInfo, name: str, at: ast.AST) -> Value | None:
+        """What a class or its bases hold under ``name``, as written last."""
+        if name not in self.class_attributes:
+            return info.find(name)
+        for base in info.mro():
+            value = self.s.get((base.oid, name))
+            if isinstance(value, Value):
+                self.read(value, Carrier("attribute", base.oid, name), at)
+                return value
+            if name in base.members:
+                return base.members[name]
+        return None
+
+    def _object_attribute(self, receiver: Instance | Module, name: str, at: ast.AST) -> Value:
+        anywhere = self.s.get((receiver.oid, ANY)) if self.may_be_called(receiver.oid, name) else None
+        if isinstance(receiver, Instance) and "__getattribute__" in self.special_names(receiver.cls):
+            found = self._by_method(receiver, "__getattribute__", [Const(name)], at)
+            if found is not None:
+                return found
+        value = self.s.get((receiver.oid, name))
+        if isinstance(value, Value):
+            self.read(value, Carrier("attribute", receiver.oid, name), at)
+            return value if not isinstance(anywhere, Value) else self.join(value, anywhere)
+        if isinstance(receiver, Instance):
+            found = self._by_class(receiver, name, anywhere, at)
+            if found is not None:
+                return found
+        if self.is_module(receiver):
+            found = self._of_any_module(receiver, name, at)
+            if found is not None:
+                return found
+        if isinstance(receiver, Module):
+            return self._of_layer(receiver, name)
+        if receiver.leaf is not None and receiver.cls.layer:
+            found = self._layer_attribute(receiver, receiver.leaf, name)
+            if found is not None:
+                return found
+        return self._unlisted_of_object(receiver, name)
+
+    def _by_class(self, receiver: Instance, name: str, anywhere: object, at: ast.AST) -> Value | None:
+        """What the class of an object says of an attribute that is not its own; None if nothing.
+
+        ``anywhere`` is what was written under names that are not known.
+        """
+        if name == "__class__":
+            return Class(receiver.cls)
+        member = self.class_member(receiver.cls, name, at)
+        if isinstance(member, Instance) and member.cls.find("__get__") is not None:
+            args = [receiver, Class(receiver.cls)]
+            return self._by_method(member, "__get__", args, at) or self.taken(at, member, name)
+        if isinstance(member, Function):
+            return self._bound(receiver, member, name, at)
+        if isinstance(anywhere, Value):
+            self.read(anywhere, Carrier("attribute", receiver.oid, ANY), at)
+            return anywhere if member is None else self.join(member, anywhere)
+        if member is not None:
+            return member
+        if receiver.cls.find("__getattr__") is not None and not name.startswith("__"):
+            return self._by_method(receiver, "__getattr__", [Const(name)], at) or self.unknown(name)
+        return self._by_container(receiver, name, at)
+
+    def _bound(self, receiver: Instance, member: Function, name: str, at: ast.AST) -> Value:
+        """What an object gives for a function of its class."""
+        if member.kind == "property":
+            return self.call_function(member, Arguments(), at, receiver=receiver)
+        if member.kind == "staticmethod":
+            return member
+        return Method(Class(receiver.cls) if member.kind == "classmethod" else receiver, member, name)
+
+    def _by_container(self, receiver: Instance, name: str, at: ast.AST) -> Value | None:
+        """What the container says of an attribute from which the class of an object is derived."""
+        if isinstance(self.s.get((receiver.oid, SAME)), Value):
+            inner = self.contained(receiver)
+            return self.get_item(inner, Const(name), at) if inner is not None else self.unknown(name)
+        if not receiver.cls.container or self.is_module(receiver):
+            return None
+        # a method of the container, or an attribute of its class
+        inner = self.contained(receiver)
+        data = name == "data" and inner is not None and receiver.cls.derives(_WITH_DATA)
+        return inner if data and inner is not None else Method(receiver, None, name)
+
+    def _of_any_module(self, receiver: Instance | Module, name: str, at: ast.AST) -> Value | None:
+        """An attribute that every ``nn.Module`` has."""
+        if name == "module":
+            return receiver
+        if name == "_modules" and _is_looked_up(self.frame.file.parent(at)):
+            return self._parts_by_name(receiver)
+        if name == "training":
+            return NUMBER
+        known = name in facts.MODULE_EVIDENCE or name in facts.TRANSPARENT_MODULE_METHODS or name in _OF_MODULES
+        return Method(receiver, None, name) if known or name.startswith("register_") else None
+
+    def _of_layer(self, receiver: Module, name: str) -> Value:
+        """An attribute of a module of the library, or of one that cannot be seen."""
+        if name in ("weight", "bias") and receiver.leaf is not None:
+            for use in receiver.leaf.children if receiver.leaf in self.renewed else ():
+                use.escapes.append("its weight stays behind, and is read")
+            return Tensor(receiver.leaf if not self.frozen(receiver.leaf) else None)
+        if (part := self.named_part(receiver, name)) is not None:
+            return part
+        known = facts.NAMED_PARTS.get((receiver.name, name), "")
+        if receiver.leaf is None or not (known or not receiver.name):
+            return Method(receiver, None, name)
+        # part of a module that cannot be seen: most often a submodule with parameters among the module's own
+        child = Module(self.new_oid(), known, receiver.leaf)
+        self.s.set((receiver.oid, name), child)
+        return child
+
+    def _unlisted_of_object(self, receiver: Instance, name: str) -> Value:
+        """An attribute of an object of which nothing is known; remembered, so that what is learned about it is learned
+        once."""
+        external = receiver.cls.family.startswith("external")
+        if name.startswith("__") and not external:
+            return self.unknown(name)
+        made = self.lost(name, "attribute")
+        self.s.set((receiver.oid, name), made)
+        if not external:
+            self.attributes.setdefault(receiver.oid, {})[name] = None
+        return made
+
+    def _parts_by_name(self, receiver: Instance | Module) -> Value:
+        """The dict of the modules in a module."""
+        if isinstance(receiver, Module) and receiver.name not in facts.MODULE_CONTAINERS:
+            return Method(receiver, None, "_modules")
+        made = self.new_mapping()
+        seen: set[int] = set()
+        named = {name: self.s.get((receiver.oid, name)) for name in self.attributes.get(receiver.oid, ())}
+        for name, part in named.items():
+            if isinstance(part, Value) and name != ANY and all(map(self.is_module, self.options(part))):
+                seen.add(id(part))
+                self.put_item(made, Const(name), part)
+        for place, part in enumerate(self.s.get((receiver.oid, ITEMS)) or ()):
+            if id(part) not in seen:
+                self.put_item(made, Const(str(place)), part)
+        more = [v for v in (self.s.get((receiver.oid, cell)) for cell in (ANY, REST)) if isinstance(v, Value)]
+        if more:
+            self.s.set((made.oid, REST), self.one_of(more))
+        return made
+
+    def _layer_attribute(self, receiver: Instance, leaf: Node, name: str) -> Value | None:
+        """What an object has of the layer that its class derives from."""
+        if name in facts.LAYER_SETTINGS:
+            return NUMBER
+        if name not in ("weight", "bias"):
+            return None
+        parameter = Tensor(leaf if not self.frozen(leaf) else None)
+        # there may be none: ``bias=False``, ``affine=False``
+        certain = name == "weight" and receiver.cls.layer in facts.ALWAYS_WEIGHTED
+        return parameter if certain else self.join(parameter, NONE)
+
+    def _by_method(self, receiver: Instance, method: str, given: list[Value], at: ast.AST) -> Value | None:
+        """What a special method of an object's class makes of ``given``; None if it is no function of the tree, or is
+        running already."""
+        found = receiver.cls.find(method)
+        if isinstance(found, Library) and receiver.cls.container:
+            # __getattr__ = dict.__getitem__
+            return self.call_method(receiver, found.path.rpartition(".")[2], Arguments(None, given), at)
+        if not isinstance(found, Function) or found.definition in self.active:
+            return None
+        return self.call_function(found, Arguments(None, given), at, receiver=receiver)
+
+    def special_names(self, cls: ClassInfo) -> frozenset[str]:
+        """The special methods among ``__getattribute__`` and ``__setattr__`` that a class defines in the tree."""
+        return frozenset(name for name in ("__getattribute__", "__setattr__") if cls.find(name) is not None)
+
+    def may_be_called(self, oid: int, name: str) -> bool:
+        """Whether what was written to an object under a computed name may lie under ``name``."""
+        return oid not in self.named_as or any(text.may_be(name) for text in self.named_as[oid])
+
+
+def _is_looked_up(user: ast.AST | None) -> bool:
+    """Whether a dict is only read where an expression stands that gives it."""
+    if isinstance(user, ast.Attribute):
+        return user.attr in ("keys", "values", "items", "get")
+    return isinstance(user, (ast.For, ast.comprehension)) or (
+        isinstance(user, ast.Subscript) and isinstance(user.ctx, ast.Load)
+    )

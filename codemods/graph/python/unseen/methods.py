@@ -1,0 +1,218 @@
+"""Methods of things that cannot be seen: what a name and its arguments say of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.handlers import Handlers
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import (
+    ARRAY,
+    NONE,
+    NUMBER,
+    Const,
+    Function,
+    GradMode,
+    Hook,
+    Instance,
+    Method,
+    Module,
+    Plain,
+    Sequence,
+    Tensor,
+    Unknown,
+)
+from codemods.graph.python.builtin_calls import BuiltinCalls
+
+OF_UNSEEN: Handlers[Callable[[BuiltinCalls, Unknown, str, Arguments, ast.AST], Value | None]] = Handlers()
+"""What a method does of something that cannot be seen, by its name; None where the name does not say."""
+
+OF_GRAPHLESS: Handlers[Callable[[BuiltinCalls, Unknown, str, Arguments, ast.AST], Value | None]] = Handlers()
+"""The same where it carries no graph: methods of tensors, arrays and containers by their public names. Of an object of
+the tree its own are entered."""
+
+
+# whatever it is
+
+
+@OF_UNSEEN.of("backward")
+def _backward(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.positional
+    if (
+        given
+        and receiver.node is None
+        and (engine.nodes_of(given[0]) or (len(given) == 1 and not _is_gradient(engine, args)))
+    ):
+        # engine.backward(loss), and not loss.backward(gradient)
+        return engine.wrapped_backward(args, at)
+    return engine.backward_method(receiver, args, at)
+
+
+def _is_gradient(engine: BuiltinCalls, args: Arguments) -> bool:
+    """Whether the argument of ``x.backward(...)`` on something unseen is proven to be no loss: it has no graph."""
+    return all(
+        isinstance(o, (Plain, Const)) or (isinstance(o, Tensor) and not o.shadow) or (isinstance(o, Unknown) and o.data)
+        for value in args.positional
+        for o in engine.options(value)
+    )
+
+
+@OF_UNSEEN.of(*(facts.BACKWARD_METHODS - {"backward"}))
+def _wrapped_backward(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.wrapped_backward(args, at)
+
+
+@OF_UNSEEN.of(*facts.HOOKING_METHODS)
+def _hook(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
+    # of a node of the graph, perhaps
+    engine.mark("hook", at)
+
+
+@OF_UNSEEN.of("register_forward_hook", "register_forward_pre_hook")
+def _forward_hook(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
+    if args.all():
+        # a part of some module that cannot be seen
+        engine.hooks.append(Hook(receiver.oid, None, args.all()[0], before=name == "register_forward_pre_hook"))
+
+
+@OF_UNSEEN.of("eval", "train")
+def _mode(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    # only a module has such a method with such arguments (docs: torch.nn.Module)
+    mode = [o for v in args.all() for o in engine.options(v)]
+    plain = all(isinstance(o, Plain) or (isinstance(o, Const) and isinstance(o.value, bool)) for o in mode)
+    if not plain or len(args.all()) > (name == "train") or args.more:
+        return None
+    return _of_module(engine, receiver, name, args, at)
+
+
+@OF_UNSEEN.of("parameters", "named_parameters", "load_state_dict", "named_modules", "requires_grad_")
+def _as_module(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    # only a module has such a method (docs: torch.nn.Module)
+    return _of_module(engine, receiver, name, args, at)
+
+
+def _of_module(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    """The method of a module, which ``receiver`` is from here on; None where it may be something else."""
+    if receiver.node is not None or (receiver.data and name not in ("parameters", "named_parameters")):
+        return None
+    receiver.module = Module(engine.new_oid(), "", engine.leaf(at, receiver.path or "module"))
+    return method_of_module(engine, receiver, receiver.module, name, args, at)
+
+
+def method_of_module(
+    engine: BuiltinCalls, receiver: Unknown, module: Module, name: str, args: Arguments, at: ast.AST
+) -> Value:
+    """A method of something that behaves like a module: itself where a module would return itself."""
+    if name == "module":
+        return engine.call_value(receiver, args, at)
+    result = engine.module_method(module, name, args, at)
+    if receiver.path == "torch.load" and engine.s.get((module.oid, "mode")) is None:
+        engine.s.set((module.oid, "mode"), "loaded")
+    return receiver if result is module else result
+
+
+@OF_UNSEEN.of("step")
+def _step(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    if receiver.path.startswith("torch.optim.lr_scheduler"):
+        for value in args.all():
+            # ReduceLROnPlateau compares it with earlier ones
+            engine.use(value, "scheduler", at)
+        return NONE
+    if args.empty or any(isinstance(v, (Function, Method)) for v in args.all()):
+        return engine.optimizer_method(receiver, "step", args, at)
+    return None
+
+
+@OF_UNSEEN.of("zero_grad")
+def _zero_grad(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.mark("zero_grad", at, by=receiver)
+    return NONE
+
+
+@OF_UNSEEN.of("items", "keys", "values")
+def _view(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    if not args.empty or receiver.node is None:
+        return None
+    return engine.unknown(name, engine.part(at, receiver, name))
+
+
+# contexts
+
+
+def enter_context(engine: BuiltinCalls, stack: Unknown, context: Value, at: ast.AST) -> Value:
+    """``stack.enter_context(context)``: it hands on what it enters."""
+    if stack.path in facts.EXIT_STACKS:
+        modes = {option.enabled for option in engine.options(context) if isinstance(option, GradMode)}
+        if modes:
+            engine.s.grad = modes.pop() if len(modes) == 1 and isinstance(context, GradMode) else None
+    elif any(isinstance(o, GradMode) for o in engine.options(context)):
+        engine.s.grad = None
+    return _entered(engine, context, at)
+
+
+def _entered(engine: BuiltinCalls, context: Value, at: ast.AST) -> Value:
+    """What ``with context as name`` binds."""
+    if isinstance(context, Sequence) and context.kind == "generator":
+        return engine.one_of(engine.elements(context)) or engine.unknown("entered")
+    if isinstance(context, Instance):
+        enter = context.cls.find("__enter__")
+        if isinstance(enter, Function):
+            return engine.call_function(enter, Arguments(), at, receiver=context)
+    return context
+
+
+# without a graph
+
+
+@OF_GRAPHLESS.of("numpy", "tolist")
+def _array(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    return ARRAY
+
+
+@OF_GRAPHLESS.of("data_ptr", "item", "size", "dim", "numel")
+def _number(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    return NUMBER
+
+
+@OF_GRAPHLESS.of(*facts.DETACHING)
+def _detach(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    return Tensor(None)
+
+
+@OF_GRAPHLESS.of("requires_grad_")
+def _requires_grad(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.tensor_method(Tensor(None), name, args, at)
+
+
+@OF_GRAPHLESS.of("cuda", "to", "cpu")
+def _move(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    return receiver
+
+
+@OF_GRAPHLESS.of("float", "long", "double", "contiguous", "clone", "half", "int", "byte", "bool", "type")
+def _copy(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    return Tensor(None, shadow=receiver.shadow)
+
+
+@OF_GRAPHLESS.of("get", "pop", "setdefault")
+def _item(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    given = args.positional
+    if name == "setdefault" and len(given) > 1:
+        engine.set_item(receiver, given[0], given[1], at, None)
+    key = f"[{given[0].value!r}]" if given and isinstance(given[0], Const) else ""
+    stored = engine.s.get((receiver.oid, key)) if key else None
+    if isinstance(stored, Value):
+        found: Value = engine.unknown_attribute(receiver, key, at)
+    elif engine.held_in([receiver]):
+        found = engine.taken(at, receiver, name)
+    else:
+        found = engine.unknown_attribute(receiver, f"[{name}]", at)
+    return engine.join(found, given[1]) if len(given) > 1 else found
+
+
+@OF_GRAPHLESS.of("append", "add", "put", "push", "store", "update", "extend", "insert", "appendleft")
+def _put(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
+    engine.store_in_unknown(receiver, name, args, at)

@@ -1,0 +1,208 @@
+"""Methods that every ``nn.Module`` has, and those of the containers of modules: a function each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.handlers import Handlers
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import (
+    NONE,
+    Const,
+    Hook,
+    Instance,
+    Module,
+    Parameters,
+    Plain,
+    Tuple,
+)
+from codemods.graph.run.contents import ITEMS, REST
+from codemods.graph.torch.layers import Layers
+
+OF_MODULES: Handlers[Callable[[Layers, Value, str, Arguments, ast.AST], Value | None]] = Handlers()
+"""What a method of a module does, by its name; None where it is a method of the module's own."""
+
+_TURNS = 32
+"""So many parts of a module are gone through one by one."""
+
+
+@OF_MODULES.of("module")
+def _module(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    # net.module(x) of a DataParallel
+    return engine.call_value(module, args, at)
+
+
+@OF_MODULES.of(*(facts.TRANSPARENT_MODULE_METHODS - {"module", "requires_grad_", "train", "eval"}))
+def _itself(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    return module
+
+
+# parameters
+
+
+@OF_MODULES.of("parameters", "named_parameters", "buffers", "named_buffers")
+def _parameters(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    return Parameters(module, named=name.startswith("named"))
+
+
+@OF_MODULES.of("requires_grad_")
+def _requires_grad(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    on = args.get(0, "requires_grad")
+    truth = True if on is None else engine.truth(on)
+    engine.freeze(module, None if truth is None else not truth)
+    return module
+
+
+@OF_MODULES.of("zero_grad")
+def _zero_grad(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.mark_owned("zero_grad", at, module)
+    return NONE
+
+
+@OF_MODULES.of("state_dict", "get_parameter", "get_submodule", "extra_repr", "_get_name")
+def _unseen(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.unknown(name)
+
+
+@OF_MODULES.of("load_state_dict")
+def _load_state_dict(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.mark_owned("parameters-loaded", at, module)
+    _set_mode(engine, module, "loaded")
+    if not _all_seen(module):
+        return engine.unknown(name)
+    keys = engine.unknown("keys", data=True)
+    return Tuple((keys, keys), ("missing_keys", "unexpected_keys"), closed=True)
+
+
+def _all_seen(module: Value) -> bool:
+    """Whether all classes are known that a module gets its methods from."""
+    return bool(module.name) if isinstance(module, Module) else isinstance(module, Instance) and module.leaf is None
+
+
+# modes
+
+
+@OF_MODULES.of("eval")
+def _eval(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    _set_mode(engine, module, name)
+    return module
+
+
+@OF_MODULES.of("train")
+def _train(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    on = args.get(0, "mode")
+    _set_mode(engine, module, "eval" if on is not None and engine.truth(on) is False else "train")
+    return module
+
+
+def _set_mode(engine: Layers, module: Value, mode: str) -> None:
+    for part in engine.submodules(module, deep=True):
+        oid = getattr(part, "oid", None)
+        if isinstance(oid, int) and not (mode == "loaded" and engine.s.get((oid, "mode")) == "eval"):
+            engine.s.set((oid, "mode"), mode)
+
+
+# parts
+
+
+@OF_MODULES.of("children", "modules", "named_children", "named_modules")
+def _children(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    children = engine.submodules(module, deep=name.endswith("modules"))
+    if isinstance(module, Module) and not module.name and module.leaf is not None and not children[1:]:
+        # parts of a module that cannot be seen have parameters among its own
+        children = [Module(engine.new_oid(), "", module.leaf) for _ in range(2)]
+    if name.startswith("named"):
+        children = [Tuple((Plain("text"), child)) for child in children]
+    if not children:
+        return engine.unknown(name)
+    # where there are many, the last turn of a loop stands for all the others
+    return engine.new_sequence(children[:_TURNS], engine.one_of(children[_TURNS:]), kind="modules")
+
+
+@OF_MODULES.of("register_buffer", "register_parameter", "add_module", "register_module")
+def _register(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    if len(args.positional) > 1:
+        engine.use(args.positional[1], f"method:{name}", at)
+        if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
+            engine.put_named(module, args.positional[0], args.positional[1])
+        else:
+            engine.set_named(module, args.positional[0], args.positional[1], at)
+    return engine.unknown(name)
+
+
+def _layer(engine: Layers, module: Value) -> Module | None:
+    """The module of the library that ``module`` is, or that its class derives from."""
+    return module if isinstance(module, Module) else engine.layer_of(module)
+
+
+@OF_MODULES.of("append", "insert")
+def _append(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    layer = _layer(engine, module)
+    if layer is None:
+        return None
+    engine.put_part(layer, *args.positional[-1:])
+    return module
+
+
+@OF_MODULES.of("extend")
+def _extend(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    layer = _layer(engine, module)
+    if layer is None:
+        return None
+    engine.put_part(layer, *engine.flat(args.positional[0] if args.positional else None))
+    return module
+
+
+@OF_MODULES.of("update")
+def _update(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    layer = _layer(engine, module)
+    if layer is None or layer.name != "ModuleDict" or not args.positional:
+        return None
+    given = engine.elements(args.positional[0])
+    named = engine.keywords_in(args.positional[0])
+    if len(named) == len(given):
+        for key, value in named.items():
+            engine.put_named(layer, Const(key), value)
+    else:
+        engine.put_part(layer, *(v.items[-1] if isinstance(v, Tuple) and v.items else v for v in given))
+    return NONE
+
+
+@OF_MODULES.of("keys", "values", "items")
+def _view(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    layer = _layer(engine, module)
+    if layer is None or layer.name != "ModuleDict":
+        return None
+    if name == "keys":
+        return engine.new_sequence([], rest=Plain("text"))
+    parts = list(engine.s.get((layer.oid, ITEMS)) or ())
+    rest = engine.s.get((layer.oid, REST))
+    if name == "items":
+        parts = [Tuple((Plain("text"), part)) for part in parts]
+        rest = None if rest is None else Tuple((Plain("text"), rest))
+    return engine.new_sequence(parts, rest)
+
+
+@OF_MODULES.of("forward")
+def _forward(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    layer = _layer(engine, module)
+    return None if layer is None else engine.call_module(layer, args, at, owner=module)
+
+
+# hooks
+
+
+def register_hook(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    """``module.register_..._hook(function)``."""
+    engine.mark("module-hook", at)
+    before = name == "register_forward_pre_hook"
+    if not before:
+        engine.run_callbacks(args, at)
+    if (before or name == "register_forward_hook") and args.all():
+        engine.hooks.append(
+            Hook(getattr(module, "oid", 0), getattr(module, "leaf", None), args.all()[0], before=before)
+        )
+    return engine.unknown(name)

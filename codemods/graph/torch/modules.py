@@ -1,0 +1,56 @@
+"""Calls of methods of modules: looked up in the table of those that every module has."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.trace import Handing
+from codemods.graph.model.values import (
+    Module,
+)
+from codemods.graph.torch.layers import Layers
+from codemods.graph.torch.module_methods import OF_MODULES, register_hook
+
+
+class Modules(Layers):
+    """The part of the engine that calls methods of modules."""
+
+    # what the layers above supply
+
+    def standard_call(self, path: str, args: Arguments, at: ast.AST) -> Value | None:
+        """A call of one of Python's own libraries; None where nothing is known of it."""
+        raise NotImplementedError
+
+    def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method that every ``nn.Module`` has, called on a module."""
+        handler = OF_MODULES.get(name)
+        found = handler(self, module, name, args, at) if handler is not None else None
+        if found is not None:
+            return found
+        if isinstance(module, Module) and (module.name, name) in facts.NAMED_PARTS:
+            part = Module(self.new_oid(), facts.NAMED_PARTS[module.name, name], module.leaf)
+            return self.call_value(part, args, at)
+        if name.startswith("register_") and name.endswith("hook"):
+            return register_hook(self, module, name, args, at)
+        return self._own_method(module, name, args, at)
+
+    def _own_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method of a class that cannot be seen: it may run a forward of its own."""
+        first = self.clock + 1
+        grad = self.s.grad
+        nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(module)
+        # ``transformer.encoder(x)`` runs what its module is made of
+        label = module.name if isinstance(module, Module) and module.name else name
+        if isinstance(module, Module) and module.leaf is not None:
+            known = module.leaf.label.startswith(facts.KEEPING_NOTHING)
+            label = f"{module.leaf.label}.{name}" if known else label
+        result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
+        for value in args.all():
+            self.use(value, f"unseen:{name}", at)
+        self.trace.handings.append(Handing(self.place(at), (*args.all(), module)))
+        self.mark("unseen-module-method", at)
+        self.forwarded(at, module, first, grad, name, args)
+        return result

@@ -1,0 +1,100 @@
+"""Methods of tensors."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model import facts
+from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.cutting import FRESH
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import ARRAY, INDEX, NUMBER, Tensor
+from codemods.graph.torch.operations.table import OF_TENSORS
+from codemods.graph.torch.results import Results
+
+
+def is_one(tensor: Value) -> bool:
+    """Whether a tensor is proven to have one element."""
+    return isinstance(tensor, Tensor) and (tensor.scalar or bool(tensor.node and tensor.node.scalar))
+
+
+@OF_TENSORS.of("backward")
+def _backward(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.backward_method(tensor, args, at)
+
+
+@OF_TENSORS.of(*facts.DETACHING)
+def _detach(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.use(tensor, "detach", at)
+    return engine.alias("detach", tensor, engine.detached(tensor, scalar=is_one(tensor)), at)
+
+
+@OF_TENSORS.of(*(facts.PLAIN_METHODS - {"numpy", "tolist"}))
+def _number(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.use(tensor, f"method:{name}", at)
+    return NUMBER
+
+
+@OF_TENSORS.of("numpy", "tolist")
+def _array(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    if name == "numpy" and engine.s.grad is not False and engine.trying and engine.nodes_of(tensor):
+        engine.mark("error-caught", at)
+    engine.use(tensor, f"method:{name}", at)
+    return ARRAY
+
+
+@OF_TENSORS.of(*(n for n in FRESH["Tensor"] if not n.startswith("new") and n not in facts.DETACHING))
+def _fresh(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.use(tensor, f"method:{name}", at)
+    return Tensor(None)
+
+
+@OF_TENSORS.of(*facts.WITHOUT_GRADIENT)
+def _index(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.use(tensor, f"method:{name}", at)
+    return INDEX
+
+
+@OF_TENSORS.of("requires_grad_")
+def _requires_grad(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    on = args.get(0, "requires_grad")
+    leaf = isinstance(tensor, Tensor) and tensor.node is not None and tensor.node.leaf
+    if on is not None and engine.truth(on) is False:
+        if leaf:
+            engine.freeze(tensor, True)
+        return tensor
+    engine.mark("requires_grad", at)
+    if not engine.nodes_of(tensor):
+        if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and engine.thawed(at.func.value):
+            return tensor
+        return Tensor(engine.leaf(at, "input"), is_one(tensor))
+    if leaf:
+        engine.freeze(tensor, False)
+    return tensor
+
+
+@OF_TENSORS.of(*facts.HOOKING_METHODS)
+def _hook(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.use(tensor, f"method:{name}", at)
+    engine.mark("hook", at, engine.nodes_of(tensor) or None)
+    engine.wants_gradient(tensor, at)
+    return engine.opaque(at, name, [])
+
+
+@OF_TENSORS.of(*facts.OF_COROUTINES)
+def _coroutine(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    # what a function that is ``async`` returns, handed on by an exception
+    engine.escape(tensor, "what runs the coroutine gets it")
+    return tensor
+
+
+@OF_TENSORS.of("split", "chunk", "unbind", "tensor_split")
+def _pieces(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    piece = engine.tensor_op(at, name, [tensor], saves=False)
+    return engine.new_sequence([], rest=engine.sharing(tensor, piece))
+
+
+@OF_TENSORS.of(*(name for name in facts.FACTORIES if name.startswith("new")))
+def _new(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.use(tensor, f"method:{name}", at)
+    return engine.handed_on(name, args, at) or engine.fresh_tensor(args, at)
