@@ -30,6 +30,7 @@ from codemods.edits.whitespace import (
     with_leading_lines,
 )
 from codemods.source.reserved import WORD, stand_in
+from codemods.source.syntax import FAILURES
 from codemods.terms.edits import DropArgument, Edit, EditError, RenameArgument
 
 
@@ -90,7 +91,7 @@ def _rewritten(source: Source, plan: Plan) -> str:
 def _parsed(text: str) -> ast.Module:
     try:
         return ast.parse(text)
-    except (SyntaxError, ValueError) as error:
+    except FAILURES as error:
         raise EditError(f"the result would not be Python: {error}") from error
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 
 import libcst as cst
-from libcst import matchers
 
 from codemods.edits.emptied import is_harmless, negated
 from codemods.edits.expressions import parse_expression
 from codemods.edits.suites import SuiteChanges, statements_of
-from codemods.edits.whitespace import is_directive
+from codemods.edits.whitespace import comments, is_directive
 
 
 def is_emptied(suite: cst.CSTNode, changes: SuiteChanges) -> bool:
@@ -70,5 +69,4 @@ def _parsed(test: cst.BaseExpression) -> ast.expr | None:
 
 
 def _has_comments(node: cst.CSTNode) -> bool:
-    found = matchers.findall(node, matchers.Comment())
-    return any(isinstance(one, cst.Comment) and not is_directive(one.value) for one in found)
+    return not all(map(is_directive, comments(node)))

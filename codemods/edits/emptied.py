@@ -15,7 +15,9 @@ _WITHOUT_EFFECT = frozenset({"torch.cuda.is_available"})
 
 
 def is_identity(statement: ast.stmt, above: Sequence[ast.stmt] = ()) -> bool:
-    """Whether a statement only assigns plain names to themselves: ``x = x``, ``x, y = x, y``.
+    """Whether a statement only assigns plain names to themselves: ``x = x``, ``x, y = x, y``, ``x = x if y else x``.
+
+    So does ``x = x if x is not None else None``.
 
     So does ``self.x = self.x`` where one of the statements ``above``, in the same suite, assigns it: it lies on the
     object, not on its class.
@@ -40,7 +42,7 @@ def _is_field(node: ast.expr) -> bool:
 
 def _is_itself(target: ast.expr, value: ast.expr) -> bool:
     if isinstance(target, ast.Name):
-        return isinstance(value, ast.Name) and value.id == target.id
+        return _is_name(value, target.id) or (isinstance(value, ast.IfExp) and _chooses(value, target.id))
     if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(value, (ast.Tuple, ast.List)):
         return False
     parts = [*target.elts, *value.elts]
@@ -49,6 +51,21 @@ def _is_itself(target: ast.expr, value: ast.expr) -> bool:
         and all(isinstance(part, ast.Name) for part in parts)
         and all(map(_is_itself, target.elts, value.elts))
     )
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _chooses(choice: ast.IfExp, name: str) -> bool:
+    """Whether a conditional expression is the variable ``name``, whichever way the condition goes."""
+    test, ways = choice.test, (choice.body, choice.orelse)
+    if isinstance(test, ast.Compare) and _is_name(test.left, name) and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+        there, none = ways if isinstance(test.ops[0], ast.IsNot) else ways[::-1]
+        nothing = all(isinstance(one, ast.Constant) and one.value is None for one in (*test.comparators, none))
+        if nothing and len(test.ops) == 1 and _is_name(there, name):
+            return True
+    return is_harmless(test) and all(_is_name(one, name) for one in ways)
 
 
 def is_harmless(test: ast.expr) -> bool:

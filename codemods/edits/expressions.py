@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 import libcst as cst
-from libcst import matchers
 
+from codemods.edits.whitespace import comments
 from codemods.terms.edits import EditError
 
 _PLACEHOLDER = "codemods_wrapped_expression_"
@@ -79,7 +79,7 @@ def keep_part(target: cst.BaseExpression, kept: cst.BaseExpression, suffix: str)
 
     Raises EditError if comments that are no part of ``kept`` would be lost.
     """
-    if len(matchers.findall(target, matchers.Comment())) > len(matchers.findall(kept, matchers.Comment())):
+    if len(comments(target)) > len(comments(kept)):
         raise EditError("comments would be lost with the expression around them")
     inner = wrap_expression(kept, "", suffix) if suffix else kept
     if not _parses(cst.Module([]).code_for_node(inner)):

@@ -12,6 +12,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from codemods.edits.positions import span_of, split_lines
 from codemods.edits.whitespace import Statement
+from codemods.source.syntax import FAILURES
 from codemods.terms.edits import EditError
 from codemods.terms.spans import Span
 
@@ -32,7 +33,7 @@ class Source:
         self.lines = split_lines(text)
         try:
             self.tree = ast.parse(text)
-        except (SyntaxError, ValueError, MemoryError) as error:
+        except FAILURES as error:
             raise EditError(f"not Python: {error}") from error
         self.ast_parents = _ast_parents(self.tree)
         self._nodes_by_line: dict[int, list[ast.AST]] = {}

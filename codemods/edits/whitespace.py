@@ -21,6 +21,18 @@ def is_directive(comment: str) -> bool:
     return not comment.strip("# \t") or any(word in comment.lower() for word in _DIRECTIVES)
 
 
+def comments(node: cst.CSTNode) -> list[str]:
+    """All comments inside ``node``, in no order that means anything."""
+    # Not by libcst.matchers, whose import takes longer than that of all the rest of libcst.
+    found, stack = [], [node]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, cst.Comment):
+            found.append(each.value)
+        stack.extend(each.children)
+    return found
+
+
 def is_blank(line: cst.EmptyLine) -> bool:
     """Whether ``line`` holds nothing that must be kept, neither a comment nor a form feed."""
     return line.comment is None and "\f" not in line.whitespace.value

@@ -255,10 +255,11 @@ class Ledger:
 
         A retained graph raises in the step that walks it first only if it saved parameters that have changed since.
         Where none of them was saved before the second step, that step learns through both before the third one raises.
+        So it does where the first step walks nothing.
         """
         freed_by = carry.freed_by
         if carry.saving:
-            return Promise.REPAIR
+            return Promise.BEHAVIOUR if self._learned_through(carry) else Promise.REPAIR
         if freed_by.retains is None or freed_by.creates is not False:
             return None
         if freed_by.retains is True:
@@ -266,6 +267,20 @@ class Ledger:
                 return Promise.REPAIR if any(map(saves_parameter, carry.soon)) else Promise.BEHAVIOUR
             return Promise.BEHAVIOUR if self.changed(carry, "data-written") else None
         return Promise.BEHAVIOUR
+
+    def _learned_through(self, carry: Carry) -> bool:
+        """Whether a backward before the one that raises comes from a turn to the one before, which nothing walked."""
+        edges = {(child.place.node, old.place.node) for child, old in carry.edges}
+        for walk in self.trace.walks:
+            if carry.walk is None or walk.place.clock >= carry.walk.place.clock:
+                continue
+            again = {node for node, _ in walk.again}
+            for child in self.reached(walk):
+                for old in child.parents:
+                    same = (child.place.node, old.place.node) in edges and old not in again
+                    if same and not old.leaf and crossed(old.place, child.place) is carry.loop:
+                        return True
+        return False
 
     def surplus(self, carries: Iterable[Carry]) -> list[Walk]:
         """The walks whose ``retain_graph=True`` keeps alive nothing but what the cuts take away."""

@@ -33,7 +33,7 @@ def compatible(groups: Iterable[Group]) -> list[Group]:
     The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round, as
     does one that yields to all others.
     """
-    zones = {group: _claims(group) for group in groups}
+    zones = {group: claims(group) for group in groups}
 
     def order(group: Group) -> tuple[bool, str, Position, Position]:
         path, start, end = zones[group][0] if zones[group] else ("", (0, 0), (0, 0))
@@ -50,17 +50,17 @@ def compatible(groups: Iterable[Group]) -> list[Group]:
     return chosen
 
 
-def _claims(group: Group) -> list[tuple[str, Position, Position]]:
+def claims(group: Group) -> list[tuple[str, Position, Position]]:
     """Return the stretches of text that the edits of ``group`` claim, in order, those that overlap as one."""
-    claims: list[tuple[str, Position, Position]] = []
+    found: list[tuple[str, Position, Position]] = []
     for path, start, end in sorted(
         (path, *zone) for path, edits in group.edits.items() for e in edits for zone in _zones(e)
     ):
-        if claims and claims[-1][0] == path and start < claims[-1][2]:
-            claims[-1] = (path, claims[-1][1], max(end, claims[-1][2]))
+        if found and found[-1][0] == path and start < found[-1][2]:
+            found[-1] = (path, found[-1][1], max(end, found[-1][2]))
         else:
-            claims.append((path, start, end))
-    return claims
+            found.append((path, start, end))
+    return found
 
 
 def _overlaps(taken: Sequence[tuple[Position, Position]], start: Position, end: Position) -> bool:

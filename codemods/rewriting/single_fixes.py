@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from codemods.rewriting.changes import Change, Hunk, Review, needed
+from codemods.source.syntax import FAILURES
 from codemods.terms.clusters import connected_groups
 
 
@@ -54,7 +55,7 @@ def _bound(lines: Sequence[str]) -> set[str] | None:
     """Return what the import statements ``lines`` bind; None where other code stands there."""
     try:
         statements = ast.parse(textwrap.dedent("".join(lines))).body
-    except (SyntaxError, ValueError):
+    except FAILURES:
         return None
     if not all(isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in statements):
         return None

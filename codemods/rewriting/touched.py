@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from codemods.rewriting.parts import (
+    IDLE,
+    Part,
+    Piece,
+    clause,
+    header,
+    header_end,
+    missing,
+    numbers_only,
+    pieces,
+    suites,
+)
 from codemods.source.errors import SourceError
 from codemods.source.line_map import LineMap
 from codemods.source.syntax import parse
@@ -74,6 +86,9 @@ class Touched:
 
         What is only moved to the right, or stands under a new decorator, is not among them.
         """
+        return statements(self._written(old, new), new)
+
+    def _written(self, old: Mapping[str, str], new: Mapping[str, str]) -> set[Line]:
         maps: dict[str, LineMap] = {}
         found: set[Line] = set()
         for path, number in self.after(old, new):
@@ -87,7 +102,7 @@ class Touched:
             own = any((path, origin) in self.changed for origin in origins)
             if own if self.whole and self.changed else written:
                 found.add((path, number))
-        return statements(found, new)
+        return found
 
     def replaced(
         self, old: Mapping[str, str], new: Mapping[str, str], texts: Mapping[str, str]
@@ -95,6 +110,37 @@ class Touched:
         """The lines of each statement that a hunk takes away, in a tree in which it was not done; ``texts`` are those
         of files that are the same in ``old`` and ``new``."""
         return statements(self.still(old, new), {**texts, **new}) if self.whole and self.changed else []
+
+    def parts(self, old: Mapping[str, str], new: Mapping[str, str], texts: Mapping[str, str]) -> list[Part]:
+        """What within the statements that this writes has to run, too; ``texts`` as for :meth:`replaced`."""
+        there = _pieces(self.changed, {**texts, **old})
+        return missing(_pieces(self._written(old, new), new), there, whole=self.whole)
+
+    def replaced_parts(
+        self,
+        old: Mapping[str, str],
+        new: Mapping[str, str],
+        texts: Mapping[str, str],
+        final: Mapping[str, str],
+    ) -> list[Part]:
+        """The same of what a hunk takes away, in a tree in which it was not done; ``final`` are the texts by path in
+        which all is done."""
+        if not (self.whole and self.changed):
+            return []
+        here = _pieces(self.still(old, new), {**texts, **new})
+        return missing(here, _pieces(self._written(texts, final), final), whole=True)
+
+    def numbers(self, old: Mapping[str, str], new: Mapping[str, str]) -> str:
+        """Say which numbers are other ones where a change by hand alters nothing else; empty if it does."""
+        if not self.whole:
+            return ""
+        before, after = _by_path(self.changed), _by_path(self._written(old, new))
+        told = [
+            numbers_only(old[path], new[path], path, before[path], after.get(path, ()))
+            for path in before
+            if path in new
+        ]
+        return ", ".join(told) if all(told) else ""
 
     def still(self, old: Mapping[str, str], new: Mapping[str, str]) -> frozenset[Line]:
         """The lines to watch in a tree in which this was not done, but other things: where :meth:`before` has gone."""
@@ -116,50 +162,56 @@ def standing(lines: Iterable[Line], old: Mapping[str, str], new: Mapping[str, st
     return frozenset(found)
 
 
-#: Statements of which nothing is left to run, or which Python may have joined with their neighbours.
-_IDLE = (ast.Pass, ast.Continue, ast.Break, ast.Global, ast.Nonlocal)
-
-
 def statements(lines: Iterable[Line], texts: Mapping[str, str]) -> list[frozenset[Line]]:
     """Return the lines of each statement that one of ``lines`` belongs to, of compound ones those of the header alone.
 
     Statements that do nothing when they run are left out, and so are files that cannot be read.
     """
-    wanted: dict[str, set[int]] = {}
-    for path, number in lines:
-        wanted.setdefault(path, set()).add(number)
     found: list[frozenset[Line]] = []
-    for path, numbers in sorted(wanted.items()):
+    for path, numbers in sorted(_by_path(lines).items()):
         try:
             tree = parse(texts[path], path)
         except (KeyError, SourceError):
             continue
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.stmt) or isinstance(node, _IDLE) or _says_nothing(node):
-                continue
-            own = _own(node)
+        for own, telling in _apart(tree):
             if numbers.intersection(own):
-                found.append(frozenset((path, number) for number in own))
+                found.append(frozenset((path, number) for number in telling))
     return found
+
+
+def _pieces(lines: Iterable[Line], texts: Mapping[str, str]) -> list[Piece]:
+    by_path = _by_path(lines)
+    return [each for path in sorted(by_path) for each in pieces(texts.get(path, ""), path, by_path[path])]
+
+
+def _by_path(lines: Iterable[Line]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for path, number in lines:
+        found.setdefault(path, set()).add(number)
+    return found
+
+
+def _apart(tree: ast.AST) -> Iterator[tuple[range, range]]:
+    """The lines of each statement and clause of which a line tells that it ran, and these lines."""
+    for parent, suite in suites(tree):
+        shared: int | None = header_end(parent)
+        for node in suite:
+            if not isinstance(node, ast.stmt):
+                yield clause(node), clause(node)
+                continue
+            # What begins where something else ends does not run whenever the line does: it is a part, see parts.py.
+            if not isinstance(node, IDLE) and not _says_nothing(node) and node.lineno != shared:
+                yield header(node), header(node)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.body[-1].lineno > header_end(node):
+                # What a signature says is seen by whoever calls.
+                yield header(node), range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
+            shared = node.end_lineno
 
 
 def _says_nothing(node: ast.stmt) -> bool:
     if isinstance(node, ast.AnnAssign):
         return node.value is None
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _own(node: ast.stmt) -> range:
-    """The lines of a statement without those inside it."""
-    suites = [getattr(node, name, None) for name in ("body", "orelse", "finalbody", "handlers", "cases")]
-    inner = [suite[0] for suite in suites if isinstance(suite, list) and suite]
-    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-    if not inner:
-        return range(first, (node.end_lineno or node.lineno) + 1)
-    starts = [each.lineno for each in inner if hasattr(each, "lineno")]
-    starts += [case.pattern.lineno for case in getattr(node, "cases", ())]
-    # On one line with its body, the header is that line.
-    return range(first, max(first + 1, min(starts)))
 
 
 def touched_by(edits: Mapping[str, Iterable[Edit]], texts: Mapping[str, str]) -> Touched:

@@ -12,8 +12,10 @@ from codemods.checking.selecting import visible
 from codemods.proofs.soundness import breaches
 from codemods.rewriting.continuations import continuations
 from codemods.rewriting.names_taken import Exports
+from codemods.rewriting.overlaps import Position, claims
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, digest_of
+from codemods.source.line_map import LineMap
 from codemods.source.options import Options
 from codemods.source.syntax import parse
 from codemods.terms.edits import Edit, EditError
@@ -79,6 +81,8 @@ class Trial:
         self._groups = groups
         self._memory: dict[frozenset[int], Attempt] = {}
         self._rewritten: dict[tuple[str, tuple[int, ...]], str | _Refusal] = {}
+        self._maps: dict[tuple[str, str], LineMap] = {}
+        self._zones: dict[int, list[tuple[str, Position, Position]]] = {}
         self._analyses = 0
 
     def solve(self, candidates: tuple[int, ...], context: tuple[int, ...]) -> tuple[int, ...]:
@@ -198,10 +202,10 @@ class Trial:
         made = [work.findings[place] for place in owner]
         after = {**work.texts, **texts}
         for path, line, what in breaches(work.analysis.conduct, analysis.conduct, made, before=work.texts, after=after):
-            culprits = self._touching(path, indices)
             where = self._place(path, line, texts)
-            blame.update(dict.fromkeys(culprits, f"it would break {where}: {what}"))
-            proven.update(culprits if len(culprits) == 1 else ())
+            blame.update(dict.fromkeys(self._at(path, line, texts, indices), f"it would break {where}: {what}"))
+            touching = self._touching(path, indices)
+            proven.update(touching if len(touching) == 1 else ())
         unread = {entry.path for entry in work.analysis.skipped}
         for entry in analysis.skipped:
             if entry.path not in unread:
@@ -220,6 +224,29 @@ class Trial:
         """The rules whose findings in a file may come to light by the edits of these groups."""
         places = [place for index in self._touching(path, indices) for place in self._groups[index].indices]
         return {rule for place in places for rule in self._work.findings[place].uncovers}
+
+    def _at(self, path: str, line: int, texts: Mapping[str, str], indices: tuple[int, ...]) -> tuple[int, ...]:
+        """The groups whose edits changed a line of the new text; all that touch the file if none did."""
+        touching = self._touching(path, indices)
+        if path not in texts:
+            return touching
+        key = (path, texts[path])
+        if key not in self._maps:
+            self._maps[key] = LineMap(self._work.texts[path], texts[path])
+        old = set(self._maps[key].origins(line))
+        there = (
+            index
+            for index in touching
+            if any(
+                at == path and old.intersection(range(start[0], end[0] + 1)) for at, start, end in self._claims(index)
+            )
+        )
+        return tuple(there) or touching
+
+    def _claims(self, index: int) -> list[tuple[str, Position, Position]]:
+        if index not in self._zones:
+            self._zones[index] = claims(self._groups[index])
+        return self._zones[index]
 
     def _touching(self, path: str, indices: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(index for index in indices if path in self._groups[index].edits) or indices

@@ -21,7 +21,7 @@ class AttachedLossHistory(Rule):
     there the call that hands it an attached value is what changes, because other calls of the same meter hand it
     numbers.
 
-    The rewrite: ``losses.append(float(loss))`` stores the number. Where an element is used as a tensor later
+    The rewrite: ``losses.append(loss.item())`` stores the number. Where an element is used as a tensor later
     (``.item()``, ``torch.stack``), compared, handed to code that cannot be seen, or where the stored loss is changed in
     place afterwards (``loss /= 4``), the tensor is stored without its graph: ``losses.append(loss.detach())``. Where
     the value is sometimes a plain number, only ``float()`` fits.
@@ -33,8 +33,8 @@ class AttachedLossHistory(Rule):
 
     Promise: exact. The parameters are updated bit for bit as before; the last printed digits of means may change.
 
-    Options: ``--total-style auto|float|item|detach`` prefers one form wherever it is sound; ``auto`` takes ``float()``
-    where it can.
+    Options: ``--total-style auto|float|item|detach`` prefers one form wherever it is sound; ``auto`` takes ``.item()``
+    where it can (what was measured of them stands with ``attached-loss-total``).
 
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
     """

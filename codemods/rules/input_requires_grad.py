@@ -153,8 +153,12 @@ class _Judge:
     @staticmethod
     def _behind(mark: Mark) -> Iterator[Node]:
         stack = list(mark.of or ())
+        seen: set[Node] = set()
         while stack:
             node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
             yield node
             if node.kind in ("phi", "part"):
                 stack.extend(node.parents)

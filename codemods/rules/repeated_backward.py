@@ -303,16 +303,10 @@ class _Pair:
             if mark in behind and mark.kind in _READERS:
                 return None
         reached = {id(n) for n in self.first.seen if n.leaf}
-        clearing: set[int] = set()
-        for k in between:
-            cleared = [m for m in done[k].marks if m.kind == "zero_grad"]
-            if not cleared:
-                continue
-            if any(m.leaves is None for m in cleared) or not _only_clears(self.suite[k], done[k]):
-                self.why = "what is cleared between cannot be seen"
-                return None
-            clearing |= {id(leaf) for m in cleared for leaf in m.leaves or ()}
-            self.moves.append(self.suite[k])
+        clearing = self._cleared_between(done, between)
+        if clearing is None:
+            self.why = "what is cleared between cannot be seen"
+            return None
         if clearing & mine - theirs:
             self.why = "the gradients of the first step are cleared between"
             return None
@@ -330,6 +324,20 @@ class _Pair:
             self.why = "gradients from before the first call take part in the second step"
             return None
         return Promise.REPAIR if self.raises() else Promise.BEHAVIOUR
+
+    def _cleared_between(self, done: list[Deeds], between: list[int]) -> set[int] | None:
+        """The leaves whose gradients are cleared between the calls, by statements that move along; None if they cannot
+        be seen."""
+        clearing: set[int] = set()
+        for k in between:
+            cleared = [m for m in done[k].marks if m.kind == "zero_grad"]
+            if not cleared:
+                continue
+            if any(m.leaves is None for m in cleared) or not _only_clears(self.suite[k], done[k]):
+                return None
+            clearing |= {id(leaf) for m in cleared for leaf in m.leaves or ()}
+            self.moves.append(self.suite[k])
+        return clearing
 
     def _stale(self, leaf: Node, start: int) -> bool:
         """Whether a leaf holds gradients of earlier walks when the first one begins."""

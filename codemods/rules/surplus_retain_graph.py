@@ -186,6 +186,8 @@ class _Judge:
                 return "needed", "walked again"
             if id(node) in self.exposed:
                 return "unsure", "it reaches code that cannot be seen"
+        if any(first < n.birth < last for n in graph for first, last in self.trace.shared_weights):
+            return "unsure", "forwards share what parametrizations compute"
         why = self._frames(walk, graph)
         if why:
             return "unsure", why

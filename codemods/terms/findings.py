@@ -152,3 +152,9 @@ class Skipped(NamedTuple):
         """The path, with the cell and the line where there are any."""
         parts = [self.path, f"cell {self.cell}" if self.cell else "", str(self.line or "")]
         return ":".join(part for part in parts if part)
+
+
+def capitalised(text: str) -> str:
+    """``text`` with a capital first, unless it begins with code, which is never written otherwise than it is."""
+    first = (text.split(maxsplit=1) or [""])[0].rstrip(".,:;)")
+    return text if any(mark in first for mark in "_=.(`") else text[:1].upper() + text[1:]

@@ -209,6 +209,11 @@ def test_a_broken_transformer_is_caught(name: str, kinds: list[str], monkeypatch
     ("before", "target"),
     [
         ("x = x,\n", "x = x"),
+        ("x = x if x is None else None\n", "x ="),
+        ("x = x if y is not None else None\n", "x ="),
+        ("x = x if x is not None else 0\n", "x ="),
+        ("x = x if x is not None is None else None\n", "x ="),
+        ("x = x if f() else x\n", "x ="),
         ("x = y\n", "x = y"),
         ("self.x = self.x\n", "self.x"),
         ("x[0] = x[0]\n", "x[0]"),
@@ -233,7 +238,19 @@ def test_what_does_something_is_no_identity(before: str, target: str) -> None:
     check_refused(before, "does more than to assign names", RemoveIdentity(statement(before, target)))
 
 
-@pytest.mark.parametrize("line", ["x = x", "x = x = x", "x, y = x, y", "[x, y] = (x, y)", "x = (x)"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = x",
+        "x = x = x",
+        "x, y = x, y",
+        "[x, y] = (x, y)",
+        "x = (x)",
+        "x = x if x is not None else None",
+        "x = None if x is None else x",
+        "x = x if a.b else x",
+    ],
+)
 def test_what_assigns_names_to_themselves_goes(line: str) -> None:
     before = f"a\n{line}\nb\n"
     check(before, "a\nb\n", RemoveIdentity(statement(before, line)))

@@ -122,6 +122,9 @@ class Checker:
         if Promise.REPAIR in promises:
             # what another mistake raises, or an old form, stays
             graphs = any(walk == before.site for finding in result.fixed for walk, _ in finding.mends)
+            if len(before.losses) < 2 and "inplace-on-detached" not in {finding.rule for finding in result.fixed}:
+                # no backward came before that could have freed anything: it is another mistake that raises
+                graphs = False
             why = comparing.repair(before, new, graphs=graphs)
             self._note("repair", "" if why and self._raised_anyway(new) else why, result, after)
             if strict:

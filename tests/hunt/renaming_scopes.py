@@ -233,19 +233,9 @@ class _File:
                 scope.declared.update(dict.fromkeys(node.names, type(node).__name__))
         for node, scope in self.scope_of.items():
             if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-                walrus = scope
-                while isinstance(walrus.node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)) and (
-                    self._is_walrus(node) and walrus.outer is not None
-                ):
-                    walrus = walrus.outer
-                self._bound(walrus, node.id, "other")
+                self._bound(self._walrus_scope(node, scope), node.id, "other")
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                self._bound(scope, node.name, "class" if isinstance(node, ast.ClassDef) else "def")
-                if scope.is_class and not isinstance(node, ast.ClassDef):
-                    decorators = {ast.unparse(d) for d in node.decorator_list}
-                    given = [*node.args.posonlyargs, *node.args.args]
-                    if given and "staticmethod" not in decorators:
-                        self.first[node] = given[0].arg
+                self._define(node, scope)
             elif isinstance(node, ast.arg):
                 self._bound(scope, node.arg, "argument")
             elif isinstance(node, ast.ExceptHandler) and node.name:
@@ -263,8 +253,23 @@ class _File:
                 self.named.kept.update(("a", name) for name in node.kwd_attrs)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 self.named.attributes[node.attr].add("other")
-            if isinstance(node, ast.ClassDef):
-                self._inherited(node, scope)
+
+    def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, scope: _Scope) -> None:
+        self._bound(scope, node.name, "class" if isinstance(node, ast.ClassDef) else "def")
+        if isinstance(node, ast.ClassDef):
+            self._inherited(node, scope)
+        elif scope.is_class:
+            decorators = {ast.unparse(d) for d in node.decorator_list}
+            given = [*node.args.posonlyargs, *node.args.args]
+            if given and "staticmethod" not in decorators:
+                self.first[node] = given[0].arg
+
+    def _walrus_scope(self, node: ast.Name, scope: _Scope) -> _Scope:
+        """Where ``node`` binds: ``:=`` in a comprehension binds around it."""
+        comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        while isinstance(scope.node, comprehensions) and self._is_walrus(node) and scope.outer is not None:
+            scope = scope.outer
+        return scope
 
     def _is_walrus(self, node: ast.AST) -> bool:
         return node in self._walrus_targets()
@@ -417,22 +422,11 @@ class _File:
     def resolve(self) -> None:
         for node, scope in self.scope_of.items():
             if isinstance(node, ast.Name):
-                key = self.key(scope, node.id)
-                if key is not None:
-                    self._at(self._offset(node), node.id, key, "variable")
+                self._variable(node, scope)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                word = "class" if isinstance(node, ast.ClassDef) else "def"
-                key = self.key(self._declared_in(scope, node.name), node.name)
-                self._search(rb"\b" + word.encode() + rb"[ \t\\\r\n]+", node.name, self._offset(node), key, word)
+                self._definition(node, scope)
             elif isinstance(node, ast.arg):
-                key = self.key(scope, node.arg)
-                if key is not None:
-                    if node.arg in self.named.keywords or node.arg in self.named.strings:
-                        self.named.same(key, ("k", node.arg))
-                    if self.first.get(scope.node) == node.arg and scope.outer is not None:
-                        # code moves from method to method of a class, as long as they call their object alike
-                        self.named.same(key, ("o", self.path, scope.outer.number, node.arg))
-                    self._at(self._offset(node), node.arg, key, "variable")
+                self._argument(node, scope)
             elif isinstance(node, ast.ExceptHandler) and node.name and node.type is not None:
                 self._search(rb"\bas\s+", node.name, self._end(node.type), self.key(scope, node.name), "variable")
             elif isinstance(node, (ast.Global, ast.Nonlocal)):
@@ -455,8 +449,28 @@ class _File:
                 self.named.same(("a", node.target.id), ("k", node.target.id))
         module = PurePosixPath(self.path)
         parts = module.parts if module.name != "__init__.py" else module.parts[:-1]
-        for i in range(len(parts)):
-            self.named.own.append(self._module_key("/".join(parts[: i + 1])))
+        self.named.own += [self._module_key("/".join(parts[: i + 1])) for i in range(len(parts))]
+
+    def _variable(self, node: ast.Name, scope: _Scope) -> None:
+        key = self.key(scope, node.id)
+        if key is not None:
+            self._at(self._offset(node), node.id, key, "variable")
+
+    def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, scope: _Scope) -> None:
+        word = "class" if isinstance(node, ast.ClassDef) else "def"
+        key = self.key(self._declared_in(scope, node.name), node.name)
+        self._search(rb"\b" + word.encode() + rb"[ \t\\\r\n]+", node.name, self._offset(node), key, word)
+
+    def _argument(self, node: ast.arg, scope: _Scope) -> None:
+        key = self.key(scope, node.arg)
+        if key is None:
+            return
+        if node.arg in self.named.keywords or node.arg in self.named.strings:
+            self.named.same(key, ("k", node.arg))
+        if self.first.get(scope.node) == node.arg and scope.outer is not None:
+            # code moves from method to method of a class, as long as they call their object alike
+            self.named.same(key, ("o", self.path, scope.outer.number, node.arg))
+        self._at(self._offset(node), node.arg, key, "variable")
 
     def _attribute(self, node: ast.Attribute, scope: _Scope) -> None:
         start = self._end(node) - len(node.attr.encode())

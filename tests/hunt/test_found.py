@@ -96,6 +96,231 @@ opt.extra = lambda: out.mean()
     "a second backward in a hook of the step": LATER.format(
         before="opt.register_step_pre_hook(lambda *rest: out.mean().backward())", inside="pass"
     ),
+    "a loss with the output of the turn before": """
+before = None
+for x in xs:
+    out = net(x)
+    if before is not None:
+        (out - before).pow(2).mean().backward(retain_graph=True)
+    before = out
+opt.step()
+print(net[0].weight.sum().item())
+""",
+    "a loss with the output that a function gave in the turn before": """
+def forward(x, before=None):
+    out = net(x)
+    if before is None:
+        return out
+    (out - before).pow(2).mean().backward(retain_graph=True)
+    return out
+
+before = None
+for x in xs:
+    before = forward(x, before)
+opt.step()
+print(net[0].weight.sum().item())
+""",
+    "losses between neighbours in a list": """
+outs = [net(x) for x in xs]
+for first, second in zip(outs[:-1], outs[1:]):
+    (first - second).pow(2).mean().backward(retain_graph=True)
+opt.step()
+print(net[0].weight.sum().item())
+""",
+    "losses between neighbours in a list that a loop fills": """
+outs = []
+for x in xs:
+    outs.append(net(x))
+for first, second in zip(outs[1:], outs):
+    (first - second).pow(2).mean().backward(retain_graph=True)
+opt.step()
+print(net[0].weight.sum().item())
+""",
+    "losses between the first and the others": """
+anchor, *others = [net(x) for x in xs]
+for other in others:
+    (other - anchor).pow(2).mean().backward(retain_graph=True)
+opt.step()
+print(net[0].weight.sum().item())
+""",
+    "a copy that is frozen": """
+import copy
+encoder, first, second = nn.Linear(3, 3), nn.Linear(3, 1), nn.Linear(3, 1)
+teacher = copy.deepcopy(encoder).requires_grad_(False)
+opt = torch.optim.SGD([*encoder.parameters(), *first.parameters(), *second.parameters()], lr=0.1)
+for x in xs:
+    code = encoder(x).tanh()
+    one = first(code).pow(2).mean()
+    two = (second(code) - teacher(x).sum(1, keepdim=True)).pow(2).mean()
+    opt.zero_grad()
+    one.backward(retain_graph=True)
+    two.backward()
+    opt.step()
+    print(one.item(), two.item())
+""",
+    "a copy with another setting": """
+import copy
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.learns = nn.Linear(3, 3), True
+
+    def forward(self, x):
+        code = self.inner(x).tanh()
+        return code if self.learns else code.detach()
+
+coder, head = Coder(), nn.Linear(3, 1)
+probe = copy.copy(coder)
+probe.learns = False
+opt = torch.optim.SGD([*coder.parameters(), *head.parameters()], lr=0.1)
+for x in xs:
+    code = coder(x)
+    opt.zero_grad()
+    head(code).pow(2).mean().backward(retain_graph=True)
+    (code - probe(x)).pow(2).mean().backward()
+    opt.step()
+""",
+    "parametrizations that are computed once": """
+from torch.nn.utils import parametrize
+
+class Symmetric(nn.Module):
+    def forward(self, weight):
+        return (weight + weight.t()).tanh()
+
+layer = nn.Linear(3, 3)
+parametrize.register_parametrization(layer, "weight", Symmetric())
+opt = torch.optim.SGD(layer.parameters(), lr=0.1)
+for x in xs:
+    opt.zero_grad()
+    with parametrize.cached():
+        layer(x).pow(2).mean().backward(retain_graph=True)
+        layer(x + 1).pow(2).mean().backward()
+    opt.step()
+""",
+    "a total of zero that divides": """
+class Report:
+    total, steps = 0.0, 0
+
+    def share(self):
+        return self.steps / self.total
+
+report = Report()
+for x in xs:
+    loss = F.relu(net(x) - 100).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    report.total += loss
+    report.steps += 1
+print(report.share())
+""",
+    "a total that a scheduler reads": """
+total = 0.0
+schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda step: 1 / (1 + float(total)))
+for x in xs:
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    total += loss
+    schedule.step()
+print(net[0].weight.sum().item())
+""",
+    "a total that a sampler reads": """
+class Order(torch.utils.data.Sampler):
+    def __init__(self):
+        self.score = 0.0
+
+    def __len__(self):
+        return 6
+
+    def __iter__(self):
+        seed = int(float(self.score) * 1e7) % 1000
+        yield from torch.randperm(6, generator=torch.Generator().manual_seed(seed)).tolist()
+
+order = Order()
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(xs), batch_size=2, sampler=order)
+for epoch in range(3):
+    for (x,) in loader:
+        loss = net(x).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        order.score += loss
+    print(loss.item())
+""",
+    "an average of parameters that is not cut": """
+average = [p.clone() for p in net.parameters()]
+for x in xs:
+    loss = net(x).pow(2).mean() + sum((p - q).pow(2).sum() for p, q in zip(net.parameters(), average))
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+    average = [0.9 * q + 0.1 * p for p, q in zip(net.parameters(), average)]
+    print(loss.item())
+""",
+    "an output that comes back three turns later": """
+class Delay:
+    def __init__(self, turns):
+        self.line = [torch.zeros(())] * turns
+
+    def __call__(self, value):
+        self.line.append(value)
+        return self.line.pop(0)
+
+delay = Delay(3)
+opt.zero_grad()
+for x in xs:
+    out = net(x)
+    loss = out.pow(2).mean() + 0.2 * delay(net(x + 1).sum())
+    loss.backward(retain_graph=True)
+opt.step()
+print(net[0].weight.sum().item())
+""",
+    "outputs in a tuple that is shifted": """
+lags = (torch.zeros(5, 1),) * 3
+opt.zero_grad()
+for x in xs:
+    out = net(x)
+    (out.pow(2).mean() + (out - lags[-1]).pow(2).mean()).backward(retain_graph=True)
+    lags = (out,) + lags[:2]
+opt.step()
+print(net[0].weight.sum().item())
+""",
+    "activations whose gradients are read": """
+kept = []
+for x in xs:
+    code = net[1](net[0](x))
+    code.retain_grad()
+    kept.append(code)
+    loss = net[2](code).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+print([one.grad.norm().item() for one in kept])
+""",
+    "activations that get a hook where they are kept": """
+kept, seen = [], []
+for x in xs:
+    code = net[1](net[0](x))
+    kept.append(code)
+    kept[-1].register_hook(seen.append)
+    opt.zero_grad()
+    net[2](code).pow(2).mean().backward()
+    opt.step()
+print([float(grad.sum()) for grad in seen], float(torch.stack(kept).mean()))
+""",
+    "neighbours of a generator that is read twice": """
+import itertools
+first, second = itertools.tee(net(x) for x in xs)
+next(second)
+opt.zero_grad()
+for a, b in zip(first, second):
+    (a - b).pow(2).mean().backward(retain_graph=True)
+opt.step()
+print(net[0].weight.sum().item())
+""",
     "a loop that breaks after its one backward": """
 loss = 0
 for i, x in enumerate(xs):

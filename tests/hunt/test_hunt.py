@@ -187,7 +187,7 @@ def test_a_program_with_rewrites_that_hold() -> None:
     assert sorted(verdict.fired) == ["attached-loss-total exact", "surplus-retain-graph exact"]
     assert verdict.violations == []
     assert verdict.after is not None
-    assert "float(loss)" in verdict.after["main.py"]
+    assert "loss.item()" in verdict.after["main.py"]
 
 
 def test_statements_are_left_out_while_it_fails() -> None:

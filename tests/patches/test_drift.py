@@ -21,7 +21,7 @@ from tests.patches.drift import SCRIPT, fitted, now, recorded, rules, states
 MENDED = (
     SCRIPT.replace("def validate", "@torch.no_grad()\ndef validate")
     .replace("retain_graph=True", "")
-    .replace("total += loss", "total += float(loss)")
+    .replace("total += loss", "total += loss.item()")
 )
 LOOP = SCRIPT[SCRIPT.index("def train") : SCRIPT.index("data =")]
 
@@ -74,7 +74,7 @@ def test_variables_renamed(bundle: bytes) -> None:
     assert result.status == 0
     assert "fuzzy" in states(result)
     assert "        batch_loss.backward()\n" in now()
-    assert "        total += float(batch_loss)\n" in now()
+    assert "        total += batch_loss.item()\n" in now()
     assert rules() == []
 
 
@@ -92,7 +92,7 @@ def test_reformatted(bundle: bytes) -> None:
     result = fitted(bundle, drifted)
     assert states(result)[0] == "applied"
     assert states(result)[2] == "fuzzy"
-    assert "total += float(loss)" in now()
+    assert "total += loss.item()" in now()
     # The comma is not what was removed in the original: whoever reformats that far gets a refusal, not half an edit.
     assert states(result)[1] == "refused"
     assert "retain_graph=True,\n" in now()
@@ -111,7 +111,7 @@ def test_put_into_a_class(bundle: bytes) -> None:
     drifted = SCRIPT.replace(body, method).replace("train(data)", "Trainer().train(data)")
     result = fitted(bundle, drifted)
     assert result.status == 0
-    assert "            total += float(loss)\n" in now()
+    assert "            total += loss.item()\n" in now()
     assert rules() == []
 
 
@@ -145,17 +145,17 @@ def test_a_twin_of_what_is_made_already_is_left_alone(bundle: bytes) -> None:
 
 
 def test_mended_by_hand_in_the_same_way(bundle: bytes) -> None:
-    result = fitted(bundle, "# new\n" + SCRIPT.replace("total += loss", "total += float(loss)"))
+    result = fitted(bundle, "# new\n" + SCRIPT.replace("total += loss", "total += loss.item()"))
     assert states(result) == ["moved", "moved", "already applied"]
     assert result.status == 0
     assert rules() == []
 
 
 def test_mended_by_hand_in_another_way_is_not_mended_twice(bundle: bytes) -> None:
-    drifted = SCRIPT.replace("total += loss", "total += loss.item()")
+    drifted = SCRIPT.replace("total += loss", "total += float(loss)")
     result = fitted(bundle, drifted)
     assert states(result)[2] == "refused"
-    assert "total += loss.item()\n" in now()
+    assert "total += float(loss)\n" in now()
     assert "attached-loss-total is not found in train.py any more" in result.hunks[2].reason
 
 
@@ -241,7 +241,7 @@ for _ in range(3):
     bundle = recorded(loop)
     result = fitted(bundle, "# new\n" + loop + end)
     assert result.status == 0
-    assert now().endswith(f"total += float(loss){end}")
+    assert now().endswith(f"total += loss.item(){end}")
 
 
 def test_a_change_of_several_hunks_is_made_wholly_or_not() -> None:

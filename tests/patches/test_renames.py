@@ -29,7 +29,7 @@ def test_renamed_twice_and_then_in_the_index() -> None:
     assert states(result) == ["applied"] * 3
     assert result.notes == ("train.py is called src/main.py now",)
     assert {hunk.now[0] for hunk in result.hunks} == {"src/main.py"}
-    assert "total += float(loss)" in now("src/main.py")
+    assert "total += loss.item()" in now("src/main.py")
 
 
 def test_removed() -> None:
@@ -47,4 +47,4 @@ def test_below_another_root_only_some_paths(folder: Path) -> None:
     (folder / "other").mkdir()
     assert fit(load(data), root="copy", paths=["other"]).hunks == ()
     assert states(fit(load(data), root="copy", paths=["copy"])) == ["applied"] * 3
-    assert "float(loss)" in now("copy/train.py")
+    assert "loss.item()" in now("copy/train.py")

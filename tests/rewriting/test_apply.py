@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from codemods.analysis.analyse import Analysis
 from codemods.rewriting.apply import MAX_ROUNDS, apply
 from codemods.rewriting.result import ApplyResult
 from codemods.source.files import SourceFile
@@ -285,6 +286,28 @@ def test_good_edits_cost_two_analyses() -> None:
     text = "x = WRONG\n" * 50
     apply([source("a.py", text)], options=Options(), dry_run=True, analyse=analyser, editor=edit)
     assert analyser.calls == 2
+
+
+class Misused(Analyser):
+    """Asks a number for ``x`` where line 30 is edited."""
+
+    def __call__(self, targets: Sequence[SourceFile], **options: Any) -> Analysis:
+        analysis = super().__call__(targets, **options)
+        text = (options.get("overlay") or {}).get("a.py", targets[0].text)
+        if text.splitlines()[29].endswith("right"):
+            analysis.conduct.misuses["a.py", 30, "x"] = True
+        return analysis
+
+
+def test_an_edit_whose_own_line_breaks_is_found_at_once() -> None:
+    analyser = Misused()
+    text = "".join(f"x{number} = WRONG\n" for number in range(50))
+    result = apply([source("a.py", text)], options=Options(), dry_run=True, analyse=analyser, editor=edit)
+    assert [(f.line, f.reason) for f in result.failures] == [
+        (30, "it would break line 30 of a.py: what is a number or None there is asked for x")
+    ]
+    # before, all, all but one, that one alone in the next round
+    assert analyser.calls == 4
 
 
 LINES = st.lists(st.sampled_from([*REMEDIES, "NEST(WRONG)", "NEST(STUBBORN) + WRONG", "LINK", "1"]), max_size=12)

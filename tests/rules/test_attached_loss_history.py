@@ -77,12 +77,12 @@ class Meter:
     ],
 )
 def test_a_list_that_is_only_looked_at_holds_floats(tmp_path: Path, read: str) -> None:
-    check(tmp_path, LOOP + read, "seen.append(float(loss))")
+    check(tmp_path, LOOP + read, "seen.append(loss.item())")
 
 
 def test_reading_the_loss_itself_says_nothing_about_the_list(tmp_path: Path) -> None:
     program = LOOP + "    print(loss.item(), loss < 3)\nprint(seen)"
-    check(tmp_path, program, "seen.append(float(loss))")
+    check(tmp_path, program, "seen.append(loss.item())")
 
 
 def test_the_list_may_come_first(tmp_path: Path) -> None:
@@ -94,19 +94,19 @@ for x, y in batches():
     learn(loss)
 print(seen)
 """
-    check(tmp_path, program, "seen.append(float(loss))")
+    check(tmp_path, program, "seen.append(loss.item())")
 
 
 @pytest.mark.parametrize(
     ("begin", "store", "after"),
     [
-        ("seen = {}", "seen[len(seen)] = loss", "seen[len(seen)] = float(loss)"),
-        ("seen = {'fit': []}", "seen['fit'].append(loss)", "seen['fit'].append(float(loss))"),
-        ("seen = defaultdict(list)", "seen['fit'].append(loss)", "seen['fit'].append(float(loss))"),
-        ("seen = deque(maxlen=20)", "seen.append(loss)", "seen.append(float(loss))"),
-        ("seen = []", "seen += [loss]", "seen += [float(loss)]"),
-        ("seen = []", "seen.append((1, loss))", "seen.append((1, float(loss)))"),
-        ("seen = []", "seen.append({'fit': loss / 2})", "seen.append({'fit': float(loss) / 2})"),
+        ("seen = {}", "seen[len(seen)] = loss", "seen[len(seen)] = loss.item()"),
+        ("seen = {'fit': []}", "seen['fit'].append(loss)", "seen['fit'].append(loss.item())"),
+        ("seen = defaultdict(list)", "seen['fit'].append(loss)", "seen['fit'].append(loss.item())"),
+        ("seen = deque(maxlen=20)", "seen.append(loss)", "seen.append(loss.item())"),
+        ("seen = []", "seen += [loss]", "seen += [loss.item()]"),
+        ("seen = []", "seen.append((1, loss))", "seen.append((1, loss.item()))"),
+        ("seen = []", "seen.append({'fit': loss / 2})", "seen.append({'fit': loss.item() / 2})"),
     ],
 )
 def test_containers(tmp_path: Path, begin: str, store: str, after: str) -> None:
@@ -132,7 +132,7 @@ for x, y in batches():
     agent.age += 1
 print(agent.costs)
 """
-    check(tmp_path, program, "self.costs.append(float(cost))")
+    check(tmp_path, program, "self.costs.append(cost.item())")
 
 
 # tensors
@@ -195,7 +195,7 @@ for x, y in batches():
     meter.update(loss, x.size(0))
 print(meter.mean)
 """
-    check(tmp_path, program, "meter.update(float(loss), x.size(0))", meters=METER)
+    check(tmp_path, program, "meter.update(loss.item(), x.size(0))", meters=METER)
 
 
 def test_a_meter_whose_mean_is_read_as_a_tensor(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ for x, y in batches():
     b.update(loss)
 print(a.mean, b.mean)
 """
-    check(tmp_path, program, "b.update(float(loss))", meters=METER)
+    check(tmp_path, program, "b.update(loss.item())", meters=METER)
 
 
 def test_numbers_of_other_callers_do_not_matter(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ print(book.sums)
 """
     found = analysed(tmp_path, Options(select=RULES), HEAD, program)
     assert [f.rule for f in found] == ["attached-loss-total"]
-    assert "self.sums[name] += float(terms[name])" in mended(tmp_path, found)
+    assert "self.sums[name] += terms[name].item()" in mended(tmp_path, found)
 
 
 def test_something_that_is_sometimes_none_is_advice(tmp_path: Path) -> None:
@@ -569,7 +569,7 @@ def test_a_setter_that_keeps_other_things_too_is_no_place_for_a_number(tmp_path:
 
 @pytest.mark.parametrize("other", ["", "keep('note', None)"])
 def test_a_helper_that_keeps_other_things_too_is_handed_a_number(tmp_path: Path, other: str) -> None:
-    check(tmp_path, HELPER.replace("{other}", other), "keep(i, float(loss))")
+    check(tmp_path, HELPER.replace("{other}", other), "keep(i, loss.item())")
 
 
 def test_a_set_tells_tensors_apart_and_numbers_not(tmp_path: Path) -> None:

@@ -63,13 +63,13 @@ def test_what_unseen_code_gets_stays_a_tensor_whatever_its_name_is(tmp_path: Pat
         "print('{:.4f}'.format(0.5 * total - 1))",
     ],
 )
-def test_a_total_that_is_only_reported_holds_a_float(tmp_path: Path, read: str) -> None:
-    check(tmp_path, LOOP + read, "total += float(loss)")
+def test_a_total_that_is_only_reported_holds_a_number(tmp_path: Path, read: str) -> None:
+    check(tmp_path, LOOP + read, "total += loss.item()")
 
 
 def test_a_sum_beside_a_count(tmp_path: Path) -> None:
     program = "n = 0\n" + LOOP.replace("total += loss", "total, n = total + loss, n + 1") + "print(total / n)"
-    check(tmp_path, program, "total, n = total + float(loss), n + 1")
+    check(tmp_path, program, "total, n = total + loss.item(), n + 1")
 
 
 def test_sums_that_change_places_are_none(tmp_path: Path) -> None:
@@ -78,17 +78,17 @@ def test_sums_that_change_places_are_none(tmp_path: Path) -> None:
 
 def test_factors_stay_outside(tmp_path: Path) -> None:
     program = LOOP.replace("total += loss", "total += loss * x.size(0)") + "print(total)"
-    check(tmp_path, program, "total += float(loss) * x.size(0)")
+    check(tmp_path, program, "total += loss.item() * x.size(0)")
 
 
 def test_a_sum_written_out(tmp_path: Path) -> None:
     program = LOOP.replace("total += loss", "total = total + loss / 2") + "print(total)"
-    check(tmp_path, program, "total = total + float(loss) / 2")
+    check(tmp_path, program, "total = total + loss.item() / 2")
 
 
 def test_a_running_mean_that_is_printed(tmp_path: Path) -> None:
     program = LOOP.replace("total += loss", "total = 0.9 * total + 0.1 * loss") + "print(total)"
-    check(tmp_path, program, "total = 0.9 * total + 0.1 * float(loss)")
+    check(tmp_path, program, "total = 0.9 * total + 0.1 * loss.item()")
 
 
 def test_two_attached_terms_are_taken_as_one(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ for x, y in batches():
     total += fit + size
 print(total)
 """
-    check(tmp_path, program, "total += float(fit + size)")
+    check(tmp_path, program, "total += (fit + size).item()")
 
 
 def test_a_total_counted_before_the_backward(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ for x, y in batches():
     learn(loss)
 print(total)
 """
-    check(tmp_path, program, "total += float(loss)")
+    check(tmp_path, program, "total += loss.item()")
 
 
 def test_a_component_that_is_returned_beside_the_loss(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ for x, y in batches():
     shown += penalty
 print(shown)
 """
-    check(tmp_path, program, "shown += float(penalty)")
+    check(tmp_path, program, "shown += penalty.item()")
 
 
 def test_a_total_that_begins_late(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def fit():
 
 fit()
 """
-    check(tmp_path, program, "total += float(loss)")
+    check(tmp_path, program, "total += loss.item()")
 
 
 def test_a_value_that_is_sometimes_a_number(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ for x, y in batches():
     total += loss
 print(total)
 """
-    check(tmp_path, program, "total += float(loss)")
+    check(tmp_path, program, "total += loss.item()")
 
 
 def test_sums_by_name(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ for x, y in batches():
         sums[name] = sums.get(name, 0) + term
 print(sums)
 """
-    check(tmp_path, program, "sums[name] = sums.get(name, 0) + float(term)")
+    check(tmp_path, program, "sums[name] = sums.get(name, 0) + term.item()")
 
 
 # what the user prefers
@@ -330,6 +330,27 @@ total = 0
 for x, y in batches():
     total += update(x, y)
 print(total.item())
+"""
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert [(f.promise, f.edits) for f in found] == [(Promise.ADVICE, ())]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["gap = loss if x.sum() > 3 else metric(out)", "gap = loss\n    if x.sum() > 3:\n        gap = metric(out)"],
+)
+def test_what_unseen_code_gives_in_some_turns_may_be_a_number(tmp_path: Path, lines: str) -> None:
+    program = f"""
+from elsewhere import metric
+
+total = 0
+for x, y in batches():
+    out = net(x)
+    loss = criterion(out, y)
+    learn(loss)
+    {lines}
+    total += gap
+print(total)
 """
     found = analysed(tmp_path, Options(select=RULES), HEAD, program)
     assert [(f.promise, f.edits) for f in found] == [(Promise.ADVICE, ())]
@@ -560,7 +581,7 @@ class Frame(nn.Module):
             total += loss
         print(total)
 """
-    check(tmp_path, program, "total += float(loss)")
+    check(tmp_path, program, "total += loss.item()")
 
 
 # what is asked of a total later
@@ -592,8 +613,8 @@ def test_a_total_that_a_history_reads_as_a_tensor_stays_one(tmp_path: Path, kept
 
 
 @pytest.mark.parametrize("read", ["print(loss.shape, total)", "print(x.shape, total)"])
-def test_what_numbers_have_and_what_others_are_asked_for_leaves_it_a_float(tmp_path: Path, read: str) -> None:
-    check(tmp_path, LOOP + read, "total += float(loss)")
+def test_what_numbers_have_and_what_others_are_asked_for_leaves_it_a_number(tmp_path: Path, read: str) -> None:
+    check(tmp_path, LOOP + read, "total += loss.item()")
 
 
 # means that begin with the first loss

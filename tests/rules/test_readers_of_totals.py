@@ -142,12 +142,12 @@ def mended(reader: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("reader", NUMBERS)
 def test_a_number_is_enough(reader: str) -> None:
-    assert "float(loss)" in mended(reader)[1]
+    assert "loss.item()" in mended(reader)[1]
 
 
 @pytest.mark.parametrize("reader", TENSORS)
 def test_what_is_read_as_a_tensor_stays_one(reader: str) -> None:
-    assert "float(loss)" not in mended(reader)[1]
+    assert "loss.item()" not in mended(reader)[1]
 
 
 @pytest.mark.parametrize("reader", HISTORIES)

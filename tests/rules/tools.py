@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
+
+import pytest
 
 from codemods.analysis.analyse import analyse
 from codemods.edits import apply_edits
@@ -95,3 +99,44 @@ def assert_mended(folder: Path, rule: str, promise: str, head: str, before: str,
     findings = found(folder, rule, program)
     assert lines(findings) == [(marked(program), promise)]
     assert mended(folder, findings) == head + dedent(after)
+
+
+def advised(folder: Path, rule: str, head: str, programs: Mapping[str, str]) -> dict[str, list[str]]:
+    """What an advising ``rule`` finds in several programs, looked at in one go: the lines of code, by their names."""
+    (folder / "pyproject.toml").touch()
+    files = {f"program_{i}.py": (name, head + dedent(text)) for i, (name, text) in enumerate(programs.items())}
+    for file, (_, text) in files.items():
+        (folder / file).write_text(text)
+    targets = [read_source(folder / file, file) for file in files]
+    told: dict[str, list[str]] = {name: [] for name in programs}
+    for finding in analyse(targets, options=Options(unsafe=True, select=(rule,)), jobs=1).findings:
+        assert finding.promise is Promise.ADVICE
+        assert not finding.edits
+        assert finding.remedy
+        name, text = files[finding.path]
+        told[name].append(text.splitlines()[finding.span.line - 1].strip())
+    return told
+
+
+def advising(
+    rule: str, head: str, found: Mapping[str, tuple[str, str]], left: Mapping[str, str]
+) -> tuple[Any, Callable[..., None], Callable[..., None]]:
+    """The fixture ``told`` and the two tests of an advising ``rule``, which looks at all programs in one go.
+
+    ``found`` are programs with the line that the rule points at, ``left`` those of which it says nothing.
+    """
+
+    @pytest.fixture(scope="module", name="told")
+    def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+        programs = {name: text for name, (text, _) in found.items()} | dict(left)
+        return advised(tmp_path_factory.mktemp(rule), rule, head, programs)
+
+    @pytest.mark.parametrize("name", found)
+    def test_found(told: dict[str, list[str]], name: str) -> None:
+        assert told[name] == [found[name][1]]
+
+    @pytest.mark.parametrize("name", left)
+    def test_left(told: dict[str, list[str]], name: str) -> None:
+        assert told[name] == []
+
+    return told, test_found, test_left

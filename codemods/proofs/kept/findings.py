@@ -101,10 +101,11 @@ def _style(wanted: str, *, tensor: bool, number: bool, scalar: bool) -> str | No
     """``float``, ``item`` or ``detach``; None where no form fits.
 
     What is read as a tensor, or is not proven to have one element, stays one whatever the user prefers: a number would
-    break its readers. A value that is sometimes a number has no ``detach`` and no ``item``.
+    break its readers. A value that is sometimes a number has no ``detach`` and no ``item``. ``item`` is the default
+    because newer versions of PyTorch warn when ``float`` gets what has a graph.
     """
     if number:
         return "float" if scalar and not tensor else None
     if tensor or not scalar:
         return "detach"
-    return "float" if wanted == "auto" else wanted
+    return "item" if wanted == "auto" else wanted

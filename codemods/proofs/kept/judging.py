@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Value
+from codemods.graph.model.nodes import GRADIENT_READ, Carrier, Frame, Node, Place, Value
 from codemods.proofs.kept.model import HISTORY, Kept, Part, Result
 from codemods.proofs.kept.names import had_before
 from codemods.proofs.kept.run import Run
@@ -16,7 +16,7 @@ from codemods.proofs.kept.values import nodes_of, odd, scalar, sometimes_number,
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.terms.spans import Span
 
-_HISTORY = "history-read"
+_HISTORY = ("history-read", GRADIENT_READ)
 
 
 class Judge:
@@ -140,36 +140,50 @@ class Judge:
         """Why the graph is needed (empty if it is not), and whether what is kept has to stay a tensor."""
         tensor = False
         pending = list(kept.sums)
-        direct = bool(not kept.sums or kept.inside)
-        if direct:
+        if not kept.sums or kept.inside:
             for node in kept.nodes:
-                if any(
-                    w.place.clock > kept.since
-                    and node in w.roots
-                    and not had_before(self.run.stores, node, w.place, kept)
-                    for w in node.walks
-                ):
-                    return "walked", False
-                for kind, place in node.uses:
-                    if (
-                        place.clock >= kept.since
-                        and not benign(kind, place)
-                        and not had_before(self.run.stores, node, place, kept)
-                    ):
-                        if kind == _HISTORY:
-                            return "code asks whether it has a graph", False
-                        tensor = True
-                for child in node.children:
-                    if child.birth <= kept.since:
-                        continue
-                    if child.kind != "phi" and had_before(self.run.stores, node, child.place, kept, child.birth - 1):
-                        # what is changed in place afterwards changes here as well
-                        tensor = tensor or changes_in_place(child, node)
-                        continue
-                    pending.append(child)
-                    tensor = tensor or not arithmetic(child, node, kept)
-                if node.escapes and kept.rule == HISTORY:
-                    tensor = True
+                why, as_tensor = self._direct_uses(kept, node)
+                if why:
+                    return why, False
+                tensor = tensor or as_tensor
+                children, changed = self._computed_later(kept, node)
+                pending += children
+                tensor = tensor or changed or (bool(node.escapes) and kept.rule == HISTORY)
+        return self._uses_of_sums(kept, pending, freed, tensor)
+
+    def _direct_uses(self, kept: Kept, node: Node) -> tuple[str, bool]:
+        """The same for one of the kept nodes itself, since it is kept."""
+        stores = self.run.stores
+        for walk in node.walks:
+            later = walk.place.clock > kept.since and node in walk.roots
+            if later and not had_before(stores, node, walk.place, kept):
+                return "walked", False
+        tensor = False
+        for kind, place in node.uses:
+            later = place.clock >= kept.since and not benign(kind, place)
+            if later and not had_before(stores, node, place, kept):
+                if kind in _HISTORY:
+                    return "code asks for its graph or its gradient", False
+                tensor = True
+        return "", tensor
+
+    def _computed_later(self, kept: Kept, node: Node) -> tuple[list[Node], bool]:
+        """What was computed of a kept node since it is kept, and whether that takes a tensor."""
+        found: list[Node] = []
+        tensor = False
+        for child in node.children:
+            if child.birth <= kept.since:
+                continue
+            if child.kind != "phi" and had_before(self.run.stores, node, child.place, kept, child.birth - 1):
+                # what is changed in place afterwards changes here as well
+                tensor = tensor or changes_in_place(child, node)
+                continue
+            found.append(child)
+            tensor = tensor or not arithmetic(child, node, kept)
+        return found, tensor
+
+    def _uses_of_sums(self, kept: Kept, pending: list[Node], freed: bool, tensor: bool) -> tuple[str, bool]:
+        """The same for what was computed of what is kept, and of that again."""
         seen: set[int] = set()
         first = {id(n) for n in kept.sums}
         while pending:
@@ -181,8 +195,8 @@ class Judge:
                 return "walked", False
             if (node.escapes or node.kind == "call") and not freed:
                 return "may be walked by code that cannot be seen", False
-            if any(kind == _HISTORY for kind, _ in node.uses):
-                return "code asks whether it has a graph", False
+            if any(kind in _HISTORY for kind, _ in node.uses):
+                return "code asks for its graph or its gradient", False
             if node.escapes or not all(benign(kind, place) for kind, place in node.uses):
                 tensor = True
             for child in node.children:
@@ -190,7 +204,18 @@ class Judge:
                     pending.append(child)
                     if id(child) not in first:
                         tensor = tensor or not arithmetic(child, node, kept)
-        return "", tensor
+        return "", tensor or _carrier_of(kept.name) in self.run.read_later
+
+
+def _carrier_of(name: str) -> str:
+    """The variable or the attribute that ``name`` reads, as people write it: ``total`` of ``self.total["loss"]``."""
+    try:
+        node = ast.parse(name, mode="eval").body
+    except SyntaxError:
+        return ""
+    while isinstance(node, (ast.Subscript, ast.Call)):
+        node = node.value if isinstance(node, ast.Subscript) else node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _callee(place: Place) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from codemods.graph.model.nodes import Carrier, Node, Place
 from codemods.graph.model.trace import Trace
@@ -35,6 +36,18 @@ class Run:
         """Read the stores, the roots of backwards and the loops from the trace."""
         self._find_stores()
         self._find_roots()
+
+    @cached_property
+    def read_later(self) -> set[str]:
+        """What the functions read that code gets which cannot be seen, and those of their files that they name."""
+        files = dict.fromkeys(frame.file for frame in self.trace.frames)
+        pending: list[ast.AST] = [*self.trace.called_unseen]
+        names: set[str] = set()
+        while pending:
+            fresh = set(_names(pending.pop())) - names
+            names |= fresh
+            pending += [one for file in files for one in file.once(_definitions, file.tree) if one.name in fresh]
+        return names
 
     def _find_stores(self) -> None:
         seen: set[int] = set()
@@ -86,3 +99,16 @@ class Run:
             return False
         mine = {id(a) for n in attached for a in n.ancestors() if not a.leaf}
         return any(not any(id(n) in mine for n in walk.seen) for walk in between)
+
+
+def _names(code: ast.AST) -> Iterator[str]:
+    """The variables and attributes that code reads."""
+    for node in ast.walk(code):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield node.attr
+
+
+def _definitions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]

@@ -70,7 +70,9 @@ def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
     if label not in _PLAIN_ARITHMETIC:
         return False
     if label == "Div":
-        if child.parents[0] is not parent and parent not in child.parents[:1]:
+        by_it = child.label == "Div:by" or parent is not child.parents[0]
+        if by_it:
+            # By 0.0 a number raises, and a tensor gives infinity.
             return False
         divisor = at.right if isinstance(at, ast.BinOp) else at.value if isinstance(at, ast.AugAssign) else None
         if divisor is None or _may_be_zero(divisor, child.place, kept):

@@ -40,8 +40,10 @@ def scalar_part(node: Node, event: Storing) -> bool:
 def sometimes_number(value: Value) -> bool:
     if isinstance(value, Join):
         return any(sometimes_number(o) for o in value.options)
-    if isinstance(value, (Library, Unknown)):
-        # of something that cannot be seen nobody knows that it is a tensor
+    if isinstance(value, Unknown):
+        # of something that cannot be seen nobody knows that it is a tensor, unless a backward says so
+        return value.node is None or any(n.kind == "call" and not n.certain for n in through_phi(value.node))
+    if isinstance(value, Library):
         return value.node is None
     if isinstance(value, Const):
         return isinstance(value.value, (int, float))

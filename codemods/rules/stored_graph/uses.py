@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.nodes import GRADIENT_READ, Node, Place, Walk
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Sequence
 from codemods.proofs.blocks import crossed
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.reach import reach
 
-_LEAVES = ("stored-unseen", "called-unseen")
+_LEAVES = ("stored-unseen", "called-unseen", GRADIENT_READ)
 
 
 def is_loss(ledger: Ledger, node: Node) -> bool:

@@ -169,16 +169,7 @@ class Batches:
 def update(sketch: Sketch, loss: str, optimizers: list[str], models: list[str], *, flag: bool | None = None) -> None:
     """Clear, ``loss.backward()``, step, in one of the ways people write that."""
     choose = sketch.choices
-    clear = [
-        choose.one(("{o}.zero_grad()", "{o}.zero_grad(set_to_none=True)", "{o}.zero_grad(set_to_none=False)")).format(
-            o=o
-        )
-        for o in optimizers
-    ]
-    if choose.chance(15):
-        clear = [f"{m}.zero_grad()" for m in models]
-    if choose.chance(6):
-        clear = [f"for p in {m}.parameters():\n    p.grad = None" for m in models]
+    clear = _clearing(sketch, optimizers, models)
     if flag is None:
         flag = choose.chance(35)
     if flag:
@@ -226,14 +217,7 @@ def update(sketch: Sketch, loss: str, optimizers: list[str], models: list[str], 
             *steps,
         ]
     elif kind == "scaler":
-        scaler = sketch.share(
-            "scaler",
-            choose.one(('torch.amp.GradScaler("cpu", enabled=False)', "torch.cuda.amp.GradScaler(enabled=False)")),
-        )
-        form = form.replace(f"{loss}.backward", f"{scaler}.scale({loss}).backward")
-        if "autograd" in form:
-            form = f"{scaler}.scale({loss}).backward({'retain_graph=True' if flag else ''})"
-        lines = [*clear, form, *(f"{scaler}.step({o})" for o in optimizers), f"{scaler}.update()"]
+        lines = [*clear, *_scaled(sketch, form, loss, optimizers, flag=flag)]
     elif kind == "conditional":
         lines = [*clear, form, "if i >= 0:", *(f"    {s}" for s in steps)]
     elif kind == "helper":
@@ -250,26 +234,55 @@ def update(sketch: Sketch, loss: str, optimizers: list[str], models: list[str], 
             f"for parameter in {models[0]}.parameters():\n    parameter.register_hook(lambda grad: grad * 0.5)"
         )
     elif kind == "grad":
-        inner = choose.one(("retain_graph=True", "")) if flag else ""
-        lines = []
-        for m, o in zip(models[:1], optimizers[:1], strict=True):
-            lines += [
-                f"grads = torch.autograd.grad({loss}, list({m}.parameters()){', ' if inner else ''}{inner},"
-                " allow_unused=True)",
-                f"for p, g in zip({m}.parameters(), grads):\n    p.grad = g",
-                f"{o}.step()",
-            ]
+        lines = _by_grad(sketch, loss, optimizers[:1], models[:1], flag=flag)
     elif kind == "scheduler":
-        made = choose.one(
-            (
-                "StepLR({o}, 2)",
-                "LambdaLR({o}, lambda n: 0.9 ** n)",
-                "ExponentialLR({o}, 0.9)",
-                "CosineAnnealingLR({o}, 5)",
-            )
-        ).format(o=optimizers[0])
-        scheduler = sketch.share("scheduler", f"torch.optim.lr_scheduler.{made}")
-        lines = [*lines, f"{scheduler}.step()"]
+        lines = [*lines, f"{_scheduler(sketch, optimizers[0])}.step()"]
     elif kind == "finite":
         lines = [f"if not torch.isfinite({loss}):", "    __skip__", *lines]
     sketch.add("update", "\n".join(lines))
+
+
+def _by_grad(sketch: Sketch, loss: str, optimizers: list[str], models: list[str], *, flag: bool) -> list[str]:
+    inner = sketch.choices.one(("retain_graph=True", "")) if flag else ""
+    lines = []
+    for m, o in zip(models, optimizers, strict=True):
+        lines += [
+            f"grads = torch.autograd.grad({loss}, list({m}.parameters()){', ' if inner else ''}{inner},"
+            " allow_unused=True)",
+            f"for p, g in zip({m}.parameters(), grads):\n    p.grad = g",
+            f"{o}.step()",
+        ]
+    return lines
+
+
+def _scheduler(sketch: Sketch, optimizer: str) -> str:
+    made = sketch.choices.one(
+        ("StepLR({o}, 2)", "LambdaLR({o}, lambda n: 0.9 ** n)", "ExponentialLR({o}, 0.9)", "CosineAnnealingLR({o}, 5)")
+    ).format(o=optimizer)
+    return sketch.share("scheduler", f"torch.optim.lr_scheduler.{made}")
+
+
+def _clearing(sketch: Sketch, optimizers: list[str], models: list[str]) -> list[str]:
+    choose = sketch.choices
+    clear = [
+        choose.one(("{o}.zero_grad()", "{o}.zero_grad(set_to_none=True)", "{o}.zero_grad(set_to_none=False)")).format(
+            o=o
+        )
+        for o in optimizers
+    ]
+    if choose.chance(15):
+        clear = [f"{m}.zero_grad()" for m in models]
+    if choose.chance(6):
+        clear = [f"for p in {m}.parameters():\n    p.grad = None" for m in models]
+    return clear
+
+
+def _scaled(sketch: Sketch, form: str, loss: str, optimizers: list[str], *, flag: bool) -> list[str]:
+    scaler = sketch.share(
+        "scaler",
+        sketch.choices.one(('torch.amp.GradScaler("cpu", enabled=False)', "torch.cuda.amp.GradScaler(enabled=False)")),
+    )
+    form = form.replace(f"{loss}.backward", f"{scaler}.scale({loss}).backward")
+    if "autograd" in form:
+        form = f"{scaler}.scale({loss}).backward({'retain_graph=True' if flag else ''})"
+    return [form, *(f"{scaler}.step({o})" for o in optimizers), f"{scaler}.update()"]

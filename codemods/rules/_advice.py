@@ -1,0 +1,98 @@
+"""What rules share that only advise: a finding for each site at which every run saw the mistake."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from codemods.graph.model.nodes import Node, Place
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Mark
+from codemods.proofs.blocks import meeting
+from codemods.proofs.observations import Decision, Observation, sites
+from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.rules.base import Rule
+from codemods.terms.findings import Finding, Promise, TrailStep
+
+_SITE = "site"
+
+
+class AdvisingRule(Rule):
+    """A rule without a rewrite: ``observe`` notes faults by :meth:`fault` and all else by :meth:`fine`."""
+
+    promise = Promise.ADVICE
+
+    def fault(
+        self, file: ParsedFile, node: ast.AST, message: str, remedy: str, *trail: tuple[Place, str]
+    ) -> Observation:
+        """A mistake at ``node``, what to do about it, and the places that show it."""
+        steps = [(place.path, place.line, note) for place, note in trail]
+        return self.seen(file, node, _SITE, "fault", message=message, remedy=remedy, trail=steps)
+
+    def fine(self, file: ParsedFile, node: ast.AST) -> Observation:
+        """The same place in a run in which nothing is wrong with it, or nothing is proven."""
+        return self.seen(file, node, _SITE, "needed")
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        """One advice a place."""
+        for site in sites(observations, _SITE):
+            if site.faulty:
+                facts: dict[str, Any] = site.facts
+                trail = tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"]))
+                yield Finding(self.name, site.path, site.span, Promise.ADVICE, facts["message"], facts["remedy"], trail)
+
+
+def turns(place: Place) -> list[tuple[ast.AST, int]]:
+    """The real loops around a place, with their turns: not those in which a function runs that nobody calls."""
+    return [(loop, turn) for loop, turn in place.turns() if isinstance(loop, LOOPS)]
+
+
+def scope(file: ParsedFile, node: ast.AST) -> ast.AST:
+    """The function in which a node stands, or the whole file."""
+    outer = file.parent(node)
+    while outer is not None and not isinstance(outer, FUNCTIONS):
+        outer = file.parent(outer)
+    return file.tree if outer is None else outer
+
+
+def under(file: ParsedFile, node: ast.AST, *kinds: type[ast.AST]) -> bool:
+    """Whether a node stands in a statement of these kinds, within its function."""
+    outer = file.parent(node)
+    while outer is not None and not isinstance(outer, FUNCTIONS):
+        if isinstance(outer, kinds):
+            return True
+        outer = file.parent(outer)
+    return False
+
+
+def concerns(mark: Mark, leaves: set[Node]) -> bool:
+    """Whether a mark is about any of these leaves, or about what cannot be seen."""
+    return mark.of is None or not leaves.isdisjoint(mark.of)
+
+
+def always(earlier: Place, later: Place) -> bool:
+    """Whether no path leads to ``later`` in its turn without coming by ``earlier``, which ran before it."""
+    met = meeting(earlier, later)
+    if met is None or met[0].statement is None or met[1].statement is None:
+        return False
+    here, there = met
+    around = set(_conditions(there.frame.file, there.statement))
+    between = [p for p in earlier.chain() if p.statement is not None and p.frame is not here.frame]
+    inner = [c for p in between[: _depth(earlier, here)] for c in _conditions(p.frame.file, p.statement)]
+    return not inner and all(c in around for c in _conditions(here.frame.file, here.statement))
+
+
+def _depth(place: Place, outer: Place) -> int:
+    return next((i for i, p in enumerate(place.chain()) if p.frame is outer.frame), 0)
+
+
+def _conditions(file: ParsedFile, statement: ast.AST | None) -> Iterator[tuple[ast.AST, str]]:
+    """What decides whether a statement runs, within its function: each with the branch that it stands in."""
+    inner = statement
+    while inner is not None and (outer := file.parent(inner)) is not None and not isinstance(outer, FUNCTIONS):
+        for field in ("body", "orelse", "handlers", "cases", "finalbody"):
+            suite = getattr(outer, field, None)
+            if isinstance(suite, list) and inner in suite and not isinstance(outer, (ast.Module, ast.With)):
+                yield outer, field
+        inner = outer

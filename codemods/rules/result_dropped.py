@@ -1,0 +1,104 @@
+"""The rule ``result-dropped``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Trace
+from codemods.proofs.observations import Observation
+from codemods.proofs.syntax import LOOPS
+from codemods.rules._advice import AdvisingRule, scope, under
+
+_PURE = frozenset(
+    (
+        *("to", "cuda", "cpu", "detach", "float", "half", "double", "bfloat16", "long", "int", "contiguous"),
+        *("unsqueeze", "squeeze", "permute", "transpose", "flatten", "clamp"),
+    )
+)
+"""Methods that leave a tensor as it is and have no other use than their result (docs: Tensor)."""
+
+
+class ResultDropped(AdvisingRule):
+    """A tensor's method that returns a new tensor, called as a statement: what it returns is dropped.
+
+    Why it hurts: ``x.to(device)`` and ``loss.detach()`` change nothing where they stand. The tensor stays on its
+    device, in its type and in its graph, and the code below goes on with it as it was: with an error for two devices,
+    or, for ``detach``, with the graph still held and gradients still flowing.
+
+    Left alone: modules, whose ``to``, ``cuda`` and ``float`` work in place; whatever is not proven to be a tensor at
+    every run of the line (batches of a loader may be objects that move themselves); tensors that were made in the
+    statement itself, as to wake a device up; names that nobody reads afterwards; statements that try something
+    (``try``) or repeat it to be timed; the last line of a notebook's cell, which shows it.
+
+    Advice: keep the result, ``x = x.to(device)``, or call the method that works in place (``detach_``, ``clamp_``).
+
+    Promise: advice. Which of the two was meant is not written there.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html
+    """
+
+    name = "result-dropped"
+    summary = "a method that changes nothing in place is called as a statement"
+    gate = (b".backward(", b"autograd.backward(")
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        seen: set[ast.Call] = set()
+        for ran in trace.ran:
+            call = ran.statement.value if isinstance(ran.statement, ast.Expr) else None
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call in seen:
+                continue
+            seen.add(call)
+            method = call.func.attr
+            if method not in _PURE:
+                continue
+            file = ran.frame.file
+            if (
+                not trace.complete
+                or trace.called.get(call) != f"torch.Tensor.{method}"
+                or file.path.endswith(".ipynb")
+                or under(file, ran.statement, ast.Try)
+                or not _read_later(file, ran.statement, call.func.value)
+            ):
+                yield self.fine(file, call)
+                continue
+            name = ast.unparse(call.func.value)
+            yield self.fault(
+                file,
+                call,
+                f"`{ast.unparse(call)}` returns a new tensor, which is dropped here; `{name}` stays as it is",
+                f"write `{name} = {ast.unparse(call)}`",
+            )
+
+
+def _read_later(file: ParsedFile, statement: ast.stmt, tensor: ast.expr) -> bool:
+    """Whether another statement reads the tensor by its name when this one has run."""
+    inner = tensor
+    while isinstance(inner, ast.Attribute):
+        inner = inner.value
+    if not isinstance(inner, ast.Name):
+        return False
+    text = ast.unparse(tensor)
+    around = scope(file, statement)
+    loop = file.parent(statement)
+    while loop is not None and loop is not around and not isinstance(loop, LOOPS):
+        loop = file.parent(loop)
+    # what each turn is given anew is not what this turn leaves
+    anew = isinstance(loop, LOOPS) and any(
+        isinstance(n, ast.Name) and n.id == inner.id and not isinstance(n.ctx, ast.Load) for n in ast.walk(loop)
+    )
+    again = loop if isinstance(loop, LOOPS) and not anew else None
+    for node in ast.walk(around):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
+            continue
+        if ast.unparse(node) != text or any(node is own for own in ast.walk(statement)):
+            continue
+        if node.lineno > (statement.end_lineno or statement.lineno):
+            return True
+        if again is not None and again.lineno <= node.lineno:
+            return True
+    return False
+
+
+RULE = ResultDropped

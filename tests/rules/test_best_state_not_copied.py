@@ -1,0 +1,173 @@
+"""What best-state-not-copied finds and leaves alone."""
+
+from __future__ import annotations
+
+from tests.rules.tools import LEARNING, advising
+
+RULE = "best-state-not-copied"
+HEAD = (
+    LEARNING
+    + """
+
+import copy
+
+def epoch():
+    total = 0.0
+    for x, y in batches():
+        loss = criterion(net(x), y)
+        learn(loss)
+        total += loss.item()
+    return total
+"""
+)
+
+FOUND = {
+    "the lowest of several epochs": (
+        """
+        low = 1e9
+        best = None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+    ),
+    "early stopping": (
+        """
+        low, waited = 1e9, 0
+        for i in range(50):
+            total = epoch()
+            if total < low:
+                low = total
+                kept = net.state_dict()
+            else:
+                waited += 1
+                if waited > 3:
+                    break
+        net.load_state_dict(kept)
+        """,
+        "kept = net.state_dict()",
+    ),
+    "a copy of the dict alone": (
+        """
+        for i in range(5):
+            before = net.state_dict().copy()
+            if epoch() > 100:
+                net.load_state_dict(before)
+        """,
+        "before = net.state_dict().copy()",
+    ),
+    "in a function": (
+        """
+        def fit(model, optimizer):
+            low, state = 1e9, 0
+            for x, y in batches():
+                loss = criterion(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                if loss.item() < low:
+                    low = loss.item()
+                    kept = model.state_dict()
+            model.load_state_dict(kept)
+            return model
+
+        fit(net, opt)
+        """,
+        "kept = model.state_dict()",
+    ),
+}
+"""Programs with the line that is found."""
+
+LEFT = {
+    "a deep copy": """
+        low = 1e9
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low, best = total, None
+                best = copy.deepcopy(net.state_dict())
+        net.load_state_dict(best)
+        """,
+    "clones": """
+        for i in range(5):
+            best = {k: v.clone() for k, v in net.state_dict().items()}
+            epoch()
+        net.load_state_dict(best)
+        """,
+    "cloned one by one": """
+        for i in range(5):
+            best = net.state_dict()
+            for k in best:
+                best[k] = best[k].clone()
+            epoch()
+        net.load_state_dict(best)
+        """,
+    "another model gets it": """
+        target = copy.deepcopy(net)
+        for i in range(5):
+            state = net.state_dict()
+            epoch()
+            target.load_state_dict(state)
+        """,
+    "no step in between": """
+        for i in range(5):
+            epoch()
+            state = net.state_dict()
+            net.load_state_dict(state)
+        """,
+    "the loop is left at once": """
+        best = None
+        for i in range(5):
+            if epoch() < 10:
+                best = net.state_dict()
+                break
+        net.load_state_dict(best)
+        """,
+    "read from a file": """
+        for i in range(5):
+            epoch()
+            best = net.state_dict()
+            torch.save(best, "best.pt")
+        best = torch.load("best.pt")
+        net.load_state_dict(best)
+        """,
+    "the model is made anew": """
+        for i in range(5):
+            epoch()
+            best = net.state_dict()
+            epoch()
+        net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+        net = net.eval()
+        net.load_state_dict(best)
+        """,
+    "a model that cannot be seen": """
+        from elsewhere import model
+        sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in batches():
+            best = model.state_dict()
+            sgd.zero_grad()
+            criterion(model(x), y).backward()
+            sgd.step()
+        model.load_state_dict(best)
+        """,
+    "a state of its own": """
+        class Own(nn.Linear):
+            def state_dict(self):
+                return copy.deepcopy(super().state_dict())
+
+        own = Own(4, 2)
+        sgd = torch.optim.SGD(own.parameters(), lr=0.1)
+        for x, y in batches():
+            best = own.state_dict()
+            sgd.zero_grad()
+            criterion(own(x), y).backward()
+            sgd.step()
+        own.load_state_dict(best)
+        """,
+}
+
+told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)

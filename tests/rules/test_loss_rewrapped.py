@@ -1,0 +1,115 @@
+"""What loss-rewrapped finds and leaves alone."""
+
+from __future__ import annotations
+
+from tests.rules.tools import LEARNING, advising
+
+RULE = "loss-rewrapped"
+HEAD = (
+    LEARNING
+    + """
+
+from torch.autograd import Variable
+"""
+)
+
+FOUND = {
+    "a tensor of it": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss = torch.tensor(loss, requires_grad=True)
+            learn(loss)
+        """,
+        "loss = torch.tensor(loss, requires_grad=True)",
+    ),
+    "a variable of its data": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            opt.zero_grad()
+            loss = Variable(loss.data, requires_grad=True)
+            loss.backward()
+            opt.step()
+        """,
+        "loss = Variable(loss.data, requires_grad=True)",
+    ),
+    "a tensor of its number, scaled": (
+        """
+        for x, y in batches():
+            again = torch.tensor(criterion(net(x), y).item(), requires_grad=True)
+            learn(again / 2)
+        """,
+        "again = torch.tensor(criterion(net(x), y).item(), requires_grad=True)",
+    ),
+}
+"""Programs with the line that is found."""
+
+LEFT = {
+    "the loss itself": """
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "an input that asks for gradients": """
+        for x, y in batches():
+            x = torch.tensor(x.numpy(), requires_grad=True)
+            learn(criterion(net(x), y))
+        """,
+    "its gradient is read": """
+        for x, y in batches():
+            out = net(x)
+            cut = Variable(out.data, requires_grad=True)
+            opt.zero_grad()
+            (cut ** 2).sum().backward()
+            out.backward(cut.grad)
+            opt.step()
+        """,
+    "an optimizer updates it": """
+        code = torch.tensor(net(torch.randn(3, 4)).detach().numpy(), requires_grad=True)
+        code = Variable(net(torch.randn(3, 4)).data, requires_grad=True)
+        search = torch.optim.SGD([code], lr=0.1)
+        for x, y in batches():
+            search.zero_grad()
+            (code ** 2).sum().backward()
+            search.step()
+        """,
+    "both are walked": """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            shown = torch.tensor(loss.item(), requires_grad=True)
+            shown.backward()
+            learn(loss)
+        """,
+    "another loss trains": """
+        for x, y in batches():
+            opt.zero_grad()
+            torch.tensor(criterion(net(x), y).item(), requires_grad=True).backward()
+            criterion(net(x + 1), y).backward()
+            opt.step()
+        """,
+    "part of another loss": """
+        for x, y in batches():
+            weight = torch.tensor(criterion(net(x), y).item(), requires_grad=True)
+            learn(criterion(net(x), y) * weight)
+        """,
+    "of no graph": """
+        for x, y in batches():
+            loss = criterion(x[:, :2], y)
+            learn(torch.tensor(loss, requires_grad=True))
+        """,
+    "no gradients asked for": """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            print(torch.tensor(loss.item()))
+            learn(loss)
+        """,
+    "unseen code reads what is made": """
+        from elsewhere import train
+        for x, y in batches():
+            loss = torch.tensor(criterion(net(x), y).item(), requires_grad=True)
+            train(loss)
+            opt.step()
+        """,
+}
+
+told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)

@@ -1,0 +1,129 @@
+"""What result-dropped finds and leaves alone."""
+
+from __future__ import annotations
+
+from tests.rules.tools import LEARNING, advising
+
+RULE = "result-dropped"
+HEAD = (
+    LEARNING
+    + """
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+"""
+)
+
+FOUND = {
+    "to a device": (
+        """
+        for x, y in batches():
+            x.to(device)
+            learn(criterion(net(x), y))
+        """,
+        "x.to(device)",
+    ),
+    "detach": (
+        """
+        for x, y in batches():
+            out = net(x)
+            learn(criterion(out, y))
+            out.detach()
+            print(out.mean())
+        """,
+        "out.detach()",
+    ),
+    "an attribute": (
+        """
+        class State:
+            pass
+
+        state = State()
+        state.noise = torch.randn(16, 4)
+        state.noise.double()
+        for x, y in batches():
+            learn(criterion(net(x + state.noise), y))
+        """,
+        "state.noise.double()",
+    ),
+    "clamped, read in the next turn": (
+        """
+        scale = torch.ones(1)
+        for x, y in batches():
+            learn(criterion(net(x) * scale, y))
+            scale.clamp(0, 1)
+        """,
+        "scale.clamp(0, 1)",
+    ),
+}
+"""Programs with the line that is found."""
+
+LEFT = {
+    "kept": """
+        for x, y in batches():
+            x = x.to(device)
+            learn(criterion(net(x), y))
+        """,
+    "a module moves itself": """
+        net.to(device)
+        net.float()
+        criterion.to(device)
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "in place": """
+        for x, y in batches():
+            x.clamp_(0, 1)
+            out = net(x)
+            learn(criterion(out, y))
+            out.detach_()
+            print(out.mean())
+        """,
+    "a device is woken up": """
+        torch.zeros(1).to(device)
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "nobody reads it again": """
+        for x, y in batches():
+            learn(criterion(net(x), y))
+            y.cpu()
+        """,
+    "it is tried": """
+        for x, y in batches():
+            try:
+                x.to(device)
+            except RuntimeError:
+                break
+            learn(criterion(net(x), y))
+        """,
+    "what a loader gives may move itself": """
+        from elsewhere import dataset
+        for batch in torch.utils.data.DataLoader(dataset):
+            batch.to(device)
+            learn(criterion(net(batch.x), batch.y))
+        """,
+    "an object of the tree": """
+        class Batch:
+            def __init__(self):
+                self.x = torch.randn(16, 4)
+
+            def to(self, device):
+                self.x = self.x.to(device)
+
+        batch = Batch()
+        batch.to(device)
+        for x, y in batches():
+            learn(criterion(net(batch.x), y))
+        """,
+    "sometimes a module": """
+        def move(thing):
+            thing.to(device)
+            return thing
+
+        move(net)
+        for x, y in batches():
+            learn(criterion(net(move(x)), y))
+        """,
+}
+
+told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)

@@ -1,0 +1,152 @@
+"""What zero-grad-misplaced finds and leaves alone."""
+
+from __future__ import annotations
+
+from tests.rules.tools import LEARNING, advising
+
+RULE = "zero-grad-misplaced"
+HEAD = (
+    LEARNING
+    + """
+"""
+)
+
+FOUND = {
+    "right behind the backward": (
+        """
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            opt.step()
+        """,
+        "opt.step()",
+    ),
+    "by the module": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss.backward()
+            net.zero_grad()
+            opt.step()
+        """,
+        "opt.step()",
+    ),
+    "in a function of its own": (
+        """
+        def update(x, y):
+            loss = criterion(net(x), y)
+            loss.backward()
+            print(loss.item())
+            opt.zero_grad()
+            opt.step()
+
+        for x, y in batches():
+            update(x, y)
+        """,
+        "opt.step()",
+    ),
+    "where micro-batches end": (
+        """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            if (i + 1) % 4 == 0:
+                opt.zero_grad()
+                opt.step()
+        """,
+        "opt.step()",
+    ),
+}
+"""Programs with the line that is found."""
+
+LEFT = {
+    "first": """
+        for x, y in batches():
+            opt.zero_grad()
+            criterion(net(x), y).backward()
+            opt.step()
+        """,
+    "behind the step": """
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            opt.step()
+            opt.zero_grad()
+        """,
+    "another backward follows": """
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            criterion(net(x + 1), y).backward()
+            opt.step()
+        """,
+    "gradients are kept and put back": """
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            kept = [p.grad.clone() for p in net.parameters()]
+            opt.zero_grad()
+            for p, g in zip(net.parameters(), kept):
+                p.grad = g
+            opt.step()
+        """,
+    "the other optimizer is cleared": """
+        other = nn.Linear(4, 2)
+        second = torch.optim.SGD(other.parameters(), lr=0.1)
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            second.zero_grad()
+            opt.step()
+        """,
+    "a part of the model is cleared": """
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            net[0].zero_grad()
+            opt.step()
+        """,
+    "a hook has used them": """
+        for p in net.parameters():
+            p.register_post_accumulate_grad_hook(lambda p: p.data.sub_(0.1 * p.grad))
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            opt.step()
+        """,
+    "a closure computes them anew": """
+        def closure():
+            loss = criterion(net(x), y)
+            loss.backward()
+            return loss
+
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            opt.step(closure)
+        """,
+    "an optimizer of the tree keeps them": """
+        class Kept(torch.optim.SGD):
+            def zero_grad(self, set_to_none=True):
+                self.kept = [p.grad for g in self.param_groups for p in g["params"]]
+
+        own = Kept(net.parameters(), lr=0.1)
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            own.zero_grad()
+            own.step()
+        """,
+    "cleared in some turns": """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            if i == 0:
+                opt.zero_grad()
+            opt.step()
+        """,
+    "unseen code gets the model on the way": """
+        from elsewhere import synchronize
+
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            synchronize(net)
+            opt.zero_grad()
+            opt.step()
+        """,
+}
+
+told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)
