@@ -9,14 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from verify.diagnosis.attached import watch as watch
     from verify.live.watching import TooFewSteps as TooFewSteps
     from verify.live.watching import Watch as Watch
-    from verify.live.watching import watch as watch
 
 __all__ = ["TooFewSteps", "Watch", "watch"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "watch":
+        from verify.diagnosis import attached
+
+        return attached.watch
     if name in __all__:
         from verify.live import watching
 

@@ -25,9 +25,13 @@ from verify.judging.search import Search
 from verify.judging.shapes import judge_by_shapes
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification, join
 from verify.running import missing
+from verify.running.asking import wants_of
 from verify.running.rewriting import Key, Rewriter, RuleRewriter, Version
 from verify.running.runner import Place, Runner
 from verify.running.settings import Command, Settings, is_notebook
+
+#: Pieces that one command may lack.
+_MOST_PIECES = 8
 
 
 @dataclass
@@ -123,8 +127,9 @@ def _entries(
 
 
 def _first(runner: Runner, command: Command, tell: Telling) -> Run:
-    """Run the original; once more, without the states that it loads into models, where it died for the lack of one."""
-    run = runner.run("original", command)
+    """Run the original; once more, where it died for the lack of what can be made up: texts that it reads, modules,
+    states that it loads into models."""
+    run = _with_pieces(runner, command, runner.run("original", command), tell)
     lacking = missing.ended_by(run)
     if lacking is None or not runner.settings.data or not missing.may_be_state(lacking, run):
         return run
@@ -135,6 +140,48 @@ def _first(runner: Runner, command: Command, tell: Telling) -> Run:
         return without
     runner.without_states.discard(command.text)
     return run
+
+
+def _with_pieces(runner: Runner, command: Command, run: Run, tell: Telling) -> Run:
+    """Run the original with stand-ins for what ``run`` lacked, texts and modules; ``run`` where that is no help."""
+    first, known = run, (runner.made_up, runner.modules, runner.folders)
+    for _ in range(_MOST_PIECES):
+        lacking = missing.ended_by(run)
+        if lacking is None or not runner.settings.data or not _made_up(runner, command, lacking):
+            break
+        tell(f"original, with a stand-in for {lacking.name}: {command.text}")
+        run = runner.run("original", command)
+    if run.record.backwards or run.outcome is Outcome.OK:
+        return run
+    # It may be no text, or more than a logger: what the program says of a made-up one is of no use to anybody.
+    runner.made_up, runner.modules, runner.folders = known
+    return first
+
+
+def _made_up(runner: Runner, command: Command, lacking: missing.Piece) -> bool:
+    """Have ``runner`` put something in the place of what is ``lacking``; whether it can."""
+    text = missing.as_text(lacking, command, runner.root)
+    top = lacking.name.partition(".")[0]
+    if text is not None:
+        runner.made_up += (text,)
+    elif lacking.kind != missing.MODULE or top in (*runner.modules, *missing.NEVER_MADE_UP):
+        return False
+    elif (folder := missing.folder_of(top, runner.root)) is None:
+        # With all others that are seen to be lacking: each of them would end a run of its own.
+        runner.modules = tuple(dict.fromkeys((*runner.modules, top, *_lacking_beside(runner, command))))
+    elif folder in runner.folders:
+        return False
+    else:
+        runner.folders += (folder,)
+    return True
+
+
+def _lacking_beside(runner: Runner, command: Command) -> list[str]:
+    """Modules that the script of ``command`` imports whenever it runs, and nobody has installed."""
+    if command.script is None:
+        return []
+    wanted = wants_of(command.script, runner.root, command.cwd).modules
+    return sorted(set(runner.lacks(wanted)) - {*missing.NEVER_MADE_UP})
 
 
 def _told(version: Version, rewrites: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:

@@ -445,3 +445,43 @@ for step in range(20):
     optimizer.step()
 """
 )
+
+#: Conditions of all kinds, of which a short run takes one side.
+SIDES = (
+    _HEAD
+    + """
+import collections
+
+
+def scaled(x, scale=None):
+    return x * scale if scale is not None else x
+
+
+net = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+recent = collections.deque(maxlen=200)
+hooks = [net.weight.register_hook(lambda grad: grad * 0.5 if grad.norm() > 1e6 else grad)]
+left = 30
+for step in range(30):
+    left -= 1
+    x = torch.randn(5, 4)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=step >= 0):
+        parts = [scaled(net(x)).square().mean(), net.weight.square().mean()]
+    kept = [part for part in parts if part is not None and part.requires_grad]
+    loss = sum(kept) / len(kept)
+    if not torch.isfinite(loss): net.zero_grad()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    width = min(left, 500)
+    try:
+        ratio = 1 / (1 + width)
+    except ValueError:
+        ratio = 0
+    except ZeroDivisionError:
+        ratio = 1
+    match step:
+        case n if n % 1000 == 999: recent.clear()
+        case _: recent.append(ratio)
+"""
+)

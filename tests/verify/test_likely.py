@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import codemod
+from tests.verify.zygote import warm
 
 TRAIN = """
 import importlib.machinery
@@ -26,7 +27,7 @@ for step in range(6):
     total += loss
 print(total)
 """
-MENDED = TRAIN.replace("total += loss", "total += float(loss)")
+MENDED = TRAIN.replace("total += loss", "total += loss.item()")
 HOLDS = """
 import torch
 
@@ -69,7 +70,10 @@ def test_it_is_told_and_left_alone(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("models", "left"), [(HOLDS, []), (BREAKS, [("surplus-retain-graph", "broken")])])
-def test_it_is_made_where_it_held(folder: Path, models: str, left: list[tuple[str, str]]) -> None:
+def test_it_is_made_where_it_held(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, models: str, left: list[tuple[str, str]]
+) -> None:
+    warm(monkeypatch)
     script = folder / "train.py"
     script.write_text(TRAIN)
     (folder / "models.txt").write_text(models)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import subprocess
 import sys
@@ -14,8 +13,7 @@ from typing import Any
 import pytest
 
 from tests.commands import codemod
-from tests.verify.zygote import ForkedPlace
-from verify import verification
+from tests.verify.zygote import warm
 
 pytestmark = pytest.mark.slow
 
@@ -52,10 +50,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def warm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs are forked from one that has torch, for tests of what is judged and not of how programs are run."""
-    monkeypatch.setattr(verification, "verify", functools.partial(verification.verify, place=ForkedPlace))
+@pytest.fixture(name="warm")
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are forked from one that has torch."""
+    warm(monkeypatch)
 
 
 def verified(*arguments: str) -> tuple[int, dict[str, Any]]:
@@ -96,19 +94,21 @@ def test_text_says_it_to_people(folder: Path) -> None:
     assert max(map(len, ran.stdout.splitlines())) <= 120
 
 
+@pytest.mark.usefixtures("warm")
 def test_arguments_reach_the_script(folder: Path) -> None:
     (folder / "train.py").write_text("import sys\nassert sys.argv == ['train.py', '--epochs', '1', '-v']\n" + TRAIN)
     status, _ = verified("train.py", "--", "--epochs", "1", "-v")
     assert status == 0
 
 
-def test_a_module_and_several_entries(folder: Path) -> None:
+def test_a_module_and_several_entries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "pkg").mkdir()
     (folder / "pkg" / "__init__.py").touch()
     (folder / "pkg" / "train.py").write_text(TRAIN)
     (folder / "other.py").write_text("import pkg.train\n")
     status, report = verified("-m", "pkg.train")
     assert (status, len(report["rewrites"])) == (0, 2)
+    warm(monkeypatch)
     status, report = verified("--entry", "-m pkg.train", "--entry", "python other.py")
     assert (status, len(report["entries"]), len(report["rewrites"])) == (0, 2, 2)
 
@@ -202,7 +202,13 @@ def test_a_script_that_fails_for_another_reason(folder: Path) -> None:
 
 
 def test_a_missing_module(folder: Path) -> None:
+    """What only has to be there is stood in for; what the script takes its turns from is named."""
     (folder / "train.py").write_text("import no_such_library\n" + TRAIN)
+    ran = codemod("verify", "train.py")
+    assert ran.status == 0
+    assert "stand-in data for the module no_such_library" in ran.stdout
+    needed = TRAIN.replace("range(12)", "no_such_library.batches(12)")
+    (folder / "train.py").write_text("import no_such_library\n" + needed)
     ran = codemod("verify", "train.py")
     assert ran.status == 3
     assert "no_such_library" in ran.stdout
@@ -266,6 +272,7 @@ def test_a_device_that_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert "no CUDA device" in ran.stdout
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_script_that_says_cuda_runs_on_the_cpu(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN.replace("nn.Linear(16, 1))", "nn.Linear(16, 1)).cuda()"))
     ran = codemod("verify", "train.py", "--device", "cpu")
@@ -274,10 +281,18 @@ def test_a_script_that_says_cuda_runs_on_the_cpu(folder: Path) -> None:
 
 
 def test_a_script_that_hangs(folder: Path) -> None:
-    (folder / "train.py").write_text("import time\nwhile True:\n    time.sleep(1)\n" + TRAIN)
+    (folder / "train.py").write_text("import threading\nthreading.Event().wait()\n" + TRAIN)
     ran = codemod("verify", "train.py", "--timeout", "6")
     assert ran.status == 3
     assert "timed out" in ran.stdout
+
+
+def test_a_loop_without_an_end_is_cut_short(folder: Path) -> None:
+    """What lies behind it is judged, and the report says how it was come to."""
+    (folder / "train.py").write_text("import time\nwhile True:\n    time.sleep(1)\n" + TRAIN)
+    ran = codemod("verify", "train.py", "--timeout", "10")
+    assert ran.status == 0
+    assert "train.py:2: to come to what is behind it, the loop was ended after 1 turn" in ran.stdout
 
 
 @pytest.mark.usefixtures("warm")
@@ -343,7 +358,7 @@ def test_apply_writes_only_what_was_kept(folder: Path) -> None:
     ran = codemod("apply", ".", "--verify", "train.py")
     text = (folder / "train.py").read_text()
     assert ran.status == 0, ran.stderr
-    assert text == TRAIN.replace("retain_graph=True", "").replace("total += loss", "total += float(loss)") + idle
+    assert text == TRAIN.replace("retain_graph=True", "").replace("total += loss", "total += loss.item()") + idle
     assert "not reached" in ran.stdout
 
 

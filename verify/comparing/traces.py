@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from verify.comparing.distances import Training, apart, distance, length
 from verify.comparing.numbers import TOTALS, unlike
@@ -61,8 +62,19 @@ def outputs(one: Record, other: Record) -> Iterator[Gap]:
     theirs = {(output.line, output.call): output for output in other.outputs}
     for mine in one.outputs:
         match = theirs.get((mine.line, mine.call))
+        alone = mine.form is not None and mine.site is not None
         where = f"output of call {mine.call} of the module at {mine.site or '?'}"
+        if alone:
+            where = f"what call {mine.call} of {mine.site.function} returned or left behind"  # type: ignore[union-attr]
         if match is None:
+            continue
+        unlike = _unlike(mine.form or (), match.form or ())
+        if unlike:
+            yield Gap("outputs of modules", "outputs", f"{where}: {unlike}", math.inf)
+            continue
+        if mine.graphs != match.graphs:
+            text = f"{where}: one carries a graph, the other does not; whether that is needed no run shows"
+            yield Gap("outputs of modules", "outputs", text, math.inf, undecided=True)
             continue
         if not (mine.values.digest and match.values.digest):
             yield Gap("outputs of modules", "outputs", missing="too large")
@@ -72,6 +84,15 @@ def outputs(one: Record, other: Record) -> Iterator[Gap]:
             relative = apart(mine.values, match.values).relative
             text = f"{where}: {_share(relative)}"
             yield Gap("outputs of modules", "outputs", text, relative, digits=relative <= LAST_DIGITS)
+
+
+def _unlike(one: tuple[str, ...], other: tuple[str, ...]) -> str:
+    """What two values are made of where that differs; a tensor of one number may become a number, as totals do."""
+    for mine, theirs in zip_longest(one, other, fillvalue="nothing"):
+        short, long = sorted((mine, theirs), key=len)
+        if mine != theirs and not (short == "a number" and long.startswith("a number (")):
+            return f"{mine} and {theirs}"
+    return ""
 
 
 def at_the_end(one: Record, other: Record) -> Iterator[Gap]:
@@ -131,9 +152,12 @@ def afterwards(one: Record, other: Record) -> Iterator[Gap]:
 
 def printed(one: Record, other: Record) -> Iterator[Gap]:
     """The numbers that were printed, as far as both runs came."""
-    for stream in one.printed.keys() & other.printed.keys():
+    streams = one.printed.keys() & other.printed.keys()
+    # On the other one stand warnings and bars, which may be gone for good reasons.
+    whole = one.printed.keys() | other.printed.keys() if _alike(one, other) else streams
+    for stream in sorted(streams | (whole & {"stdout"})):
         key = f"printed on {stream}"
-        mine, theirs = one.printed[stream], other.printed[stream]
+        mine, theirs = one.printed.get(stream, []), other.printed.get(stream, [])
         if None in mine or None in theirs:
             yield Gap(f"numbers {key}", key, missing="too many lines; the first ones were compared")
         kept, others = ([line for line in lines if line is not None] for lines in (mine, theirs))
@@ -152,6 +176,9 @@ def files(one: Record, other: Record) -> Iterator[Gap]:
             yield from _file(mine, others.pop(0), key, whole=_alike(one, other))
         elif _alike(one, other):
             yield Gap("files", key, f"{mine.path} is not written, or less often", math.inf)
+    for path, more in theirs.items():
+        if more and _alike(one, other):
+            yield Gap("files", f"file {path}", f"{path} is written, or more often", math.inf)
 
 
 def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[Gap]:

@@ -7,9 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from verify.diagnosis import graphs, learning, resources
+from verify.diagnosis import devices, graphs, learning, resources
 from verify.diagnosis.evidence import Sources, events, last
+from verify.diagnosis.folded import Graph
+from verify.diagnosis.measures import measured
 from verify.diagnosis.model import Diagnosis, DoctorRun, Fault, Kind
+from verify.diagnosis.pictures import reading
 from verify.errors import VerifyError
 from verify.isolation import Limits, Workspace
 from verify.judging.endings import ending_text
@@ -23,7 +26,14 @@ Telling = Callable[[str], None]
 
 #: Of the limit, how much a process may have before it says what holds its memory.
 _NEAR = 0.8
-_WATCHED = (
+#: What the pictures of faults are told for.
+_PICTURES = {
+    Kind.SECOND_BACKWARD: "second",
+    Kind.CHANGED_IN_PLACE: "inplace",
+    Kind.GROWING_GRAPH: "growth",
+    Kind.OUT_OF_MEMORY: "memory",
+}
+WATCHED = (
     "errors of autograd",
     "growth of graphs, tensors and containers",
     "memory by line",
@@ -41,11 +51,12 @@ def diagnose(
     tell: Telling = lambda _: None,
     place: Callable[..., Place] = Workspace,
     files: Mapping[str, bytes] | None = None,
+    picture: bool = False,
 ) -> Diagnosis:
     """Run ``command`` on the tree at ``root`` and say what is wrong with it.
 
-    ``files`` (by path below the root) take the place of the tree's. Raises :class:`VerifyError` for what the user has
-    to put right before anything can be run.
+    ``files`` (by path below the root) take the place of the tree's. ``picture``: tell the graph of an ordinary
+    step too. Raises :class:`VerifyError` for what the user has to put right before anything can be run.
     """
     if command.script is not None and not command.script.resolve().is_relative_to(root.resolve()):
         raise VerifyError(f"{command.text}: lies outside {root}; name the tree with --tree")
@@ -53,17 +64,63 @@ def diagnose(
         trouble = runner.trouble()
         if trouble:
             return _unrun(command, root, trouble)
-        return _Examination(command, runner, tell, files or {}).result()
+        return _Examination(command, runner, tell, files or {}, picture).result()
+
+
+def faults(
+    first: Run,
+    sources: Sources,
+    *,
+    closer: Run | None = None,
+    flow: Run | None = None,
+    timed: Run | None = None,
+    placed: Run | None = None,
+) -> list[Fault]:
+    """Return what is wrong: ``first`` is the run that watched everything, the others looked closer, if they were made.
+
+    Steps that get slower are a fault only where ``timed`` saw them too.
+    """
+    rootless = learning.rootless(first)
+    return [
+        *devices.mixed(placed, sources),
+        *graphs.second_backwards(closer or first, sources),
+        *graphs.changes_in_place(closer or first, sources),
+        *resources.memory(first, sources),
+        *graphs.growing_graphs(first, sources),
+        *learning.cut_off(first, flow, sources),
+        *([] if rootless else learning.no_gradient(first, flow, sources)),
+        *learning.not_in_optimizer(first, sources),
+        *learning.never_cleared(first, sources),
+        *resources.stores(first, sources),
+        *([] if rootless else graphs.unused_forwards(first, sources)),
+        *([] if timed is None else resources.slower(first, timed, sources)),
+    ]
+
+
+def pictured(fault: Fault, closer: Run, first: Run, sources: Sources) -> Fault:
+    """Return ``fault`` with the graph at it, where one was told."""
+    purpose = _PICTURES.get(fault.kind)
+    run = first if purpose in ("growth", "memory") else closer
+    return fault if purpose is None else replace(fault, graph=graph(run, purpose, sources))
+
+
+def graph(run: Run, purpose: str, sources: Sources) -> Graph | None:
+    """Return the last graph that ``run`` told for ``purpose``."""
+    found = [event for event in events(run, "graph") if event["for"] == purpose]
+    return reading.graph_of(found[-1], sources) if found else None
 
 
 class _Examination:
     """The runs of one diagnosis."""
 
-    def __init__(self, command: Command, runner: Runner, tell: Telling, files: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, command: Command, runner: Runner, tell: Telling, files: Mapping[str, bytes], picture: bool
+    ) -> None:
         self._command = command
         self._runner = runner
         self._tell = tell
         self._files = files
+        self._picture = picture
         self._made: list[DoctorRun] = []
         self._sources = Sources(runner.root)
 
@@ -73,20 +130,9 @@ class _Examination:
         closer = self._closer(first)
         flow = self._flow(first)
         timed = self._timed(first)
-        faults = [
-            *graphs.second_backwards(closer, self._sources),
-            *graphs.changes_in_place(closer, self._sources),
-            *resources.memory(first, self._sources),
-            *graphs.growing_graphs(first, self._sources),
-            *learning.cut_off(first, flow, self._sources),
-            *([] if learning.rootless(first) else learning.no_gradient(first, flow, self._sources)),
-            *learning.not_in_optimizer(first, self._sources),
-            *learning.never_cleared(first, self._sources),
-            *resources.stores(first, self._sources),
-            *([] if learning.rootless(first) else graphs.unused_forwards(first, self._sources)),
-            *resources.slower(first, timed, self._sources),
-        ]
-        return self._told(first, faults)
+        placed = self._placed(first)
+        found = faults(first, self._sources, closer=closer, flow=flow, timed=timed, placed=placed)
+        return self._told(first, [pictured(fault, closer, first, self._sources) for fault in found])
 
     def _run(self, name: str, plan: Mapping[str, Any]) -> Run:
         self._tell(f"{name}: {self._command.text}")
@@ -97,7 +143,7 @@ class _Examination:
         return run
 
     def _first(self) -> Run:
-        run = self._run("watching everything", {})
+        run = self._run("watching everything", {"picture": self._picture})
         lacking = missing.ended_by(run)
         if lacking is None or not self._runner.settings.data or not missing.may_be_state(lacking, run):
             return run
@@ -129,6 +175,10 @@ class _Examination:
             return None
         return self._run("where graphs end", {"flow": places})
 
+    def _placed(self, first: Run) -> Run | None:
+        """A run that follows where tensors are."""
+        return self._run("which tensor is on which device", {"devices": True}) if devices.asked(first) else None
+
     def _timed(self, first: Run) -> Run | None:
         return None if resources.slows(first) is None else self._run("which line gets slower", {"pace": True})
 
@@ -140,11 +190,13 @@ class _Examination:
             root=str(self._runner.root),
             faults=tuple(faults),
             remarks=tuple(remarks),
-            watched=_WATCHED,
+            watched=WATCHED,
             unwatched=self._unwatched(first),
             steps=len(record.steps),
             backwards=len(record.backwards),
             runs=tuple(self._made),
+            measures=measured(first),
+            graph=graph(first, "step", self._sources),
             loaded=record.loaded,
         )
         return self._stopped(first, diagnosis)

@@ -2,21 +2,29 @@
 
 * ``second``: a backward through a freed graph. site, index (of the backward), freed (the site of the one that freed),
   freed_index, producer and consumer (sites of the stale node and of the one that uses it), operation, crosses (whether
-  the consumer was made after the freeing), twice (whether nobody is between: the same loss again), number and user (the
-  two nodes' places in the order of making), names (list of {name, function}: who holds the stale tensor), same (whether
-  a second run came to the same nodes; null in the first)
+  the consumer was made after the freeing), twice (whether nobody is between: the same loss again), stepped (whether an
+  optimizer's step was made between the two; null without an optimizer), number and user (the two nodes' places in the
+  order of making), names (list of {name, function}: who holds the stale tensor), same (whether a second run came to the
+  same nodes; null in the first)
 * ``inplace``: site, hits: list of {reader, operation, operand, number, version, expected, changed, by, names, old}:
   ``old``: the reader was made before an earlier call of that backward
-* ``learning``: optimizers: list of {index, name, site, steps, parameters, uncleared, silent: list of {name, place,
-  reached, shape}, silent_count}; outside: list of {name, module, shape}: parameters with gradients that no optimizer
-  holds, ``module`` whether a module registers them; backwards: list of {site, calls, rootless, reaches, leaves}
+* ``learning``: taught: {meant (parameters of optimizers, or where none steps all that backwards came to), learning (how
+  many of them backwards still came to in the second half), idle: names of others}, optimizers: list of {index, name,
+  site, steps, parameters, uncleared, silent: list of {name, place, reached, shape}, silent_count}; outside: list of
+  {name, module, shape}: parameters with gradients that no optimizer holds, ``module`` whether a module registers them;
+  backwards: list of {site, calls, rootless, reaches, leaves}
 * ``flow``: of one backward: loss (the backward's site), born (where the loss was made of numbers), cuts: list of {site,
   call, reason, leaves}, left: list of {site, call}, used and unused (names of the watched parameters)
 * ``holdings`` and ``exhausted``: site, nodes, saved, lines: list of {site, bytes}, parameters, gradients, state; bytes
 * ``stores``: looks (steps), containers: list of {name, kind, length, added, tensor_bytes, plain_bytes, graph}, per step
 * ``pace``: seconds (of each step), lines: list of {site, before, after}: medians of a step in the first and last third
 * ``walks``: backwards: list of [site, new nodes, nodes that were walked before]
-* ``mixed``: site, operation, operands: list of {argument, device, born, names}
+* ``graph``: for (``second``, ``inplace``, ``growth``, ``memory``, ``step``), nodes, whole (whether all are told),
+  boxes: list of {site, nodes, turns, steps, operations: list of [name, count], freed (index of a backward or null),
+  roles, holders: list of {name, function, tensors}}, edges: list of [made, used, count, how many lead from one step to
+  a later one] (places in boxes), walks: list of {index, site, boxes, freed}, the last backward first
+* ``mixed``: site, operation, operands: list of {argument, device, born, names, near}: ``near``: what else has a
+  name and is on that device
 
 A site is ``[path, line, function]`` or null.
 """

@@ -58,7 +58,9 @@ def _second(event: Mapping[str, Any], sources: Sources) -> Fault:
 def _second_remedy(event: Mapping[str, Any], name: str) -> str:
     if event["twice"]:
         return "call backward once for each loss, or retain_graph=True in the first call if twice is meant"
-    if not event["crosses"]:
+    # In one turn, before the parameters are updated, two losses are meant.
+    together = event["stepped"] is False and event["producer"] != event["consumer"]
+    if not event["crosses"] or together:
         return f"both losses are built on {name}: add them and call backward once; or retain_graph=True in the first"
     if event["producer"] == event["consumer"]:
         return f"cut the graph where the next step begins: use {name}.detach(), of each tensor in it"

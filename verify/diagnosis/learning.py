@@ -14,6 +14,8 @@ from verify.measured.results import Run
 _FEWEST = 3
 _NO_GRAPH = "does not require grad and does not have a grad_fn"
 _SHOWN = 4
+#: Cuts that are made on purpose.
+_MEANT = frozenset({"detach", "detach_", "data", "no_grad"})
 
 
 def cut_off(run: Run, flow: Run | None, sources: Sources) -> list[Fault]:
@@ -155,7 +157,10 @@ def _unreached(
     event = last(flow, "flow") if flow is not None else None
     if event is not None:
         unused = names & set(event["unused"])
-        cut = next((cut for cut in event["cuts"] if names & set(cut["leaves"])), None)
+        cuts = [cut for cut in event["cuts"] if names & set(cut["leaves"])]
+        # Somebody wrote that one; a choice or a comparison has no gradient to keep.
+        cuts.sort(key=lambda cut: cut["reason"] not in _MEANT)
+        cut = cuts[0] if cuts else None
         if unused:
             clues.append(Clue("unused", name=", ".join(sorted(unused)[:_SHOWN]), text="no forward uses them"))
         if cut is not None:

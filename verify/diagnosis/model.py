@@ -6,6 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from verify.diagnosis.folded import Graph
 from verify.measured.records import Site
 
 
@@ -45,7 +46,10 @@ class Clue:
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong: what, where it shows, the stations that lead there, what would mend it, figures."""
+    """One thing that is wrong: what, where it shows, the stations that lead there, what would mend it, figures.
+
+    ``graph`` is the graph at the fault, where the fault is one of graphs.
+    """
 
     kind: Kind
     headline: str
@@ -53,6 +57,7 @@ class Fault:
     clues: tuple[Clue, ...] = ()
     remedy: str = ""
     figures: Mapping[str, float | int | str] = field(default_factory=dict)
+    graph: Graph | None = None
 
     def clue(self, role: str) -> Clue | None:
         """The first clue of that role."""
@@ -66,6 +71,24 @@ class DoctorRun:
     name: str
     ending: str
     seconds: float
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What a run comes to, for two versions of a program to be set side by side.
+
+    Of ``meant`` parameters (those of optimizers; where none steps, those that a backward came to) ``learning`` still
+    got gradients in the second half; ``idle`` are names of the others. ``seconds`` a step; ``saved`` bytes of what the
+    largest graph keeps, ``nodes`` of the last one; None where nothing tells. ``losses`` of all backwards.
+    """
+
+    meant: int = 0
+    learning: int = 0
+    idle: tuple[str, ...] = ()
+    seconds: float | None = None
+    saved: int | None = None
+    nodes: int | None = None
+    losses: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +111,9 @@ class Diagnosis:
     reason: str = ""
     advice: tuple[str, ...] = ()
     traceback: str = ""
+    measures: Measures = field(default_factory=Measures)
+    graph: Graph | None = None
+    """The graph of an ordinary step, where it was asked for and no fault has one."""
     loaded: tuple[str, ...] = ()
     """The Python files of the tree that the first run loaded."""
 

@@ -36,6 +36,8 @@ def stores(run: Run, sources: Sources) -> list[Fault]:
         kind = Kind.GROWING_TENSORS if held else Kind.GROWING_CONTAINER
         what = "tensors without a graph" if held else "Python objects"
         text = f"{row['length']} entries at the end of the run, {row['added']:.3g} more each step"
+        if row["kind"] == "Tensor":
+            text = f"one tensor of {size(row['length'])} at the end of the run"
         faults.append(
             Fault(
                 kind,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codemods.source.diffs import unified
@@ -13,11 +14,12 @@ from codemods.source.files import SourceFile, read_source
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
 from verify.diagnosis.diagnose import Telling, diagnose
-from verify.diagnosis.model import Diagnosis, Fault, Kind
+from verify.diagnosis.model import Diagnosis, Fault, Kind, Measures
 from verify.fixing.candidates import candidates
+from verify.fixing.clues import Candidate
 from verify.isolation import Workspace
 from verify.measured.results import Verdict
-from verify.running.against import HandRewriter
+from verify.running.against import RULE, HandRewriter
 from verify.running.rewriting import Rewriter, RuleRewriter
 from verify.running.runner import Place
 from verify.running.settings import Command, Settings
@@ -26,20 +28,55 @@ from verify.verification import Verified, verify
 #: Rounds, each of which removes a fault; candidates that are tried for one fault.
 _ROUNDS = 4
 _TRIALS = 6
+#: Changes for one fault that are shown side by side; how many are tried beside what the rules have mended.
+_CHOICES = 3
+_BESIDE = 3
+#: Parameters that are named; what the order of a sum makes of a loss.
+_SHOWN = 4
+_ROUNDING = 1e-4
 #: Faults that a verification shows to be gone.
 _PROVABLE = frozenset({Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_GRAPH})
+#: Faults that two diagnoses show to be gone.
+_SHOWABLE = frozenset({Kind.NO_GRADIENT, Kind.OTHER_DEVICE})
+
+#: What a rule's rewrite comes to, of the ways of :class:`verify.fixing.clues.Candidate`.
+_WAYS = {
+    "carried-hidden-state": "cut",
+    "stored-graph": "cut",
+    "unreset-loss": "afresh",
+    "loop-invariant-graph": "rebuild",
+    "repeated-backward": "sum",
+    "step-between-backwards": "later",
+}
 
 Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
 class Repair:
-    """One change that was run and kept: what it does, what it means, the verdicts on it, and its diff."""
+    """One change that was run and kept: what it does, what it means, the verdicts on it, and its diff.
+
+    ``measures`` is what the run with it comes to; ``others`` are those that mend the same and are not made. ``price``:
+    what no longer learns with it; one that has a price is shown beside others and never made.
+    """
 
     title: str
     meaning: str
     proof: tuple[str, ...]
     diff: str
+    measures: Measures = field(default_factory=Measures)
+    others: tuple[Repair, ...] = ()
+    price: str = ""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A change that was proved, and the program and the diagnosis with it."""
+
+    repair: Repair
+    files: Mapping[str, bytes]
+    after: Diagnosis
+    ways: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -93,10 +130,15 @@ class Fixer:
     def fix(self) -> Fixed:
         """Go round until nothing is found or nothing helps. Raises :class:`verify.errors.VerifyError` as `verify`."""
         before = after = self._diagnosed(self._files)
-        if _wrong(after):
-            after = self._by_rules(after)
+        first = None if before.reason and not _wrong(before) else self._by_rules(before)
+        if first is not None and not _wrong(before):
+            # No error and no growth: forwards for nobody, surplus flags. The rules know a remedy, and its run was kept.
+            self._repairs.append(first.repair)
+            self._files = dict(first.files)
+            return Fixed(before, first.after, tuple(self._repairs), (), dict(self._files))
         for _ in range(_ROUNDS):
-            better = next((d for fault in _wrong(after) if (d := self._mended(fault, after)) is not None), None)
+            better = next((d for fault in _wrong(after) if (d := self._mended(fault, after, first)) is not None), None)
+            first = None
             if better is None:
                 break
             after = better
@@ -107,54 +149,95 @@ class Fixer:
             self._command, self._root, settings=self._settings, tell=self._tell, place=self._place, files=files
         )
 
-    def _by_rules(self, before: Diagnosis) -> Diagnosis:
-        """Try what the static half finds, advice that is likely included."""
+    def _by_rules(self, before: Diagnosis) -> _Kept | None:
+        """What the static half finds, advice that is likely included, and the runs keep."""
         rewriter = RuleRewriter(self._sources(before), self._options, root=self._root, jobs=1)
         kept = [one for one in self._verified(rewriter).verification.rewrites if one.verdict is Verdict.KEPT]
         files = rewriter.some(one.key for one in kept).files if kept else {}
         if not files:
-            return before
+            return None
         after = self._diagnosed(files)
-        if not _better(before, after):
-            return before
+        if not (_better(before, after) if _wrong(before) else _no_worse(before, after)):
+            return None
         proof = tuple(f"{one.finding.rule} at {one.finding.path}:{one.finding.span.line}: {one.why}" for one in kept)
-        self._take("what the rules find and the runs kept", "see each rule", proof, files)
-        return after
+        one = self._kept("what the rules find and the runs kept", "see each rule", proof, files, after)
+        return replace(one, ways=frozenset(_WAYS[each.finding.rule] for each in kept if each.finding.rule in _WAYS))
 
     def _sources(self, diagnosis: Diagnosis) -> list[SourceFile]:
         found = []
-        for path in diagnosis.loaded:
+        paths = {self._root / path for path in diagnosis.loaded}
+        script = self._command.script
+        if script is not None and script.is_file() and script.resolve() not in {path.resolve() for path in paths}:
+            # A process that ends early, or a notebook, does not tell of it.
+            paths.add(script)
+        for path in sorted(paths):
             try:
-                found.append(read_source(self._root / path))
+                found.append(read_source(path))
             except SourceError:
                 # The rules say nothing of what cannot be read.
                 continue
         return found
 
-    def _mended(self, fault: Fault, before: Diagnosis) -> Diagnosis | None:
-        """The diagnosis after the first candidate for ``fault`` that is proved; None where there is none."""
-        for candidate in candidates(fault, self._text)[:_TRIALS]:
+    def _mended(self, fault: Fault, before: Diagnosis, first: _Kept | None) -> Diagnosis | None:
+        """The diagnosis after the best change for ``fault`` that is proved, ``first`` among them; else None."""
+        kept = [] if first is None else [first]
+        priced: list[_Kept] = []
+        left = _TRIALS if first is None else _BESIDE
+        for candidate in candidates(fault, self._text):
             files = {**self._files, **{path: text.encode() for path, text in candidate.files.items()}}
+            if not left or len(kept) + len(priced) == _CHOICES:
+                break
+            if any(files == one.files or candidate.way in one.ways for one in kept):
+                continue
+            left -= 1
             self._tell(f"trying: {candidate.title}")
             after = self._diagnosed(files)
-            if not _better(before, after):
-                left = after.faults[0].headline if after.faults else after.reason
-                self._refused.append(Refused(candidate.title, f"it does not help: {left}"))
-                continue
-            proof, trouble = self._proved(files)
-            if trouble:
+            proof, trouble = self._judged(fault, before, after, files, candidate, kept)
+            one = self._kept(candidate.title, candidate.meaning, proof, files, after)
+            if not trouble:
+                kept.append(replace(one, ways=frozenset({candidate.way} - {""})))
+            elif price := _price(fault, before, after):
+                gone = "the fault is gone, and the first loss is the same"
+                priced.append(replace(one, repair=replace(one.repair, proof=(gone,), price=price)))
+            else:
                 self._refused.append(Refused(candidate.title, trouble))
-                continue
-            self._take(candidate.title, candidate.meaning, proof, files)
-            return after
-        return None
+        if not kept:
+            self._refused += [
+                Refused(one.repair.title, f"it mends the fault, but {one.repair.price}") for one in priced
+            ]
+            return None
+        # Of equals the first one: candidates come in the order in which people would want them.
+        best = max(kept, key=lambda one: (-len(one.after.faults), one.after.measures.learning))
+        others = tuple(one.repair for one in (*kept, *priced) if one is not best)
+        self._repairs.append(replace(best.repair, others=others))
+        self._files = dict(best.files)
+        return best.after
+
+    def _judged(
+        self,
+        fault: Fault,
+        before: Diagnosis,
+        after: Diagnosis,
+        files: Files,
+        candidate: Candidate,
+        kept: Sequence[_Kept],
+    ) -> tuple[tuple[str, ...], str]:
+        """The proof of a change that mends ``fault``; the second is why it is none."""
+        if not _better(before, after):
+            left = after.faults[0].headline if after.faults else after.reason
+            return (), f"it does not help: {left}"
+        if candidate.summed:
+            return _as_sum([one.after.measures for one in kept], after.measures)
+        if fault.kind not in _PROVABLE:
+            return _shown(fault, before, after)
+        return self._proved(files, "rebuild" if candidate.fresh and not self._files else RULE)
 
     def _text(self, path: str) -> str:
         if path in self._files:
             return self._files[path].decode()
         return (self._root / path).read_text(encoding="utf-8")
 
-    def _proved(self, files: Files) -> tuple[tuple[str, ...], str]:
+    def _proved(self, files: Files, rule: str) -> tuple[tuple[str, ...], str]:
         """What a verification says of all that is changed so far; the second is why it is no proof."""
         with tempfile.TemporaryDirectory(prefix="codemod-fix-") as folder:
             for path, data in files.items():
@@ -162,8 +245,10 @@ class Fixer:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(data)
             script = self._command.script
-            by_hand = HandRewriter(Path(folder), Promise.REPAIR, root=self._root, script=script, together=True)
-            verified = self._verified(by_hand)
+            rewriter = HandRewriter(
+                Path(folder), Promise.REPAIR, root=self._root, script=script, together=True, rule=rule
+            )
+            verified = self._verified(rewriter)
         rewrites = verified.verification.rewrites
         lost = next((one for one in rewrites if one.verdict is not Verdict.KEPT), None)
         if lost is not None or not rewrites:
@@ -182,24 +267,72 @@ class Fixer:
             place=self._place,
         )
 
-    def _take(self, title: str, meaning: str, proof: tuple[str, ...], files: Files) -> None:
+    def _kept(self, title: str, meaning: str, proof: tuple[str, ...], files: Files, after: Diagnosis) -> _Kept:
         diff = b"".join(
             unified(path, self._text(path).encode(), data)
             for path, data in files.items()
             if self._text(path).encode() != data
         )
-        self._repairs.append(Repair(title, meaning, proof, diff.decode("utf-8", "replace")))
-        self._files = dict(files)
+        repair = Repair(title, meaning, proof, diff.decode("utf-8", "replace"), after.measures)
+        return _Kept(repair, dict(files), after)
+
+
+def _shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str, ...], str]:
+    """The same for a fault that no verification knows: it is gone, and the program begins as it did."""
+    old, new = before.measures, after.measures
+    if old.losses[:1] != new.losses[:1]:
+        return (), "the first loss is another one"
+    lost = sorted(set(new.idle) - set(old.idle))
+    if lost or new.learning < old.learning:
+        return (), f"{', '.join(lost) or 'parameters'} no longer learn"
+    if fault.kind is Kind.OTHER_DEVICE:
+        if old.losses != new.losses[: len(old.losses)]:
+            return (), "losses are other ones"
+        return ("no tensors of two devices meet any more, and losses are the same",), ""
+    if new.learning <= old.learning:
+        return (), "no more parameters learn"
+    return (f"{new.learning} of {new.meant} parameters learn ({old.learning} before); the first loss is the same",), ""
+
+
+def _as_sum(others: Sequence[Measures], measures: Measures) -> tuple[tuple[str, ...], str]:
+    """The proof of one backward of two losses, by a repair that walks both: each loss is the sum of two of its."""
+    for other in others:
+        pairs = list(zip(other.losses[::2], other.losses[1::2], strict=False))
+        same = len(pairs) == len(measures.losses) and all(
+            math.isclose(one + two, whole, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+            for (one, two), whole in zip(pairs, measures.losses, strict=True)
+        )
+        if same and pairs and measures.learning == other.learning:
+            return (f"each of {len(pairs)} losses is the sum of the two that the other repair walks apart",), ""
+    return (), "no other repair shows that the sum learns the same"
+
+
+def _price(fault: Fault, before: Diagnosis, after: Diagnosis) -> str:
+    """What does not learn with a change that removes ``fault``; empty where that is not its price."""
+    old, new = before.measures, after.measures
+    came = {one.kind for one in after.faults} - {one.kind for one in before.faults}
+    gone = [one.kind for one in after.faults].count(fault.kind) < [one.kind for one in before.faults].count(fault.kind)
+    if not gone or came - {Kind.NO_GRADIENT} or after.reason or after.backwards < before.backwards:
+        return ""
+    if not new.learning or new.learning >= new.meant or old.losses[:1] != new.losses[:1]:
+        return ""
+    more = f" and {len(new.idle) - _SHOWN} more" if len(new.idle) > _SHOWN else ""
+    return f"{', '.join(new.idle[:_SHOWN]) or 'some parameters'}{more} do not learn"
 
 
 def _wrong(diagnosis: Diagnosis) -> list[Fault]:
     """The faults that a run can show to be mended."""
-    return [fault for fault in diagnosis.faults if fault.kind in _PROVABLE]
+    return [fault for fault in diagnosis.faults if fault.kind in _PROVABLE | _SHOWABLE]
 
 
 def _better(before: Diagnosis, after: Diagnosis) -> bool:
     """Whether a fault is gone, none came, and the program goes as far at least."""
+    return len(after.faults) < len(before.faults) and _no_worse(before, after)
+
+
+def _no_worse(before: Diagnosis, after: Diagnosis) -> bool:
+    """Whether no fault came, and the program goes as far at least."""
     old, new = [fault.kind for fault in before.faults], [fault.kind for fault in after.faults]
     if after.reason and not before.reason:
         return False
-    return len(new) < len(old) and not set(new) - set(old) and after.backwards >= before.backwards
+    return len(new) <= len(old) and not set(new) - set(old) and after.backwards >= before.backwards

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
-from verify.diagnosis.json import content
-from verify.fixing.fix import Fixed
+from verify.diagnosis.evidence import size
+from verify.diagnosis.reports.json import content
+from verify.fixing.fix import Fixed, Repair
 
 VERSION = 1
+_ROWS = ("does", "learns", "time", "memory", "losses")
+_COLUMN = 34
+_SHOWN = 3
 
 
 def text(fixed: Fixed, *, written: bool) -> str:
@@ -19,11 +28,49 @@ def text(fixed: Fixed, *, written: bool) -> str:
     for number, repair in enumerate(fixed.repairs, 1):
         lines += ["", f"repair {number}: {repair.title}", f"   means   {repair.meaning}"]
         lines += [f"   proof   {proof}" for proof in repair.proof]
-        lines += ["", repair.diff.rstrip()]
+        lines += [*_choices(repair), "", repair.diff.rstrip()]
     if fixed.refused:
         lines += ["", *(f"tried in vain: {one.title}: {one.why}" for one in fixed.refused)]
     lines += ["", *_standing(fixed, written)]
     return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _choices(repair: Repair) -> list[str]:
+    """All changes that mend it, side by side: the one that is made first."""
+    if not repair.others:
+        rows = zip(_ROWS, told(repair), strict=True)
+        return [f"   {row:<8}{text}" for row, text in rows if text and row != "does"]
+    columns = [[textwrap.wrap(text, _COLUMN) or [""] for text in told(each)] for each in (repair, *repair.others)]
+    heads = ["this one", *("or, and less learns" if other.price else "or" for other in repair.others)]
+    lines = ["", "   " + " " * 8 + "".join(f"{head:<{_COLUMN + 3}}" for head in heads).rstrip()]
+    for number, row in enumerate(_ROWS):
+        cells = [column[number] for column in columns]
+        for line in range(max(map(len, cells))):
+            texts = [cell[line] if line < len(cell) else "" for cell in cells]
+            shown = "".join(f"{text:<{_COLUMN + 3}}" for text in texts)
+            lines.append(f"   {row if line == 0 else '':<8}{shown}".rstrip())
+    return lines
+
+
+def told(repair: Repair) -> tuple[str, str, str, str, str]:
+    """What ``repair`` does, what learns with it, its time, its memory, its losses; empty where nothing tells."""
+    seen = repair.measures
+    learns = f"{seen.learning} of {seen.meant} parameters" if seen.meant else ""
+    if seen.idle:
+        learns += f"; not {', '.join(seen.idle[:_SHOWN])}" + (" and others" if len(seen.idle) > _SHOWN else "")
+    time = "" if seen.seconds is None else f"{1e3 * seen.seconds:.3g} ms a step"
+    memory = "" if seen.saved is None else f"graphs keep {size(seen.saved)}"
+    if seen.nodes is not None:
+        memory += f"{', ' if memory else ''}{seen.nodes} nodes"
+    return repair.title, learns, time, memory, _course(seen.losses)
+
+
+def _course(losses: Sequence[float]) -> str:
+    """Losses at the start, in the middle and at the end."""
+    if not losses:
+        return ""
+    shown = list(dict.fromkeys((0, len(losses) // 2, len(losses) - 1)))
+    return ", ".join(f"{losses[place]:.4g} (backward {place + 1})" for place in shown)
 
 
 def _standing(fixed: Fixed, written: bool) -> list[str]:
@@ -48,9 +95,29 @@ def as_json(fixed: Fixed, *, written: bool) -> str:
         "written": written,
         "before": content(fixed.before),
         "after": content(fixed.after),
-        "repairs": [
-            {"title": r.title, "meaning": r.meaning, "proof": list(r.proof), "diff": r.diff} for r in fixed.repairs
-        ],
+        "repairs": [_repair(repair) for repair in fixed.repairs],
         "refused": [{"title": one.title, "why": one.why} for one in fixed.refused],
     }
     return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _numbers(losses: Sequence[float]) -> list[float | None]:
+    """Losses as JSON has them: what is no number is null."""
+    return [loss if math.isfinite(loss) else None for loss in losses]
+
+
+def _repair(repair: Repair) -> dict[str, Any]:
+    measures = {
+        **asdict(repair.measures),
+        "idle": list(repair.measures.idle),
+        "losses": _numbers(repair.measures.losses),
+    }
+    return {
+        "title": repair.title,
+        "meaning": repair.meaning,
+        "proof": list(repair.proof),
+        "diff": repair.diff,
+        "measures": measures,
+        "price": repair.price,
+        "others": [_repair(each) for each in repair.others],
+    }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from codemods.rewriting.parts import Part
 from verify.comparing.compare import compare, unsteady
 from verify.judging.stages import Groups, Stages, Tried
 from verify.measured.records import Site
@@ -57,13 +58,26 @@ def judge(
     before = {group.key: group.touched.before() for group in groups}
     replaced = {group.key: group.touched.replaced({}, {}, version.old) for group in groups}
 
-    def run(name: str, made: Version | None, lines: list[list[Line]], also: Iterable[Line] = ()) -> Run:
-        return driven(runner, rewriter, command, name, made, lines, knobs, replay=seeds, also=also)
+    # The tree as it is, as a version in which nothing is made.
+    plain = dataclasses.replace(version, files={}, groups=(), old={}, new={})
+    gone = plain.parts(groups, version)
+
+    def run(
+        name: str,
+        made: Version | None,
+        lines: list[list[Line]],
+        parts: dict[Key, list[Part]],
+        also: Iterable[Line] = (),
+    ) -> Run:
+        return driven(
+            runner, rewriter, command, name, made, lines, knobs,
+            replay=seeds, also=also, parts=_parts_below(rewriter, parts),
+        )  # fmt: skip
 
     tell(f"original again: {command.text}")
     # The second run is the one to show: it was watched as the rewritten one will be, which costs memory and time.
     again = dataclasses.replace(original, name="original again")
-    original = run("original", None, _watch(rewriter, before, replaced), also)
+    original = run("original", None, _watch(rewriter, before, replaced), gone, also)
     repeatable = compare(original, again, tolerance=tolerance)
     original = dataclasses.replace(original, unsteady=unsteady(original, again))
 
@@ -74,11 +88,12 @@ def judge(
         places = {line: made.standing(*line) for line in asked}
         changed = made.statements(groups, version.old)
         lines = [*_watch(rewriter, watched, changed), *lines_below(rewriter, places.values())]
-        rewritten = dataclasses.replace(run("rewritten", made, lines), unsteady=original.unsteady)
+        parts = made.parts(groups, version)
+        rewritten = dataclasses.replace(run("rewritten", made, lines, parts), unsteady=original.unsteady)
         touched = {key: frozenset(lines_below(rewriter, [watched[key]])[0]) for key in made.made & watched.keys()}
         seen = {line for record in rewritten.records for line in record.reached}
         ran = frozenset(line for line in asked if seen.intersection(*lines_below(rewriter, [places[line]])))
-        late = _late(rewriter, changed, rewritten)
+        late = _late(rewriter, changed, rewritten), _late_parts(rewriter, parts, rewritten)
         return _tried(made, rewritten, reached(rewriter, watched, rewritten), touched, ran, late)
 
     def _tried(
@@ -87,11 +102,11 @@ def judge(
         reached: frozenset[Key],
         touched: dict[Key, frozenset[tuple[str, int]]],
         ran: frozenset[tuple[str, int]],
-        late: dict[Key, dict[tuple[str, int], int | None]],
+        late: tuple[dict[Key, dict[Line, int | None]], dict[Key, dict[Part, int | None]]],
     ) -> Tried:
         died_at = _died_at(rewriter, version, made, run)
         near = frozenset(group.key for group in groups if group.touched.before() & died_at)
-        return Tried(run, reached, frozenset() if made is None else made.made, touched, died_at, near, ran, late)
+        return Tried(run, reached, frozenset() if made is None else made.made, touched, died_at, near, ran, *late)
 
     stages = Stages(
         execute,
@@ -101,11 +116,12 @@ def judge(
             reached(rewriter, before, original),
             {},
             frozenset(),
-            _late(rewriter, replaced, original),
+            (_late(rewriter, replaced, original), _late_parts(rewriter, gone, original)),
         ),
         deterministic=repeatable.difference.value == "identical",
         tolerance=tolerance,
         place=version.place,
+        numbers={group.key: group.touched.numbers(version.old, version.new) for group in groups},
     )
     outcome = stages.solve(groups)
     final = outcome.final or (outcome.runs[-1][1] if outcome.runs else None)
@@ -129,18 +145,29 @@ def driven(
     *,
     replay: Iterable[tuple[str, Any]] | None = None,
     also: Iterable[Line] = (),
+    parts: Iterable[Sequence[Any]] = (),
     strict: bool = True,
 ) -> Run:
     """Run ``command`` on ``made`` (None: on the tree as it is) with ``knobs``; see :meth:`Runner.run`.
 
-    With ``strict`` an error in a function that is called at the end ends the run.
+    ``parts`` of lines are watched too (paths below the root), but for those that a knob moves. With ``strict`` an
+    error in a function that is called at the end ends the run.
     """
     files = knobs.over(rewriter, runner.root, made)
+    moved = _turned(knobs, rewriter, made)
+    seen = {"parts": [list(part) for part in parts if not moved.intersection((part[0], n) for n in _lines_in(part))]}
     if not knobs.drives:
-        return runner.run(name, command, files=files, watch=watch, replay=replay, also=also, more=knobs.configuration())
+        more = {**knobs.configuration(), **seen}
+        return runner.run(name, command, files=files, watch=watch, replay=replay, also=also, more=more)
     # What is called at the end is what there is to see: nothing before it is waited for.
     lines = {line for group in watch for line in group}.union(also)
-    more = {**knobs.configuration(), "strict": strict, "steps": min(_FEW, runner.settings.steps)}
+    more = {
+        **knobs.configuration(),
+        **seen,
+        "strict": strict,
+        "make_up": True,
+        "steps": min(_FEW, runner.settings.steps),
+    }
     return runner.run(name, command, files=files, replay=replay, also=lines, more=more)
 
 
@@ -199,6 +226,37 @@ def _late(rewriter: Rewriter, changed: dict[Key, list[Lines]], run: Run) -> dict
             ran = [seen[place] for place in lines_below(rewriter, [lines])[0] if place in seen]
             found.setdefault(key, {})[min(lines)] = min(ran, default=None)
     return found
+
+
+def _late_parts(rewriter: Rewriter, parts: dict[Key, list[Part]], run: Run) -> dict[Key, dict[Part, int | None]]:
+    """The same of parts of lines."""
+    seen: dict[tuple[Any, ...], int] = {}
+    for record in run.records:
+        for place, steps in record.parts_after.items():
+            seen[place] = min(steps, seen.get(place, steps))
+    return {
+        key: {part: seen.get((rewriter.relative(part.path) or part.path, *part.place[1:])) for part in mine}
+        for key, mine in parts.items()
+    }
+
+
+def _parts_below(rewriter: Rewriter, parts: dict[Key, list[Part]]) -> list[tuple[Any, ...]]:
+    every = dict.fromkeys(part.place for mine in parts.values() for part in mine)
+    return [(rewriter.relative(place[0]) or place[0], *place[1:]) for place in every]
+
+
+def _lines_in(part: Sequence[Any]) -> range:
+    return range(part[1], part[3] + 1)
+
+
+def _turned(knobs: Knobs, rewriter: Rewriter, made: Version | None) -> frozenset[Line]:
+    """The lines of ``made`` with a knob in them, where columns are others; paths below the root."""
+    lines = [(cap.path, cap.line) for cap in knobs.caps] + [(bound.path, bound.line) for bound in knobs.bounds]
+    if made is None:
+        return frozenset(lines)
+    shown = {rewriter.relative(path): path for path in made.new}
+    standing = [made.standing(shown.get(path, path), line) for path, line in lines]
+    return frozenset(line for each in lines_below(rewriter, standing) for line in each)
 
 
 def reached(rewriter: Rewriter, watched: dict[Key, Lines], run: Run) -> frozenset[Key]:

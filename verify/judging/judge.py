@@ -188,38 +188,10 @@ def _repair(
     if past and not alone:
         return Check(None, _free(before), comparison)
     if not old.faulty:
-        if past and new.error is None:
-            gone = f"the original stops today ({_told(before)}), the rewritten program runs; {new.growth}"
-            if deterministic and comparison.difference is Difference.DIFFERENT:
-                return Check(False, f"{gone}, but before that the programs differ: {comparison.first}", comparison)
-            return Check(not new.leak, gone, comparison)
-        if died(before):
-            return Check(None, f"the original stops for another reason: {_told(before)}", comparison)
-        if not deterministic:
-            return Check(None, "no error and no growth in the original, and not deterministic here", comparison)
-        if comparison.difference is not Difference.DIFFERENT:
-            same = _figures(comparison)
-            return Check(None, f"no error and no growth in the original within this run; {same}", comparison)
-        if old.leak is None:
-            return Check(None, f"the original shows no error, and it is {old.growth}", comparison)
-        return Check(False, f"the original runs without error and growth, the rewritten one differs: "
-                     f"{comparison.first}", comparison)  # fmt: skip
-    if old.error is not None:
-        if new.error is not None:
-            return Check(False, f"the error is still there: {_told(after)}", comparison)
-        if progress(after) <= progress(before):
-            return Check(None, "the rewritten run came no further than the original's error", comparison)
-        gone = f"the error of the original ({_told(before)}) is gone"
-    elif old.leak:
-        if new.leak:
-            return Check(False, f"still {new.growth}", comparison)
-        gone = f"{old.growth}, and no longer: {new.growth}"
-    else:
-        first, count = old.caught_faults[0], len(old.caught_faults)
-        gone = f"the error that the original catches ({_error_text(first.error)}, {count_text(count, 'time')}) is gone"
-        if new.caught_faults:
-            still = f"{_error_text(new.caught_faults[0].error)} (caught {count_text(len(new.caught_faults), 'time')})"
-            return Check(False, f"the error is still there: {still}", comparison)
+        return _without_fault(old, new, before, comparison, deterministic, past)
+    gone = _gone(old, new, before, after, comparison)
+    if isinstance(gone, Check):
+        return gone
     if new.leak:
         return Check(False, f"{gone}, but {new.growth}", comparison)
     if old.leak and old.error is None:
@@ -236,6 +208,54 @@ def _repair(
     if comparison.difference is Difference.CLOSE:
         return Check(True, f"{gone}{flat}; up to there {_figures(comparison)}", comparison)
     return Check(False, f"{gone}, but before it the programs differ: {comparison.first}", comparison)
+
+
+def _without_fault(
+    old: Symptoms,
+    new: Symptoms,
+    before: Run,
+    comparison: Comparison,
+    deterministic: bool | None,
+    past: bool,
+) -> Check:
+    """Judge a repair of an original that shows no fault of ours in this run."""
+    if past and new.error is None:
+        gone = f"the original stops today ({_told(before)}), the rewritten program runs; {new.growth}"
+        if deterministic and comparison.difference is Difference.DIFFERENT:
+            return Check(False, f"{gone}, but before that the programs differ: {comparison.first}", comparison)
+        return Check(not new.leak, gone, comparison)
+    if died(before):
+        return Check(None, f"the original stops for another reason: {_told(before)}", comparison)
+    if not deterministic:
+        return Check(None, "no error and no growth in the original, and not deterministic here", comparison)
+    if comparison.difference is not Difference.DIFFERENT:
+        same = _figures(comparison)
+        return Check(None, f"no error and no growth in the original within this run; {same}", comparison)
+    if old.leak is None:
+        return Check(None, f"the original shows no error, and it is {old.growth}", comparison)
+    differs = f"the original runs without error and growth, the rewritten one differs: {comparison.first}"
+    return Check(False, differs, comparison)
+
+
+def _gone(old: Symptoms, new: Symptoms, before: Run, after: Run, comparison: Comparison) -> str | Check:
+    """Say which fault of the original is gone; a check where it is not, or that cannot be told."""
+    if old.error is not None:
+        if new.error is not None:
+            return Check(False, f"the error is still there: {_told(after)}", comparison)
+        if progress(after) <= progress(before):
+            return Check(None, "the rewritten run came no further than the original's error", comparison)
+        return f"the error of the original ({_told(before)}) is gone"
+    if old.leak:
+        return (
+            Check(False, f"still {new.growth}", comparison)
+            if new.leak
+            else (f"{old.growth}, and no longer: {new.growth}")
+        )
+    if new.caught_faults:
+        still = f"{_error_text(new.caught_faults[0].error)} (caught {count_text(len(new.caught_faults), 'time')})"
+        return Check(False, f"the error is still there: {still}", comparison)
+    first, count = old.caught_faults[0], len(old.caught_faults)
+    return f"the error that the original catches ({_error_text(first.error)}, {count_text(count, 'time')}) is gone"
 
 
 def _updates(comparison: Comparison, deterministic: bool | None) -> str:

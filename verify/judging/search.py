@@ -11,17 +11,19 @@ import ast
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from codemods.rewriting.result import Mended
 from codemods.source.entries import find_entries, read_readme
 from codemods.source.files import SourceFile
+from codemods.source.syntax import FAILURES
 from verify.errors import VerifyError
 from verify.judging.bench import Telling, as_read, driven, judge, lines_below, reached
 from verify.judging.faults import died
-from verify.measured.records import Driven
-from verify.measured.results import Entry, Rewrite, Run, Verdict, join
+from verify.measured.records import Driven, Record
+from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, join
 from verify.reaching.causes import OUTER, Cause, Causes, heads
-from verify.reaching.drives import calls, drive, enclosing, training
+from verify.reaching.drives import calls, drive, enclosing, imports, training
 from verify.reaching.knobs import Cap, Knobs, Unfit
 from verify.running.missing import ended_by
 from verify.running.rewriting import Rewriter, Version, below
@@ -104,6 +106,8 @@ class Search:
         for way in ways:
             if self._open() and way.run is not None and not died(way.run):
                 self._drives(way, way.run)
+        if self._open() and commands and self._runner.settings.data:
+            self._bare(commands[0])
         return [self._explained(entry) for entry in self._entries]
 
     def _way(self, command: Command, entry: Entry) -> _Way:
@@ -150,8 +154,11 @@ class Search:
             # Processes that train together wait for each other.
             return
         groups = self._open()
-        wanted = {place for group in groups for place in self._functions(group)}
-        drives = tuple(drive(path, name, self._trees) for path, name in sorted(wanted))
+        wanted: dict[tuple[str, str], set[int]] = {}
+        for group in groups:
+            for place in self._functions(group):
+                wanted.setdefault(place, set()).update(line for path, line in self._lines(group) if path == place[0])
+        drives = tuple(drive(*place, self._trees, lines) for place, lines in sorted(wanted.items()))
         if not drives or not self._time(plain.wall):
             return
         self._tell(f"functions by themselves: {way.command.text}")
@@ -164,6 +171,8 @@ class Search:
         fine = {each.place for each in shown} - {each.place for each in shown if each.error or each.reason}
         fine -= {each.place for each in shown if not each.told}
         self._unmade.update((each.place, _unmade(each)) for each in shown if each.place not in fine)
+        made = {each.place: each.recipe for each in shown}
+        drives = tuple(replace(each, recipe=made.get((each.path, each.name))) for each in drives)
         good = tuple(each for each in drives if (each.path, each.name) in fine)
         if good:
             self._try(way, Knobs(caps, drives=good), "functions called by themselves at the end")
@@ -175,6 +184,17 @@ class Search:
                 self._try(
                     way, Knobs(caps, drives=one), "a function called by itself at the end", concerned, mended=True
                 )
+
+    def _bare(self, command: Command) -> None:
+        """The functions without the program, with what can be made up for them."""
+        argv = (self._runner.settings.python, "-c", "import torch")
+        alone = Command(argv, command.cwd, "its functions, without the program")
+        names = imports(self._trees.values()) - {PurePath(path).parts[0].partition(".")[0] for path in self._trees}
+        known = self._runner.modules, self._runner.folders
+        self._runner.modules += tuple(sorted(set(self._runner.lacks(names)) - set(self._runner.modules)))
+        self._runner.folders += (".",)
+        self._drives(_Way(alone), Run("", argv, Outcome.OK, 0, 0.0, 0, (Record(process="main"),), ""))
+        self._runner.modules, self._runner.folders = known
 
     def _try(
         self, way: _Way, knobs: Knobs, plan: str, groups: Sequence[Mended] | None = None, *, mended: bool = False
@@ -337,7 +357,7 @@ def _parsed(texts: Mapping[str, str]) -> Iterator[tuple[str, ast.AST]]:
     for path, text in texts.items():
         try:
             yield path, ast.parse(text)
-        except (SyntaxError, ValueError):
+        except FAILURES:
             continue
 
 

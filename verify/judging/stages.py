@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from codemods.rewriting.parts import Part
 from codemods.rewriting.result import Mended
 from codemods.terms.findings import Promise
 from verify.comparing.compare import compare
@@ -33,6 +34,7 @@ MOST_OWN_RUNS = 24
 Groups = tuple[Mended, ...]
 Key = frozenset[tuple[str, str, int]]
 Line = tuple[str, int]
+Place = TypeVar("Place")
 #: Runs the tree with some of the rewrites, and says which ran, and which of the lines of the original that are named.
 Execute = Callable[[Groups, frozenset[Line]], "Tried"]
 
@@ -45,7 +47,8 @@ class Tried:
     ``touched`` are the lines of those made, by path below the root. ``died_at`` are lines of the original that the
     place of its error stands for, ``near`` the rewrites that concern them; ``ran`` the lines of the original that were
     asked for and ran. ``statements`` are those that a rewrite changes (of one that was not made: takes away), each by
-    its first line, with the number of steps that were complete when it ran first, None where it did not run.
+    its first line, with the number of steps that were complete when it ran first, None where it did not run; ``parts``
+    are what of them may not run although their lines do, the same way.
     """
 
     run: Run
@@ -56,6 +59,7 @@ class Tried:
     near: frozenset[Key] = frozenset()
     ran: frozenset[Line] = frozenset()
     statements: Mapping[Key, Mapping[Line, int | None]] = field(default_factory=dict)
+    parts: Mapping[Key, Mapping[Part, int | None]] = field(default_factory=dict)
 
 
 class _Link(NamedTuple):
@@ -80,7 +84,8 @@ def promise_of(group: Mended) -> Promise:
 
 
 class Stages:
-    """The search. ``original`` is a run without any rewrite."""
+    """The search. ``original`` is a run without any rewrite; ``numbers`` says of changes that alter nothing else which
+    numbers these are."""
 
     def __init__(
         self,
@@ -90,7 +95,9 @@ class Stages:
         deterministic: bool | None,
         tolerance: float,
         place: Callable[[str, int], str] = "{}:{}".format,
+        numbers: Mapping[Key, str] | None = None,
     ) -> None:
+        self._numbers = numbers or {}
         self._execute = execute
         self._deterministic = deterministic
         self._tolerance = tolerance
@@ -391,8 +398,12 @@ class Stages:
         else:
             verdict, why = (Verdict.KEPT if result.held else Verdict.BROKEN), result.why
             missed = (self._missed(group, before, tried, compared) or result.unseen) if result.held else ""
+            numbers = self._numbers.get(group.key, "") if result.held and before is not None else ""
             if missed:
                 verdict, why = Verdict.PARTLY_REACHED, f"{missed}; else {result.why}"
+            elif numbers and result.comparison.difference is Difference.IDENTICAL:
+                verdict = Verdict.NOT_JUDGED
+                why = f"{result.why}, but what is changed is a number ({numbers}), and here that made no difference"
         self._settle(group, verdict, why)
 
     def _missed(self, group: Mended, before: Tried | None, tried: Tried, compared: int | None) -> str:
@@ -400,19 +411,19 @@ class Stages:
         steps = min((_steps(each.run) for each in (before, tried) if each is not None), default=0)
         # What runs after the last step belongs to it, unless the program went on to steps without a counterpart.
         last = steps - (_steps(tried.run) > steps) if compared is None else compared
-        told = []
-        for each, title in ((before, "as it was"), (tried, "")):
-            lines = each.statements.get(group.key, {}) if each is not None else {}
-            missed = sorted(place for place, after in lines.items() if after is None or (steps and after > last))
-            if missed:
-                told.append(" ".join(filter(None, (", ".join(str(line) for _, line in missed), title))))
+        path = next(iter(group.touched.before()), ("", 0))[0]
+        told = ""
+        for each, title in ((tried, ""), (before, "as it was, ")):
+            if each is not None and not told:
+                lines = [f"line {line}" for _, line in sorted(_late(each.statements.get(group.key, {}), steps, last))]
+                parts = sorted(_late(each.parts.get(group.key, {}), steps, last))
+                missed = [*lines, *(str(part) for part in parts if f"line {part.line}" not in lines)]
+                told = f"{title}{', '.join(missed)} of {path}" if missed else ""
         if not told:
             return ""
-        path = next(iter(group.touched.before()), ("", 0))[0]
         if compared is not None:
-            where = f"line {', '.join(told)} of {path}"
-            return f"{where} did not run before the end of the original, so nothing is known of it"
-        return f"not all that it changes ran within the steps that were compared: line {', '.join(told)} of {path}"
+            return f"{told} did not run before the end of the original, so nothing is known of it"
+        return f"not all that it changes ran within the steps that were compared: {told}"
 
     def _settle(self, group: Mended, verdict: Verdict, why: str, without: str = "") -> None:
         self._outcome.rewrites.append(Rewrite(group.findings, verdict, why, without))
@@ -469,6 +480,11 @@ class Stages:
 
 def _steps(run: Run) -> int:
     return max((len(record.steps) for record in run.records), default=0)
+
+
+def _late(places: Mapping[Place, int | None], steps: int, last: int) -> list[Place]:
+    """Those of ``places`` that did not run, or only after ``last`` of ``steps``."""
+    return [place for place, after in places.items() if after is None or (steps and after > last)]
 
 
 def _without(groups: Groups, others: Groups) -> Groups:

@@ -7,9 +7,10 @@ import enum
 import itertools
 import os
 import threading
-from collections.abc import Iterable
-from types import FrameType
-from typing import Any, NamedTuple
+import weakref
+from collections.abc import Callable, Iterable
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verify.live.usercode import UserCode
 from verify.measured.records import Forwards, Site
@@ -22,6 +23,9 @@ from verify.probe.guard import Clock, Part
 from verify.probe.memory import Memory
 from verify.probe.sites import key
 from verify.probe.steps import Calls, Steps
+
+if TYPE_CHECKING:
+    from verify.probe.doctor import Doctor
 
 #: Fewer steps cannot show growth: the first and the last ones hold graphs for good reasons.
 FEWEST = next(steps for steps in itertools.count(1) if leaks(range(steps), steps))
@@ -86,7 +90,7 @@ class Observer:
     counted.
     """
 
-    def __init__(self, root: str | os.PathLike[str] | None) -> None:
+    def __init__(self, root: str | os.PathLike[str] | None, *, told: list[dict[str, Any]] | None = None) -> None:
         self.unit = Unit.FORWARD
         #: The innermost line of the user's at which the last step ended.
         self.site: Site | None = None
@@ -105,6 +109,14 @@ class Observer:
         self._backward = Backwards(self._before, self._after)
         self._modules = ModuleCalls(self._tree.site, lambda: self._backward.running > 0, self._failed, self._called)
         self._undo = contextlib.ExitStack()
+        self._steppers: list[weakref.ref[Any]] = []
+        self._doctor: Doctor | None = None
+        #: Called once with the frame in which a step has ended, when graphs were seen to pile up.
+        self.noticed: Callable[[FrameType | None], None] | None = None
+        if told is not None:
+            from verify.probe.doctor import Doctor
+
+            self._doctor = Doctor({}, self._tree, told.append, Clock(), self, self._growth)
 
     @property
     def steps(self) -> int:
@@ -116,9 +128,12 @@ class Observer:
         with contextlib.ExitStack() as undo:
             _take(self)
             undo.callback(_release, self)
-            for hooks in (self._backward, Steps(self._stepped), self._modules):
+            for hooks in (self._backward, Steps(self._stepped, self._begun), self._modules):
                 undo.callback(hooks.remove)
                 hooks.install()
+            if self._doctor is not None:
+                undo.callback(self._doctor.remove)
+                self._doctor.install()
             for module in (compiling.__name__.rpartition(".")[0], UserCode.__module__, __name__):
                 compiling.hide(module)
             self._undo = undo.pop_all()
@@ -151,14 +166,56 @@ class Observer:
             for row in self._modules.sites()
         )
 
+    def finish(self, frames: list[FrameType]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The events of the end, as :mod:`verify.measured.reading` knows them: the census, and the calls of modules.
+
+        What the doctor sees at the end is told too.
+        """
+        mine = [frame for frame in frames if self._tree.relative(frame.f_code.co_filename) is not None]
+        census = self._growth.census(mine)
+        if self._doctor is not None:
+            self._doctor.end(mine)
+        return census, {"event": "forwards", "sites": self._modules.sites()}
+
+    def living(self) -> list[tuple[int, Any]]:
+        """See :class:`verify.probe.doctor.Living`: those that have stepped."""
+        found = [(number, one()) for number, one in enumerate(self._steppers)]
+        return [(number, optimizer) for number, optimizer in found if optimizer is not None]
+
+    @property
+    def worst(self) -> dict[str, Any] | None:
+        """The census event of a look on the way at which graphs had piled up."""
+        return self._growth.worst
+
+    def where(self, traceback: TracebackType | None) -> Any:
+        """The innermost line of the user's in ``traceback``."""
+        return self._tree.traceback_site(traceback)
+
+    @property
+    def root(self) -> str:
+        """The folder that paths are relative to."""
+        return self._tree.folder
+
     # What happens in between.
+
+    def _tell(self, what: str, *args: Any) -> None:
+        if self._doctor is not None and self._part.on:
+            with self._part:
+                getattr(self._doctor, what)(*args)
 
     def _before(self, call: Call) -> None:
         if self._part.on:
             with self._part:
                 self._graph.walk(call.outputs)
+        self._tell("before", call, self._tree.site(call.frame))
+
+    def _begun(self, optimizer: Any, index: int, count: int) -> None:
+        if index == len(self._steppers):
+            self._steppers.append(weakref.ref(optimizer))
+        self._tell("begun", optimizer, index)
 
     def _after(self, call: Call) -> None:
+        self._tell("after", call, self._tree.site(call.frame))
         if call.error is None and self._part.on:
             with self._part:
                 self.backwards += 1
@@ -169,6 +226,7 @@ class Observer:
                     self._tick(Unit.BACKWARD, call.frame)
 
     def _stepped(self, optimizer: Any, index: int, count: int, frame: FrameType | None) -> None:
+        self._tell("stepped", index, self._tree.site(frame), frame)
         if self._part.on:
             with self._part:
                 self._modules.rewind()
@@ -202,6 +260,9 @@ class Observer:
         # Not the peak: it would take a reset, and that of CUDA is the user's to reset.
         self.bytes.append(self._memory.look()[0])
         self._growth.cut(frame)
+        if self.noticed is not None and self._growth.worst is not None:
+            noticed, self.noticed = self.noticed, None
+            noticed(frame)
 
     def _failed(self, error: Exception) -> None:
         self._part.on = False

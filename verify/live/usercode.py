@@ -15,7 +15,8 @@ _TYPED = re.compile(r"<(stdin|string|console|ipython-input|python-input|command)
 #: What ipykernel calls a cell: a file that it never writes.
 _CELL = re.compile(r"[/\\]ipykernel_\d+[/\\]\d+\.py$")
 _INSTALLED = ("site-packages", "dist-packages", "__pypackages__")
-_OWN = os.path.dirname(os.path.realpath(__file__))
+#: The whole of this package: what runs a script for a diagnosis is not the script.
+_OWN = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 class UserCode(Tree):
@@ -25,8 +26,8 @@ class UserCode(Tree):
     """
 
     def __init__(self, root: str | os.PathLike[str] | None) -> None:
-        self._folder = os.path.realpath(os.getcwd() if root is None else root)
-        super().__init__(self._folder)
+        self.folder = os.path.realpath(os.getcwd() if root is None else root)
+        super().__init__(self.folder)
         self._anywhere = root is None
         self._foreign: list[str] = []
         if self._anywhere:
@@ -49,7 +50,7 @@ class UserCode(Tree):
             return None
         if any(part in _INSTALLED for part in path.split(os.sep)):
             return None
-        below = self._folder.rstrip(os.sep) + os.sep
+        below = self.folder.rstrip(os.sep) + os.sep
         return path[len(below) :].replace(os.sep, "/") if path.startswith(below) else path
 
 

@@ -60,10 +60,13 @@ class Watch:
         if self._observer is not None:
             raise RuntimeError("A watch is used once; call verify.watch() again.")
         _need_torch()
-        observer = Observer(self._root)
+        observer = self._observe()
         observer.install()
         self._observer = observer
         return self
+
+    def _observe(self) -> Observer:
+        return Observer(self._root)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -36,6 +36,7 @@ The events and their fields:
   (list of {made, name, digest, count, sums, missing}: gradients of optimizers that made no step)
 * ``variables``: what the user's variables hold at the end, by name: numbers {name: hex}, names, digest, count, sums
 * ``reached``: path, line: a watched line ran for the first time
+* ``part``: place ([path, line, column, end line, end column, kind]): a watched part of lines has been seen
 * ``seed``: generator (torch, random, numpy), value: what the script seeded with; replayed by later runs
 * ``standin``: what (the data set or file), why, shape: data of ours took the place of missing data
 * ``device``: what: a request for a device that this machine lacks was answered by the CPU (once a kind of request)
@@ -43,8 +44,9 @@ The events and their fields:
   site)
 * ``capped``: site, length, cap: a DataLoader that stopped after ``cap`` of ``length`` batches (once a site)
 * ``knob``: kind (``loop``, ``bound``), path, line (as read), turns: a knob of the run's own did something
-* ``drive``, ``driven``: path, name, how, call, reason, error: a function is called at the end of the run, and has
-  returned; ``reason``: why it could not be called, ``error``: what it raised (as below)
+* ``drive``, ``driven``: path, name, how, call, reason, error, recipe: a function is called at the end of the run, and
+  has returned; ``reason``: why it could not be called, ``error``: what it raised (as below), ``recipe``: what was made
+  up, null for nothing
 * ``caught``: site, error: an exception out of ``backward`` or ``autograd.grad``; the script may have caught it
 * ``raised``: the same out of a module that no other module called
 * ``error``: type, message, kind, site, traceback (text, user frames and the last frames of libraries), missing (null,
@@ -68,20 +70,14 @@ The events and their fields:
 
 from __future__ import annotations
 
-import base64
-import json
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
-
-from codemods.source.secrets import Secrets
 
 VERSION = 1
 #: The device of a run in which tensors have shapes and no memory.
 BY_SHAPES = "shapes alone"
-_NO_SECRETS = Secrets(())
 #: Numbers that are kept of a tensor, see probe/params.py.
 SUMS = 16
 
@@ -154,13 +150,18 @@ class Waiting(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What a module returned: the k-th call of the ``line``-th line that calls modules. ``steps_before`` as below."""
+    """What a module returned: the k-th call of the ``line``-th line that calls modules. ``steps_before`` as below.
+
+    Of a function that was called by itself: what it is made of (``form``), and which tensors carry ``graphs``.
+    """
 
     site: Site | None
     line: int
     call: int
     values: Values
     steps_before: int
+    form: tuple[str, ...] | None = None
+    graphs: str = ""
 
 
 class Tensors(NamedTuple):
@@ -174,7 +175,8 @@ class Tensors(NamedTuple):
 class Driven(NamedTuple):
     """The ``call``-th call at the end of the run of the function ``name`` of ``path``, with arguments from ``how``.
 
-    ``reason`` says why it could not be called. ``told`` is how much of what it did was written down.
+    ``reason`` says why it could not be called. ``told`` is how much of what it did was written down. ``recipe`` is what
+    was made up for the call, None for nothing.
     """
 
     path: str
@@ -185,6 +187,7 @@ class Driven(NamedTuple):
     error: Trouble | None
     site: Site | None
     told: int
+    recipe: dict[str, Any] | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -337,6 +340,8 @@ class Record:
     reached: set[tuple[str, int]] = field(default_factory=set)
     #: How many steps were complete when a line ran first.
     reached_after: dict[tuple[str, int], int] = field(default_factory=dict)
+    #: The same of parts of lines.
+    parts_after: dict[tuple[Any, ...], int] = field(default_factory=dict)
     seeds: list[tuple[str, Any]] = field(default_factory=list)
     standins: list[dict[str, Any]] = field(default_factory=list)
     devices: list[str] = field(default_factory=list)
@@ -379,228 +384,3 @@ class Record:
         """The path and the line of ``error_site`` as ``reached`` has them: of a notebook those of its program."""
         site = self.error_site
         return self.error_program or (None if site is None else (site.path, site.line))
-
-
-def read_records(folder: Path, secrets: Secrets = _NO_SECRETS) -> list[Record]:
-    """Read all records in ``folder``, less ``secrets``: the main process first, then by the process's name.
-
-    A last line that was cut off by a kill is left out. Raises OSError where the folder cannot be read.
-    """
-    texts = [path.read_text(encoding="utf-8", errors="replace") for path in folder.glob("*.jsonl")]
-    records = [read_record(text, secrets) for text in texts]
-    return sorted(records, key=lambda record: (record.process != "main", record.process))
-
-
-def read_record(text: str, secrets: Secrets = _NO_SECRETS) -> Record:
-    """Read the lines of one process; in place of ``secrets`` stands which variable each is the value of."""
-    record = Record()
-    tensors: dict[Any, Tensors] = {}
-    rates: dict[int, Rates] = {}
-    driving, told = False, 0
-    for event in _events(text.splitlines(), secrets):
-        kind = event.pop("event", "")
-        told += kind in _TELLING and bool(event.get("told", True))
-        match kind:
-            case "drive":
-                driving, told = True, 0
-            case "driven":
-                record.driven.append(_driven(event, told))
-                driving = False
-            case "knob":
-                record.knobs.append(event)
-            case "start":
-                record.about = event
-                record.process = str(event.get("process", "main"))
-            case "backward":
-                record.backwards.append(_backward(event, len(record.steps)))
-            case "step":
-                if event.get("rates") is not None:
-                    rates[event["optimizer"]] = _rates(event["rates"])
-                record.steps.append(_step(event, rates, tensors))
-            case "tensors":
-                record.trained.update(event.get("made", ()))
-                initial = event.get("initial")
-                tensors[event["of"]] = Tensors(
-                    tuple(event["names"]), tuple(event["types"]), None if initial is None else _values(initial)
-                )
-            case "printed":
-                record.printed.setdefault(event["stream"], []).append(event["text"])
-            case "file":
-                record.files.append(_written(event))
-            case "precision":
-                record.precision = event["type"]
-            case "output":
-                site = _site(event.get("site"))
-                record.outputs.append(Output(site, event["line"], event["call"], _values(event), len(record.steps)))
-            case "state":
-                record.state = _state(event)
-            case "variables":
-                record.variables = Variables(tuple(event["names"]), _values(event), _numbers(event))
-            case "reached":
-                if driving and (event["path"], event["line"]) not in record.reached:
-                    record.alone.add((event["path"], event["line"]))
-                record.reached.add((event["path"], event["line"]))
-                record.reached_after.setdefault((event["path"], event["line"]), len(record.steps))
-            case "seed":
-                record.seeds.append((event["generator"], event["value"]))
-            case "standin":
-                record.standins.append(event)
-            case "device":
-                record.devices.append(event["what"])
-            case "invented":
-                record.invented.append(_site(event["site"]))
-            case "capped":
-                record.capped.append(event)
-            case "caught" | "raised":
-                site, error = _site(event.get("site")), _trouble(event["error"])
-                forward = kind == "raised"
-                record.caught.append(Caught(site, error, len(record.steps), len(record.backwards), forward))
-            case "error":
-                record.error = _trouble(event)
-                record.error_site = _site(event.get("site"))
-                record.traceback = event.get("traceback", "")
-                record.missing = event.get("missing")
-            case "forwards":
-                record.forwards = [Forwards(_site(f["site"]), f["calls"], f["used"], f["peak"]) for f in event["sites"]]
-            case "loaded":
-                record.loaded = tuple(event["paths"])
-            case "census":
-                record.census = Census(
-                    event["boundaries"],
-                    {int(birth): nodes for birth, nodes in event["ages"].items()},
-                    event["leak"],
-                    tuple(
-                        Holder(h["name"], h["function"], h["nodes"], h["births"], _site(h.get("made")))
-                        for h in event["holders"]
-                    ),
-                )
-            case "diagnosis":
-                record.diagnoses.append(event)
-            case "overhead":
-                record.overhead = event["seconds"]
-            case "note":
-                record.notes.append(event["text"])
-            case "end":
-                record.end, record.status = event["reason"], event.get("status")
-                record.stack = tuple(Site(*site) for site in event.get("stack", ()))
-            case _:
-                pass
-    return record
-
-
-#: Events by which a function shows what it did.
-_TELLING = ("output", "backward", "step", "printed")
-
-
-def _driven(event: Mapping[str, Any], told: int) -> Driven:
-    error = event["error"]
-    trouble, site = (None, None) if error is None else (_trouble(error), _site(error.get("site")))
-    return Driven(event["path"], event["name"], event["how"], event["call"], event["reason"], trouble, site, told)
-
-
-def _events(lines: Iterable[str], secrets: Secrets) -> Iterable[dict[str, Any]]:
-    for line in lines:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict):
-            yield secrets.mask_all(event) if secrets.mask(line) != line else event
-
-
-def _backward(event: Mapping[str, Any], steps_before: int) -> Backward:
-    error = event.get("error")
-    return Backward(
-        index=event["index"],
-        site=_site(event.get("site")),
-        call=event["call"],
-        time=event["time"],
-        losses=tuple(
-            Loss(None if loss["value"] is None else float.fromhex(loss["value"]), loss["digest"], loss["numel"])
-            for loss in event["losses"]
-        ),
-        rng=event["rng"],
-        retain=event["retain"],
-        create=event["create"],
-        grad=event["grad"],
-        nodes=event["nodes"],
-        live=event["live"],
-        seconds=event["seconds"],
-        bytes=event["bytes"],
-        peak=event["peak"],
-        error=None if error is None else _trouble(error),
-        steps_before=steps_before,
-        waiting=_waiting(event),
-    )
-
-
-def _step(event: Mapping[str, Any], rates: Mapping[int, Rates], tensors: Mapping[Any, Tensors]) -> Step:
-    grads, buffers = event.get("grads"), event.get("buffers")
-    names = tensors.get("buffers")
-    return Step(
-        optimizer=event["optimizer"],
-        name=event["name"],
-        call=event["call"],
-        site=_site(event.get("site")),
-        time=event["time"],
-        live=event["live"],
-        params=_values(event["params"]),
-        bytes=event["bytes"],
-        peak=event["peak"],
-        grads=None if grads is None else _values(grads),
-        rates=rates.get(event["optimizer"], ()),
-        rng=event.get("rng", ""),
-        buffers=None if buffers is None else _values(buffers),
-        tensors=tensors.get(event["optimizer"]),
-        buffer_names=names.names if names is not None else (),
-        waiting=_waiting(event),
-    )
-
-
-def _written(event: Mapping[str, Any]) -> Written:
-    kind = event["kind"]
-    return Written(
-        event["path"],
-        kind,
-        tuple(event.get("names", ())),
-        _values(event) if kind == "tensors" else Values(event.get("digest", ""), 0),
-        _numbers(event),
-        tuple(event.get("lines", ())),
-    )
-
-
-def _numbers(event: Mapping[str, Any]) -> dict[str, float]:
-    return {name: float.fromhex(number) for name, number in event.get("numbers", {}).items()}
-
-
-def _state(event: Mapping[str, Any]) -> State:
-    buffers = event.get("buffers")
-    return State(
-        rng=event["rng"],
-        names=tuple(event["names"]),
-        parameters=_values(event["parameters"]),
-        buffers=None if buffers is None else _values(buffers),
-        rates=tuple(_rates(groups) for groups in event["rates"] if groups is not None),
-        waiting=_waiting(event),
-    )
-
-
-def _values(value: Mapping[str, Any]) -> Values:
-    sums = base64.b64decode(value.get("sums", ""))
-    return Values(value["digest"], value["count"], sums, value.get("missing", 0))
-
-
-def _waiting(event: Mapping[str, Any]) -> tuple[Waiting, ...]:
-    return tuple(Waiting(entry["made"], entry["name"], _values(entry)) for entry in event.get("waiting", ()))
-
-
-def _rates(groups: Iterable[Mapping[str, str]]) -> Rates:
-    return tuple({name: float.fromhex(value) for name, value in group.items()} for group in groups)
-
-
-def _site(value: Any) -> Site | None:
-    return None if value is None else Site(value[0], value[1], value[2])
-
-
-def _trouble(value: Mapping[str, Any]) -> Trouble:
-    return Trouble(value["type"], value["message"], value.get("kind", "other"))

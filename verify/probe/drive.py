@@ -8,24 +8,23 @@ was found fits, the call itself shows: the original is called first, and an erro
 from __future__ import annotations
 
 import inspect
-import itertools
 import os
 import sys
+import typing
 from collections.abc import Callable, Iterator
 from types import FrameType, ModuleType
 from typing import Any
 
-from . import errors
+from . import cameback, errors, making
 from .guard import Write
+from .madeup import Made, Unmade
 from .sites import Tree
 
+#: Stops all writing; returns what watches lines anew, and returns the list that gets those which run.
+Silence = typing.Callable[[], typing.Callable[..., typing.List[Any]]]  # noqa: UP006
 _TAKE = "__codemod_take__"
 #: Each function is called so often: what the first call leaves behind meets the second.
 _CALLS = 2
-
-
-class Unmade(Exception):
-    """Why a function could not be called."""
 
 
 class Drive:
@@ -37,6 +36,7 @@ class Drive:
     def __init__(self, config: dict[str, Any], tree: Tree, write: Write) -> None:
         self._wanted = config.get("drive") or []
         self._strict = bool(config.get("strict"))
+        self._make_up = bool(config.get("make_up"))
         self._root = config["root"]
         self._tree = tree
         self._write = write
@@ -49,43 +49,63 @@ class Drive:
         return bool(self._wanted)
 
     def run(
-        self, frames: list[FrameType], came_back: Callable[[int, list[Any], int, Any], None]
+        self,
+        frames: list[FrameType],
+        came_back: Callable[[int, list[Any], int, Any, tuple[Any, ...]], None],
+        silence: Silence,
     ) -> BaseException | None:
         """Call all of them, ``frames`` being alive, the innermost first; return the error that ends the run, if any.
 
-        ``came_back(number, site, call, values)`` is told what was returned and what the arguments are afterwards.
+        ``came_back(number, site, call, values, before)`` is told what was returned and what the arguments are
+        afterwards, and what they were. ``silence`` stops all writing in a forked process, see :mod:`.trial`.
         """
         wanted, self._wanted = self._wanted, []
         self._frames = [frame for frame in frames if self._tree.relative(frame.f_code.co_filename) is not None]
         for number, one in enumerate(wanted):
             event: dict[str, Any] = {"event": "driven", "path": one["path"], "name": one["name"], "how": "", "call": 0}
-            event.update(reason="", error=None)
+            event.update(reason="", error=None, recipe=None)
             try:
-                function, arguments, named, event["how"] = self._call(one)
+                function, arguments, named = self._prepared(one, event, silence)
             except Unmade as reason:
                 self._write({**event, "reason": str(reason)})
                 continue
             except Exception as error:
                 self._write({**event, "reason": f"{type(error).__name__} while its arguments were made"})
                 continue
+            given = (arguments, named, _owner(function))
             for call in range(1, _CALLS + 1):
                 event["call"] = call
                 self._write({**event, "event": "drive"})
+                known = cameback.before(given)
                 try:
-                    result = function(*arguments, **named)
-                    if inspect.isgenerator(result):
-                        result = list(itertools.islice(result, _CALLS))
+                    result = making.call(function, arguments, named)
                 except BaseException as error:
                     if self._strict:
                         return error
                     event["error"] = errors.uncaught(error, error.__traceback__, self._tree)
                     self._write(event)
                     break
-                came_back(number, [one["path"], 1, one["name"]], call, (result, arguments, named))
+                came_back(number, [one["path"], 1, one["name"]], call, (result, *given), known)
                 self._write(event)
         return None
 
     # What is called.
+
+    def _prepared(
+        self, one: dict[str, Any], event: dict[str, Any], silence: Silence
+    ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        """What is at hand, else what can be made up; ``event`` is told which."""
+        if one.get("recipe") is None:
+            try:
+                *call, event["how"] = self._call(one)
+                return tuple(call)  # type: ignore[return-value]
+            except Unmade:
+                if not self._make_up:
+                    raise
+        made = Made(self, one, silence)
+        recipe = one.get("recipe") or made.found()
+        event.update(recipe=recipe, how=made.told(recipe))
+        return made.call(recipe)
 
     def _call(self, one: dict[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]:
         """(function, arguments, named arguments, how they were found)."""
@@ -99,7 +119,7 @@ class Drive:
                 except Exception:
                     continue
                 return function, arguments, named, f"as {site['path']}:{site['line']} calls it"
-        function = self._found(one)
+        function = self.found(one)
         return (function, *self._by_name(function), "with what is called like its parameters")
 
     def _means(self, function: Any, one: dict[str, Any]) -> bool:
@@ -116,15 +136,12 @@ class Drive:
             return False
         return bool(self._tree.relative(code.co_filename) == one["path"])
 
-    def _found(self, one: dict[str, Any]) -> Callable[..., Any]:
-        """The function itself; a method of an object that is alive."""
+    def found(self, one: dict[str, Any]) -> Callable[..., Any]:
+        """The function itself; a method of an object that is alive. Raises :class:`Unmade` where it is not there."""
         owner, _, last = one["name"].rpartition(".")
-        module = self._module(one["path"])
-        thing: Any = module
-        for part in owner.split(".") if owner else ():
-            thing = getattr(thing, part, None)
+        thing = self.kind(one)
         if not owner:
-            function = getattr(module, last, None)
+            function = getattr(thing, last, None)
         elif last == "__init__":
             function = thing
         else:
@@ -132,13 +149,33 @@ class Drive:
             if isinstance(kind, (staticmethod, classmethod)):
                 function = getattr(thing, last)
             else:
-                function = getattr(self._instance(thing), last, None)
+                function = getattr(self.instance(thing), last, None)
         if not callable(function):
             raise Unmade(f"{one['name']} is not made where it stands")
         found: Callable[..., Any] = function
         return found
 
-    def _instance(self, kind: Any) -> Any:
+    def kind(self, one: dict[str, Any]) -> Any:
+        """The class that the function stands in; its module, where it is none's."""
+        thing: Any = self._module(one["path"])
+        for part in one["name"].split(".")[:-1]:
+            thing = getattr(thing, part, None)
+        return thing
+
+    def arguments(self, site: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call of the program's, where its names mean something. Raises what that raises."""
+        error: Exception = Unmade("nothing is alive that the call needs")
+        for scope in self._scopes(site):
+            try:
+                found: tuple[tuple[Any, ...], dict[str, Any]] = eval(site["arguments"], {**scope, _TAKE: _take})
+            except Exception as each:
+                error = each
+                continue
+            return found
+        raise error
+
+    def instance(self, kind: Any) -> Any:
+        """An object of the class ``kind`` that is alive. Raises :class:`Unmade` where none is."""
         if not isinstance(kind, type):
             raise Unmade("its class is not made where it stands")
         for thing in self._alive():
@@ -185,10 +222,14 @@ class Drive:
         """What stands for ``parameter``: what is called like it, or its default (the marker for none)."""
         if parameter.default is not parameter.empty:
             return parameter.empty
+        return self.alive(parameter.name)
+
+    def alive(self, name: str) -> Any:
+        """What is called ``name`` at the end of the run. Raises :class:`Unmade` where nothing is."""
         for scope in self._everything():
-            if parameter.name in scope and not isinstance(scope[parameter.name], ModuleType):
-                return scope[parameter.name]
-        raise Unmade(f"nothing is alive that its parameter {parameter.name} could be")
+            if name in scope and not isinstance(scope[name], ModuleType):
+                return scope[name]
+        raise Unmade(f"nothing is alive that its parameter {name} could be")
 
     # Where names mean something.
 
@@ -237,7 +278,7 @@ def _defined(file: str) -> ModuleType:
     try:
         with open(file, "rb") as stream:
             tree = ast.parse(stream.read(), file)
-    except (OSError, SyntaxError, ValueError) as error:
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Unmade(f"its file cannot be loaded: {type(error).__name__}") from None
     module = ModuleType("codemod_" + os.path.basename(file).partition(".")[0])
     module.__file__ = file
@@ -261,6 +302,12 @@ def _defined(file: str) -> ModuleType:
     if not any(inspect.isfunction(value) or isinstance(value, type) for value in vars(module).values()):
         raise Unmade(f"its file cannot be loaded: {missing[:200]}")
     return module
+
+
+def _owner(function: Any) -> Any:
+    """The object whose method ``function`` is, or None; of a module that is called, itself."""
+    owner = getattr(function, "__self__", None)
+    return owner if owner is not None or inspect.isroutine(function) or isinstance(function, type) else function
 
 
 def _take(*arguments: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

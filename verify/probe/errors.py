@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Iterator
 from types import TracebackType
@@ -18,6 +19,7 @@ _MISSING = ("Dataset not found or corrupted",)
 #: Frames of libraries that are shown below the user's innermost one.
 _LIBRARY_FRAMES = 5
 _LONGEST = 4000
+_NOT_FOUND = re.compile(r"\S+ not found\.$")
 
 
 def kind(error: BaseException) -> str:
@@ -80,6 +82,9 @@ def missing(error: BaseException) -> str | None:
         if isinstance(each, OSError) and _kind(each) == "missing" and each.filename is not None:
             name = each.filename
             return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+        if isinstance(each, FileNotFoundError) and _NOT_FOUND.match(str(each)):
+            # NumPy's own, which has the name in its message alone.
+            return str(each)[: -len(" not found.")]
     return None
 
 

@@ -42,6 +42,8 @@ class Graph:
         self._births: list[int] = [0]
         self._own = next(iter([sys.getrefcount(mark) for mark in self._marks]))
         self._bounds: list[int] = []
+        #: The oldest marked node alive at each of the last cuts, without those of the first steps; None for none.
+        self._oldest: list[int | None] = []
         self.cuts = 0
 
     def walk(self, outputs: Iterable[Any]) -> int:
@@ -96,13 +98,30 @@ class Graph:
         alive = [sys.getrefcount(mark) > own for mark in self._marks]
         self._marks = [self._marks[i] for i in range(len(alive)) if alive[i]]
         self._births = [self._births[i] for i in range(len(alive)) if alive[i]]
+        self._oldest = [*self._oldest[-2:], next((birth for birth in self._births if birth > _EDGE), None)]
         self._marks.append(_Mark())
         self._births.append(self.cuts)
+
+    def slides(self, ages: Iterable[int]) -> bool:
+        """Whether the old nodes in ``ages`` are a window that moves along, such as a ``deque`` of the last five.
+
+        With each step its oldest went; what grows keeps it.
+        """
+        middle = [birth for birth in ages if _EDGE < birth < self.cuts - _EDGE]
+        oldest = self._oldest[-1] if self.sliding else None
+        return oldest is not None and bool(middle) and min(middle) >= oldest
+
+    @property
+    def sliding(self) -> bool:
+        """Whether the oldest of several steps' nodes went with each of the last steps."""
+        seen = [birth for birth in self._oldest if birth is not None]
+        return len(seen) == 3 and seen[0] + 2 == seen[1] + 1 == seen[2] < self.cuts - _EDGE
 
     def restart(self) -> None:
         """Count steps anew, because a better clock was found; all nodes so far have birth 0."""
         self.cuts = 0
         self._bounds = []
+        self._oldest = []
         self._births = [0] * len(self._births)
 
     def birth(self, node: Any) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import typing
 from types import FrameType
 from typing import Any
 
@@ -25,18 +26,28 @@ class Growth:
         self._full = full
         self._tree = tree
         self._worst: dict[str, Any] | None = None
+        #: Called with the user's frames whenever graphs are seen to pile up.
+        self.seen: typing.Callable[[list[FrameType]], None] | None = None
 
     def cut(self, frame: FrameType | None) -> None:
         """A step ends; ``frame`` is where."""
         graph = self._graph
         graph.cut()
+        if self._worst is not None and graph.sliding:
+            # What was seen was a window that filled.
+            self._worst = None
         count = graph.standing if self._full else graph.ages
         if graph.cuts in _LOOKS and leaks(count(), graph.cuts):
             # Garbage that waits for its collection is no leak.
             gc.collect()
             ages = count()
-            if leaks(ages, graph.cuts):
+            if leaks(ages, graph.cuts) and not graph.slides(ages):
                 self._keep(self._event(ages, self._tree.frames(frame)))
+
+    @property
+    def worst(self) -> dict[str, Any] | None:
+        """The census event of the worst look on the way at which graphs piled up."""
+        return self._worst
 
     def restart(self) -> None:
         """Count steps anew; what was seen with the worse clock is forgotten."""
@@ -56,6 +67,8 @@ class Growth:
 
     def _event(self, ages: dict[int, int], frames: list[FrameType]) -> dict[str, Any]:
         cuts = self._graph.cuts
-        leak = leaks(ages, cuts)
+        leak = leaks(ages, cuts) and not self._graph.slides(ages)
         names = holders(self._graph, cuts, self._tree, frames) if leak else []
+        if leak and self.seen is not None:
+            self.seen(frames)
         return {"event": "census", "boundaries": cuts, "ages": ages, "leak": leak, "holders": names}

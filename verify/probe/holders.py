@@ -20,6 +20,8 @@ from .sites import Tree
 _DEEPEST = 6
 _MOST_THINGS = 50_000
 _MOST_NAMED = 5
+_KEYED = re.compile(r"\['[^']*'\]")
+_MANY_KEYS = 5
 #: Naming is for people; a run does not wait longer for it.
 _SECONDS = 3.0
 
@@ -37,6 +39,7 @@ def holders(graph: Graph, boundaries: int, tree: Tree, frames: list[types.FrameT
     groups: dict[tuple[str, str], list[Any]] = {}
     for name, tensor, function in _named(tree, frames, until):
         groups.setdefault((re.sub(r"\[\d+\]", "[*]", name), function), []).append(tensor)
+    groups = _joined(groups)
     found: list[dict[str, Any]] = []
     known: set[Any] = set()
     for (name, function), tensors in groups.items():
@@ -61,6 +64,20 @@ def holders(graph: Graph, boundaries: int, tree: Tree, frames: list[types.FrameT
             )
     found.sort(key=lambda holder: (-holder["births"], -holder["nodes"], len(holder["name"])))
     return found[:_MOST_NAMED] or _nameless(graph, boundaries)
+
+
+def _joined(groups: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], list[Any]]:
+    """``groups``, with those as one that differ in a key of a dictionary alone, where there are many."""
+    alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for name, function in groups:
+        alike.setdefault((_KEYED.sub("[*]", name), function), []).append((name, function))
+    found: dict[tuple[str, str], list[Any]] = {}
+    for pattern, members in alike.items():
+        if len(members) >= _MANY_KEYS:
+            found[pattern] = [tensor for member in members for tensor in groups[member]]
+        else:
+            found.update((member, groups[member]) for member in members)
+    return found
 
 
 def _made(tensors: list[Any]) -> list[Any] | None:
@@ -204,13 +221,19 @@ def _indexed(items: list[Any]) -> Iterator[tuple[str, Any]]:
     return ((f"[{i}]", items[i]) for i in range(len(items)))
 
 
+def _key(key: Any) -> str:
+    """How a key is typed. Others than plain values may take long to print (tensors), or run code of the user's."""
+    return f"{key!r:.40}" if type(key) in _PLAIN else f"<{type(key).__name__}>"
+
+
+_PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 _CONTAINERS: list[tuple[Any, Callable[[Any], Iterator[tuple[str, Any]]]]] = [
     (list, lambda value: _indexed(list(list.__iter__(value)))),
     (tuple, lambda value: _indexed(list(tuple.__iter__(value)))),
     (collections.deque, lambda value: _indexed(list(collections.deque.__iter__(value)))),
     (set, lambda value: _indexed(list(set.__iter__(value)))),
     (frozenset, lambda value: _indexed(list(frozenset.__iter__(value)))),
-    (dict, lambda value: ((f"[{key!r:.40}]", child) for key, child in list(dict.items(value)))),
+    (dict, lambda value: ((f"[{_key(key)}]", child) for key, child in list(dict.items(value)))),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Calls back when a module has been executed, whoever imports it and however it is found."""
+"""Calls back when a module is executed, whoever imports it and however it is found."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ class _Finder:
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[], None]]] = {}
+        self.around: dict[str, tuple[Callable[[], None], Callable[[], None]]] = {}
         self._finding: list[str] = []
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in self.waiting or name in self._finding:
+        if (name not in self.waiting and name not in self.around) or name in self._finding:
             return None
         self._finding.append(name)
         try:
@@ -41,7 +42,13 @@ class _Finder:
         def exec_module(module: ModuleType) -> None:
             # The module keeps its real loader: inspect, pkgutil and importlib.resources ask it.
             del loader.exec_module
-            execute(module)
+            begin, end = self.around.pop(name, (_nothing, _nothing))
+            _call(begin)
+            try:
+                execute(module)
+            finally:
+                _call(end)
+                self._leave()
             self.executed(name)
 
         try:
@@ -53,12 +60,19 @@ class _Finder:
     def executed(self, name: str) -> None:
         for callback in self.waiting.pop(name, ()):
             _call(callback)
-        if not self.waiting and self in sys.meta_path:
+        self._leave()
+
+    def _leave(self) -> None:
+        if not self.waiting and not self.around and self in sys.meta_path:
             sys.meta_path.remove(self)
 
 
 _FINDER = _Finder()
 _REPORTS: list[Callable[[Exception], None]] = []
+
+
+def _nothing() -> None:
+    """Nothing was asked for."""
 
 
 def _call(callback: Callable[[], None]) -> None:
@@ -79,6 +93,20 @@ def when_imported(name: str, callback: Callable[[], None]) -> None:
         _call(callback)
         return
     _FINDER.waiting.setdefault(name, []).append(callback)
+    _look()
+
+
+def around_import(name: str, begin: Callable[[], None], end: Callable[[], None]) -> None:
+    """Call ``begin`` before the module ``name`` is executed and ``end`` after it, also after one that failed.
+
+    Nothing is called for a module that is there already, nor for a second try.
+    """
+    if name not in sys.modules:
+        _FINDER.around[name] = (begin, end)
+        _look()
+
+
+def _look() -> None:
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
 
@@ -91,5 +119,6 @@ def on_error(report: Callable[[Exception], None]) -> None:
 def forget() -> None:
     """Leave the import system as it was."""
     _FINDER.waiting.clear()
+    _FINDER.around.clear()
     if _FINDER in sys.meta_path:
         sys.meta_path.remove(_FINDER)

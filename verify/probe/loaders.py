@@ -113,7 +113,7 @@ def _catching(path: str, _text: str) -> tuple[tuple[int, int], ...]:
     """Line ranges of a file in which StopIteration is caught; a new text of a line asks again."""
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     ranges: list[tuple[int, int]] = []
     for node in ast.walk(tree):

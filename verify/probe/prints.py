@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -10,6 +11,7 @@ from .guard import Part, Write
 #: So many lines with digits are kept of a stream, and so many characters of each.
 _MOST_LINES = 2000
 _LONGEST = 2000
+_PLACE = re.compile(r'\s+File ".*", line \d+')
 
 
 class Prints:
@@ -53,6 +55,7 @@ class _Line:
         self._write = write
         self._text = ""
         self._count = 0
+        self._place = False
 
     def add(self, text: str) -> None:
         if not isinstance(text, str) or self._count > _MOST_LINES:
@@ -63,12 +66,21 @@ class _Line:
         *lines, rest = (self._text + text).replace("\r", "\n").split("\n")
         self._text = rest[-_LONGEST:]
         for each in lines:
+            if self._of_traceback(each):
+                continue
             if any(character.isdigit() for character in each) or "nan" in each or "inf" in each:
                 self._count += 1
                 kept = self._count <= _MOST_LINES
                 self._write({"event": "printed", "stream": self._stream, "text": each[:_LONGEST] if kept else None})
                 if not kept:
                     return
+
+    def _of_traceback(self, line: str) -> bool:
+        """Whether ``line`` is one of a traceback that names a place, or shows the code there: edits change both."""
+        place = _PLACE.match(line)
+        shown = place is None and self._place and line.startswith("    ")
+        self._place = place is not None or shown
+        return self._place
 
 
 def _writer() -> str:

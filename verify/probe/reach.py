@@ -13,17 +13,30 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any
 
+from . import hooks
 from .guard import Write
+from .parts import Parts, Watch
+from .places import lines_of
 from .sites import Tree
 
 
 class Reach:
     """Watches ``groups`` of lines, [path relative to the tree, number]; of a group, the first that runs is enough.
 
-    Writes ``reached`` events, and notes. The lines ``also`` are told of too, and nobody waits for them.
+    Writes ``reached`` events, and notes. The lines ``also`` are told of too, and nobody waits for them. ``parts`` of
+    lines (see parts.py) are waited for where lines are.
     """
 
-    def __init__(self, groups: list[list[list[Any]]], tree: Tree, write: Write, also: Iterable[list[Any]] = ()) -> None:
+    def __init__(
+        self,
+        groups: list[list[list[Any]]],
+        tree: Tree,
+        write: Write,
+        also: Iterable[list[Any]] = (),
+        parts: Iterable[list[Any]] = (),
+    ) -> None:
+        self.parts = Parts(parts, tree, write)
+        self._waits = bool(groups)
         self._tree = tree
         self._write = write
         self._groups: list[set[tuple[str, int]]] = [{(path, line) for path, line in group} for group in groups if group]
@@ -34,16 +47,31 @@ class Reach:
 
     @property
     def waiting(self) -> bool:
-        """Whether there are groups of which no line has run yet."""
-        return bool(self._groups)
+        """Whether there are groups of which no line has run yet, or parts that have not."""
+        return bool(self._groups) or (self._waits and self.parts.waiting)
 
     def install(self) -> None:
         """Start watching."""
-        if not self._missing:
+        if not self._missing and not self.parts.waiting:
             return
         monitoring = getattr(sys, "monitoring", None)
-        self._method = _Monitoring(self, monitoring) if monitoring is not None else _Tracing(self)
+        # Instructions are followed in one way by all versions.
+        events = monitoring is not None and not self.parts.waiting
+        self._method = _Monitoring(self, monitoring) if events else _Tracing(self)
         self._method.install()
+
+    def again(self, lines: Iterable[tuple[str, int]]) -> list[Any]:
+        """Watch ``lines`` as if none had run; the list gets those that do from now on, and nothing else is told."""
+        seen: list[Any] = []
+        self._write = lambda event: seen.append((event.get("path"), event.get("line")))
+        self._also.update(lines)
+        self._count()
+        if self._method is None:
+            self.install()
+        monitoring = getattr(sys, "monitoring", None)
+        if monitoring is not None:
+            monitoring.restart_events()
+        return seen
 
     def remove(self) -> None:
         """Stop watching; harmless at any time."""
@@ -66,7 +94,7 @@ class Reach:
         self._also.discard((path, line))
         self._count()
         self._write({"event": "reached", "path": path, "line": line})
-        if not self._missing:
+        if not self._missing and not self.parts.waiting:
             self.remove()
 
     def _count(self) -> None:
@@ -77,15 +105,6 @@ class Reach:
 
     def note(self, text: str) -> None:
         self._write({"event": "note", "text": text})
-
-
-def lines_of(code: CodeType) -> set[int]:
-    """The lines that ``code`` has instructions for, those of the functions inside it not included."""
-    if hasattr(code, "co_lines"):
-        return {line for _, _, line in code.co_lines() if line is not None}
-    import dis
-
-    return {line for _, line in dis.findlinestarts(code) if line is not None}
 
 
 class _Monitoring:
@@ -134,15 +153,22 @@ class _Monitoring:
         return self._monitoring.DISABLE
 
 
+#: What takes a million calls to be imported, none of which is the user's.
+_LARGE = ("torch", "torch._dynamo", "torchvision")
+
+
 class _Tracing:
-    """By ``sys.settrace``, before Python 3.12."""
+    """By ``sys.settrace``, before Python 3.12; not while large libraries are imported, which it would slow down."""
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
         self._decided: dict[CodeType, bool] = {}
+        self._twice = sys.version_info < (3, 12)
         self._gettrace = sys.gettrace
         self._settrace = sys.settrace
         self._on = False
+        #: The threads that import such a library now.
+        self._importing: list[int] = []
 
     def install(self) -> None:
         if self._gettrace() is not None:
@@ -154,6 +180,22 @@ class _Tracing:
         sys.gettrace = self._shown
         sys.settrace = self._taken
         self._settrace(self._call)
+        for name in _LARGE:
+            hooks.around_import(name, self._pause, self._resume)
+
+    def _pause(self) -> None:
+        thread = threading.get_ident()
+        if thread in self._importing or (self._on and self._gettrace() == self._call):
+            self._importing.append(thread)
+            self._settrace(None)
+
+    def _resume(self) -> None:
+        thread = threading.get_ident()
+        if thread in self._importing:
+            self._importing.remove(thread)
+            # One of them may import another, and whoever has seen all lines is not wanted back.
+            if self._on and thread not in self._importing and self._gettrace() is None:
+                self._settrace(self._call)
 
     def remove(self) -> None:
         if not self._on:
@@ -187,9 +229,27 @@ class _Tracing:
         wanted = self._decided.get(code)
         if wanted is None:
             wanted = self._decided[code] = self._on and self._reach.wanted(code) is not None
-        if not wanted or not self._on:
+        if not self._on:
             return None
-        return self._line
+        plan = self._reach.parts.plan(code)
+        if plan is not None:
+            return self._within(self._reach.parts.watch(plan), frame)
+        return self._line if wanted else None
+
+    def _within(self, watch: Watch, frame: FrameType) -> Callable[..., Any]:
+        """The trace function for a frame of which single instructions are looked at."""
+        if not self._twice:
+            # Python 3.12 looks whether anybody wants instructions when a trace function is set, and only then.
+            self._twice = True
+            frame.f_trace_opcodes = True
+            self._settrace(self._call)
+
+        def local(frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
+            if self._on:
+                watch.see(frame, event)
+            return local if self._line(frame, event, argument) is not None else None
+
+        return local
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         if not self._on:

@@ -8,6 +8,7 @@ import platform
 import sys
 import time
 import typing
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -54,7 +55,8 @@ class Session:
         eager, name = _role()
         self._recorder = Recorder(config["records"], eager, name, self._about)
         self._seeds = Seeds(config.get("seed"), config.get("replay"), self._tree, self._write)
-        self._reach = Reach(config.get("watch") or [], self._tree, self._write, config.get("also") or [])
+        lines = [config.get(name) or [] for name in ("also", "parts")]
+        self._reach = Reach(config.get("watch") or [], self._tree, self._write, *lines)
         self._drive = Drive(config, self._tree, self._write)
         self._driving = False
         self._files = Files(config["root"], config["records"], self._write, self._part("files"))
@@ -155,8 +157,8 @@ class Session:
             with self._part("the diagnosis"):
                 from .doctor import Doctor
 
-                plan, census = self._config["doctor"], self._growth.census
-                self._doctor = Doctor(plan, self._tree, self._write, self._clock, self._optimizers, census)
+                plan, growth = self._config["doctor"], self._growth
+                self._doctor = Doctor(plan, self._tree, self._write, self._clock, self._optimizers, growth)
                 self._doctor.install()
 
     def _by_shapes(self, version: str) -> None:
@@ -384,18 +386,32 @@ class Session:
 
         self._driving = True
         with torch.enable_grad():
-            error = self._drive.run(_outward(frame), self._came_back)
+            error = self._drive.run(_outward(frame), self._came_back, self._silenced)
         if error is None:
             return False
         self._failed(error, error.__traceback__)
         self._end("raised", frames=_frames(error.__traceback__))
         return True
 
-    def _came_back(self, number: int, site: list[Any], call: int, values: Any) -> None:
-        with self._part("outputs"):
-            event = self._state.came_back(number, site, call, values)
-            if event is not None:
-                self._write(event)
+    def _came_back(self, number: int, site: list[Any], call: int, values: Any, known: tuple[Any, ...]) -> None:
+        # Its own backward is none of the script's.
+        self._backwards.running += 1
+        try:
+            with self._part("outputs"):
+                event = self._state.came_back(number, site, call, values, known)
+                if event is not None:
+                    self._write(event)
+        finally:
+            self._backwards.running -= 1
+
+    def _silenced(self) -> Callable[..., list[Any]]:
+        """In a forked process that tries something: nothing is written any more; what watches lines anew."""
+        import torch
+
+        # The other threads have not come along, and whoever waits for one waits for ever.
+        torch.set_num_threads(1)
+        self._recorder.pid = -1
+        return self._reach.again
 
     def _hung(self) -> None:
         import threading

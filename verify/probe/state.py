@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from . import cameback
 from .forwards import tensors_in
 from .guard import Write
 from .params import Parameters
@@ -22,8 +23,6 @@ _MOST_ELEMENTS = 1 << 22
 _MOST_OUTPUTS = 500
 #: What functions return that are called at the end counts as outputs of lines from this number on.
 _DRIVEN = 1 << 20
-#: Numbers are looked for so deep in what they return.
-_DEEPEST = 3
 #: A line whose outputs so many backwards have used trains: losses and gradients speak for it.
 _TRAINS = 3
 _SCHEDULED = ("lr", "momentum", "betas", "weight_decay")
@@ -200,24 +199,16 @@ class State:
             event.update(self._reader.read(tensors))
         return event
 
-    def came_back(self, number: int, site: list[Any], call: int, values: Any) -> dict[str, Any] | None:
-        """The event for what a function, the ``number``-th that was called at the end, returned and was given."""
-        import torch
-
+    def came_back(
+        self, number: int, site: list[Any], call: int, values: Any, known: tuple[Any, ...]
+    ) -> dict[str, Any] | None:
+        """The event for what a function, the ``number``-th that was called at the end, returned (the first of
+        ``values``) and was given; ``known`` as :func:`verify.probe.cameback.before` said of that."""
         result, *given = values
-        tensors = list(tensors_in(result))
-        numbers = list(_numbers(result, _DEEPEST))
-        if numbers:
-            tensors.append(torch.tensor(numbers, dtype=torch.float64))
-        told = bool(tensors)
-        tensors += [tensor for tensor in tensors_in(given) if not isinstance(tensor, torch.nn.Parameter)]
-        if not tensors or sum([tensor.numel() for tensor in tensors]) > _MOST_ELEMENTS:
-            return None
-        event: dict[str, Any] = {"event": "output", "site": site, "line": _DRIVEN + number, "call": call}
-        # That the arguments are as they were says little of a function that returns nothing.
-        event.update(told=told)
-        event.update(self._reader.read(tensors))
-        return event
+        found = cameback.after(result, tuple(given), known, self._reader)
+        return None if found is None else {
+            "event": "output", "site": site, "line": _DRIVEN + number, "call": call, **found
+        }  # fmt: skip
 
     def _note_precision(self, output: Any) -> None:
         """Tell once that modules compute in half precision, which rounds more than any parameter shows."""
@@ -241,17 +232,6 @@ class State:
         event["buffers"] = self.buffers(all_of_them=True)
         event["rates"] = [self.rates(optimizer, -1 - number) for number, optimizer in self._optimizers.living()]
         return event
-
-
-def _numbers(value: Any, depth: int) -> Iterator[float]:
-    """The plain numbers in ``value``."""
-    if isinstance(value, (int, float)):
-        yield float(value)
-    elif isinstance(value, (list, tuple, dict)) and depth:
-        for each in list(value.values() if isinstance(value, dict) else value)[:_MOST_OUTPUTS]:
-            yield from _numbers(each, depth - 1)
-    elif type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
-        yield float(value)
 
 
 def _shapes(tensors: list[Any]) -> list[tuple[tuple[int, ...], str]]:

@@ -51,6 +51,7 @@ class Causes:
         self._trees = trees
         self._place = place
         self._loaded = {path for record in run.records for path in record.loaded}
+        self._asked: set[tuple[str, str]] = set()
         self._seen = {line for record in run.records for line in record.reached}
         self._stack: list[Site] = [site for record in run.records for site in record.stack]
         if not self._stack:
@@ -99,11 +100,14 @@ class Causes:
         start = f"{name} (line {getattr(function, 'lineno', 0)} of {path}) was never called"
         if not sites:
             return Cause(f"{start}: nothing in sight calls it" if name != "forward" else start)
+        # A function that calls what is called like it, as ``train`` does ``model.train``, is no reason for itself.
+        self._asked.add((path, name))
         causes = [
             self.of(at, call.lineno, depth + 1)
-            for at, _, call in sites[:_DEEPEST]
-            if depth < _DEEPEST and (at, call.lineno) not in self._seen
+            for at, inside, call in sites[:_DEEPEST]
+            if depth < _DEEPEST and (at, call.lineno) not in self._seen and (at, inside) not in self._asked
         ]
+        self._asked.discard((path, name))
         if not causes:
             return Cause(start)
         cause = max(causes, key=lambda cause: (cause.open, bool(cause.advice)))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from verify.reaching.hints import hints
 
 #: Stands for the function where only the arguments of a call are asked for.
 TAKE = "__codemod_take__"
@@ -37,6 +39,14 @@ class Drive:
     path: str
     name: str
     sites: tuple[CallSite, ...] = ()
+    hints: dict[str, Any] = field(default_factory=dict)
+    """What its parameters could be, where nothing is at hand (see :mod:`verify.reaching.hints`)."""
+    owner: Drive | None = None
+    """How an object of its class can be made, where none is alive."""
+    lines: tuple[int, ...] = ()
+    """The lines that a made-up call is to reach."""
+    recipe: dict[str, Any] | None = None
+    """What was made up in an earlier run, to be made again."""
 
     def configuration(self) -> dict[str, Any]:
         """As the probe takes it."""
@@ -75,8 +85,15 @@ def calls(name: str, trees: Mapping[str, ast.AST], first: str) -> Iterator[tuple
                     yield path, inside, node
 
 
-def drive(path: str, name: str, trees: Mapping[str, ast.AST]) -> Drive:
-    """How the function ``name`` of ``path`` can be called."""
+def drive(path: str, name: str, trees: Mapping[str, ast.AST], lines: Iterable[int] = ()) -> Drive:
+    """How the function ``name`` of ``path`` can be called, so that ``lines`` run."""
+    function = next((each for known, each in functions(trees[path]) if known == name), None)
+    own = {} if function is None else hints(function, trees)
+    owner, _, last = name.rpartition(".")
+    kind = getattr(function, "decorator_list", ()) if function is not None else ()
+    bound = bool(owner) and not any(getattr(each, "id", "") in ("staticmethod", "classmethod") for each in kind)
+    if bound and own:
+        del own[next(iter(own))]
     sites = [
         CallSite(
             at,
@@ -87,7 +104,25 @@ def drive(path: str, name: str, trees: Mapping[str, ast.AST]) -> Drive:
         )
         for at, inside, call in calls(name, trees, path)
     ]
-    return Drive(path, name, tuple(dict.fromkeys(sites))[:_MOST_SITES])
+    maker = drive(path, f"{owner}.__init__", trees) if bound and last != "__init__" else None
+    for hint in own.values():
+        # How each of the classes is made: of what those are made in turn nothing is asked.
+        makers = [drive(at, f"{known}.__init__", trees).configuration() for at, known in hint.pop("classes", ())]
+        hint["makers"] = makers if last != "__init__" else []
+        hint["roles"] = [role for role in hint["roles"] if role != "object" or hint["makers"]] or ["tensor"]
+    return Drive(path, name, tuple(dict.fromkeys(sites))[:_MOST_SITES], own, maker, tuple(sorted(lines)))
+
+
+def imports(trees: Iterable[ast.AST]) -> set[str]:
+    """The top-level modules that files import outright; what they only try to import they can do without."""
+    found: set[str] = set()
+    for tree in trees:
+        for node in getattr(tree, "body", ()):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                found.add(node.module.partition(".")[0])
+    return found
 
 
 def training(tree: ast.AST, name: str) -> Iterator[int]:

@@ -16,6 +16,7 @@ from typing import Any
 from codemods.rewriting.touched import standing
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
+from codemods.source.syntax import FAILURES
 from verify.probe.knobs import BOUND, TURN, TURNS
 from verify.reaching.drives import Drive
 from verify.running.rewriting import Rewriter, Version
@@ -171,7 +172,7 @@ def _source(path: Path) -> SourceFile:
 def _parsed(text: str) -> ast.Module:
     try:
         return ast.parse(text)
-    except (SyntaxError, ValueError):
+    except FAILURES:
         raise Unfit("a text that does not parse") from None
 
 

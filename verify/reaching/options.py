@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Option(NamedTuple):
@@ -68,3 +68,22 @@ def declared(tree: ast.AST) -> Iterator[Option]:
         action = next((ast.unparse(each.value) for each in node.keywords if each.arg == "action"), "")
         target = given[0] if given else long.lstrip("-").replace("-", "_")
         yield Option(long, target, action == "'store_true'")
+
+
+def defaults(trees: Mapping[str, ast.AST]) -> Iterator[tuple[str, Any]]:
+    """The attribute and the default of each option whose default is a literal; of one without, what stands for none."""
+    for tree in trees.values():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "add_argument":
+                continue
+            names = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            long = next((name for name in names if name.startswith("--")), next(iter(names), ""))
+            given = {each.arg: each.value for each in node.keywords}
+            target = getattr(given.get("dest"), "value", None) or long.lstrip("-").replace("-", "_")
+            yes = getattr(given.get("action"), "value", "") == "store_false"
+            try:
+                value = ast.literal_eval(given["default"]) if "default" in given else yes if "action" in given else None
+            except (ValueError, TypeError, SyntaxError):
+                continue
+            if target and (value is None or isinstance(value, (bool, int, float, str))):
+                yield target, value

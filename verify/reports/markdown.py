@@ -7,6 +7,7 @@ from functools import partial
 from urllib.parse import quote
 
 from codemods.reports._gfm import cell, code, code_cell, details, fenced, inline, table
+from codemods.terms.findings import capitalised
 from verify.measured.results import Entry, Rewrite, Verdict, Verification
 from verify.reports import remarks, reproduce
 from verify.reports.table import Mood
@@ -48,7 +49,7 @@ def section(verification: Verification, *, plot: str = "") -> str:
     """Return all but the diff, without a heading, for a page that has these; ``plot`` is where the picture lies."""
     headline = remarks.headline(verification)
     told = _teller(verification)
-    out = [f"**{headline[:1].upper()}{headline[1:]}.**"]
+    out = [f"**{capitalised(headline)}.**"]
     if counts := remarks.tally_text(verification):
         out[0] += f" {counts}."
     if verification.reason:

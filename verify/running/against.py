@@ -35,13 +35,22 @@ class HandRewriter:
     """What stands in ``other`` instead of the files of the tree at ``root``, judged by ``promise``.
 
     ``other`` is a folder laid out like the tree (files that it lacks stay as they are), or one file that takes the
-    place of ``script``. With ``together`` all hunks are one rewrite, made or left out as a whole. Raises
-    :class:`VerifyError` where there is nothing to compare.
+    place of ``script``. With ``together`` all hunks are one rewrite, made or left out as a whole. ``rule`` is its name:
+    one other than :data:`RULE` is a change that is made by rule, so that its losses may be others than those of graphs
+    that were stale. Raises :class:`VerifyError` where there is nothing to compare.
     """
 
     def __init__(
-        self, other: Path, promise: Promise, *, root: Path, script: Path | None, together: bool = False
+        self,
+        other: Path,
+        promise: Promise,
+        *,
+        root: Path,
+        script: Path | None,
+        together: bool = False,
+        rule: str = RULE,
     ) -> None:
+        self._rule = rule
         self._sources: dict[str, SourceFile] = {}
         self._below: dict[str, str] = {}
         self._hunks: dict[str, list[_Hunk]] = {}
@@ -95,7 +104,7 @@ class HandRewriter:
         before, after = _lines(old.text), _lines(new.text)
         matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
         hunks = [
-            _hunk(old.path, start, end, after[first:last], promise)
+            _hunk(old.path, start, end, after[first:last], promise, self._rule)
             for tag, start, end, first, last in matcher.get_opcodes()
             if tag != "equal"
         ]
@@ -141,9 +150,9 @@ def _lines(text: str) -> list[str]:
     return list(io.StringIO(text, newline=""))
 
 
-def _hunk(path: str, start: int, end: int, new: list[str], promise: Promise) -> _Hunk:
+def _hunk(path: str, start: int, end: int, new: list[str], promise: Promise, rule: str) -> _Hunk:
     first, last = start + 1, max(end, start + 1)
-    finding = Finding(RULE, path, Span(first, 0, last, 0), promise, "changed by hand")
+    finding = Finding(rule, path, Span(first, 0, last, 0), promise, "changed by hand")
     if start == end:
         touched = Touched(frozenset(), frozenset((path, line) for line in (start, start + 1) if line), whole=True)
     else:

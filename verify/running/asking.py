@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from codemods.source.syntax import FAILURES
+
 _MOST_FILES = 400
 #: Functions that read the file which they are given first.
 _READERS = frozenset(
@@ -41,7 +43,7 @@ def wants_of(script: Path, root: Path, cwd: Path) -> Wants:
         file = waiting.pop()
         try:
             tree = ast.parse(file.read_bytes())
-        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        except (OSError, *FAILURES):
             continue
         for module, level in _imports(tree.body, main=file == script):
             top = module.partition(".")[0]

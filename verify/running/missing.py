@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from verify.isolation.launcher.mounts import inside
 from verify.isolation.view import homes
@@ -47,6 +48,26 @@ PACKAGES = {
     "umap": "umap-learn",
     "yaml": "pyyaml",
 }
+#: Without these nothing is computed: one that does nothing would help nobody.
+NEVER_MADE_UP = frozenset({"torch", "numpy"})
+#: What a program tells people with, and computes nothing by: it runs as well with one that does nothing.
+FOR_PEOPLE = frozenset(
+    {"IPython", "aim", "clearml", "colorama", "coloredlogs", "colorlog", "comet_ml", "icecream", "livelossplot"}
+    | {
+        "loguru",
+        "matplotlib",
+        "mlflow",
+        "neptune",
+        "plotly",
+        "prettytable",
+        "progressbar",
+        "rich",
+        "seaborn",
+        "swanlab",
+    }
+    | {"tabulate", "tensorboard", "tensorboardX", "tensorboard_logger", "termcolor", "torchsummary", "torchinfo"}
+    | {"torchviz", "tqdm", "visdom", "wandb", "setproctitle", "humanize", "gpustat", "pynvml", "alive_progress"}
+)
 _REQUIRED = (
     re.compile(r"error: the following arguments are required: (?P<names>.+)"),
     re.compile(r"Error: Missing (?:option|argument|parameter) '?(?P<names>[^'\n.]+)"),
@@ -68,6 +89,8 @@ _CACHES = (
     ".cache/clip",
     ".cache/kagglehub",
 )
+#: Letters of a text that is made up.
+_TEXT = 20_000
 _IMAGES = (".png", ".jpg", ".jpeg", ".bmp")
 
 
@@ -96,6 +119,23 @@ def ended_by(run: Run) -> Piece | None:
         return Piece(kinds.get(error.type, FILE), missing)
     if error.kind == "other" and _OFFLINE.search(error.message):
         return Piece(NETWORK, error.message.strip().splitlines()[0])
+    return None
+
+
+def as_text(piece: Piece, command: Command, root: Path) -> dict[str, Any] | None:
+    """The stand-in for a text that ``command`` lacks; None where ``piece`` is none, or lies elsewhere."""
+    place = os.path.normpath(command.cwd / piece.name)
+    if piece.kind != FILE or not piece.name.endswith(".txt") or not inside(place, str(root)) or os.path.exists(place):
+        return None
+    return {**parse(f"{os.path.relpath(place, root)}=text:{_TEXT}"), "made_up": True}
+
+
+def folder_of(module: str, root: Path) -> str | None:
+    """The folder below ``root`` in which ``module`` stands, as one that somebody would install; None for none."""
+    for folder in (".", "src"):
+        place = root / folder / module
+        if place.with_suffix(".py").is_file() or (place.is_dir() and any(place.glob("*.py"))):
+            return folder
     return None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from codemods.rewriting.apply import Wanted, apply
+from codemods.rewriting.parts import Part
 from codemods.rewriting.result import Mended
 from codemods.rewriting.touched import standing
 from codemods.source.files import SourceFile
@@ -67,6 +68,16 @@ class Version:
             group.key: group.touched.statements(self.old, self.new)
             if group.key in made
             else group.touched.replaced(self.old, self.new, texts)
+            for group in groups
+        }
+
+    def parts(self, groups: Iterable[Mended], final: Version) -> dict[Key, list[Part]]:
+        """What within these statements has to run, too; ``final`` is the version with all of ``groups``."""
+        made, read = self.made, final.old
+        return {
+            group.key: group.touched.parts(self.old, self.new, read)
+            if group.key in made
+            else group.touched.replaced_parts(self.old, self.new, read, final.new)
             for group in groups
         }
 

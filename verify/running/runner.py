@@ -18,7 +18,8 @@ from codemods.source.secrets import Secrets
 from verify.errors import VerifyError
 from verify.isolation import Ending, Execution, Limits, Unavailable, View, Workspace, view
 from verify.isolation.environment import passed
-from verify.measured.records import Record, read_records
+from verify.measured.reading import read_records
+from verify.measured.records import Record
 from verify.measured.results import STOPPED, Outcome, Run
 from verify.running.notebooks import RUNNER, RunnableNotebook
 from verify.running.rewriting import below
@@ -120,6 +121,11 @@ class Runner:
         self._numbers = itertools.count(1)
         #: Commands (as written) that run without the state dictionaries that they load.
         self.without_states: set[str] = set()
+        #: Modules that are stood in for, and folders of the tree where modules stand that nobody installed.
+        self.modules: tuple[str, ...] = ()
+        self.folders: tuple[str, ...] = ()
+        #: Files that are made up beside those that were declared, as :func:`verify.running.standins.parse` has them.
+        self.made_up: tuple[dict[str, Any], ...] = ()
         self._places: tuple[str, ...] | None = None
         self.secrets = Secrets((os.environ, settings.environment))
 
@@ -234,7 +240,9 @@ class Runner:
             "watch": [[list(line) for line in sorted(lines)] for lines in watch],
             "batches": settings.cap,
             "watchdog": settings.timeout - min(GRACE, 0.15 * settings.timeout),
-            "stand_ins": list(settings.stand_ins),
+            "stand_ins": [*settings.stand_ins, *self.made_up],
+            "modules": list(self.modules),
+            "folders": [str(workspace.root / folder) for folder in self.folders],
             "data": settings.data,
             "states": command.text in self.without_states,
             "params": not settings.shapes,

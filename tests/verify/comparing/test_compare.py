@@ -359,3 +359,36 @@ def test_learning_rates_have_no_tolerance() -> None:
 
     assert compare(steady(rated(0.1)), run(rated(0.1 + 1e-9)), tolerance=1e-3).difference is Difference.CLOSE
     assert compare(steady(rated(0.1)), run(rated(0.101)), tolerance=1e-3).difference is Difference.DIFFERENT
+
+
+def test_what_one_alone_prints_or_writes_differs() -> None:
+    quiet = record(LOSSES, end="completed")
+    talks = replace(quiet, printed={"stdout": ["loss 1.5"]})
+    writes = replace(quiet, files=[Written("log.txt", "text", (), values([]), {}, ("1.5",))])
+    for one, other in ((quiet, talks), (talks, quiet), (quiet, writes), (writes, quiet)):
+        assert compare(steady(one), steady(other), tolerance=0).difference is Difference.DIFFERENT
+        assert compare(steady(one), steady(one), tolerance=0).difference is Difference.IDENTICAL
+
+
+@pytest.mark.parametrize(("form", "other", "same"), [
+    (("a number (float32)",), ("a number",), True),
+    (("a number (float32)",), ("a number (float64)",), False),
+    (("a number",), ("None",), False),
+    (("list of 1", "a number"), ("list of 1",), False),
+])  # fmt: skip
+def test_what_a_call_by_itself_returned(form: tuple[str, ...], other: tuple[str, ...], same: bool) -> None:
+    site = Site("train.py", 1, "score")
+    one, two = (
+        replace(record(LOSSES), outputs=[Output(site, 9, 1, values([1.0]), 4, each, "0")]) for each in (form, other)
+    )
+    found = compare(steady(one), steady(two), tolerance=0)
+    assert (found.difference is Difference.IDENTICAL) is same
+    assert same or "what call 1 of score returned or left behind" in found.first
+
+
+def test_a_graph_in_one_alone_is_undecided() -> None:
+    site = Site("train.py", 1, "score")
+    one, two = (
+        replace(record(LOSSES), outputs=[Output(site, 9, 1, values([1.0]), 4, ("a number",), each)]) for each in "01"
+    )
+    assert "carries a graph" in compare(steady(one), steady(two), tolerance=0).undecided

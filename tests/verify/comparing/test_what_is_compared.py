@@ -262,7 +262,7 @@ def test_a_branch_of_a_hunk_that_never_ran_is_named(folder: Path, factor: str) -
     report = judged(folder, never(LONG), changed)
     (rewrite,) = report.rewrites
     assert rewrite.verdict is Verdict.PARTLY_REACHED, rewrite.why
-    assert "line 14 of train.py" in rewrite.why
+    assert "line 14, line 13 (`step > 4999` never came out the other way) of train.py" in rewrite.why
     assert report.status == 3
 
 

@@ -83,7 +83,7 @@ script(
     "one loss twice",
     """
     net = nn.Linear(4, 1)
-    loss = net(torch.randn(2, 4)).square().mean()
+    loss = net(torch.randn(2, 4)).square().mean()  # cause
     loss.backward()  # freed_by
     loss.backward()  # site
     """,
@@ -352,7 +352,77 @@ script(
     "gradients-never-cleared",
 )
 
+script(
+    "an attribute that stays behind when its module moves",
+    """
+    class Positions(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.table = nn.Linear(4, 4), torch.linspace(0, 1, 4)  # cause
+        def forward(self, x):
+            return self.body(x) + self.table  # consumer site
+    net = Positions().cuda()
+    for step in range(3):
+        net(torch.randn(3, 4, device="cuda")).square().mean().backward()
+    """,
+    "device-mismatch",
+    "self.table",
+)
+script(
+    "a table of tensors by step",
+    """
+    net, log = nn.Linear(4, 1), {}
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(30):
+        loss = net(torch.randn(2, 4)).square().mean()  # cause
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        log[f"loss/{step}"] = loss
+    """,
+    "growing-graph",
+    "log[*]",
+)
+script(
+    "predictions joined to one tensor",
+    """
+    net, kept = nn.Linear(8, 2000), torch.zeros(0, 2000)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(30):
+        out = net(torch.randn(4, 8))
+        optimizer.zero_grad()
+        out.square().mean().backward()
+        optimizer.step()
+        kept = torch.cat((kept, out.detach()))
+    """,
+    "growing-tensors",
+    "kept",
+)
+
 # Nothing is wrong with the others.
+
+script(
+    "a training on a device, with what may be mixed",
+    """
+    net = nn.ModuleList([nn.Embedding(20, 8), nn.BatchNorm1d(8), nn.LSTM(8, 8), nn.GRU(8, 8)]).to("cuda")
+    optimizer = torch.optim.Adam(net.parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    for step in range(3):
+        ids = torch.randint(0, 20, (6,)).cuda(non_blocking=True)
+        x = net[1](net[0](ids)).unsqueeze(1)
+        out, _ = net[2](nn.utils.rnn.pack_padded_sequence(x, torch.tensor([6])))
+        out, _ = net[3](nn.utils.rnn.pad_packed_sequence(out)[0])
+        out = out.squeeze(1) * torch.ones(6, 8, device=ids.device) + torch.arange(8).to(out) * torch.tensor(2.0)
+        wanted = torch.randint(0, 8, (6,), device=x.device)
+        loss = nn.functional.cross_entropy(out, wanted) + out[torch.tensor([0, 1])].square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+        print((out.detach().cpu() * torch.ones(6, 8)).sum(), loss.to("cpu", torch.float64) + torch.ones(1))
+    """,
+)
 
 script(
     "an ordinary training",

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from verify.diagnosis import graphs, learning, resources
-from verify.diagnosis import json as as_json
-from verify.diagnosis import text as as_text
 from verify.diagnosis.evidence import Sources, size
 from verify.diagnosis.model import Diagnosis, Kind
+from verify.diagnosis.reports import json as as_json
+from verify.diagnosis.reports import text as as_text
 from verify.measured.records import Caught, Record, Site, Trouble
 from verify.measured.results import Outcome, Run
 
@@ -41,6 +42,7 @@ SECOND: dict[str, Any] = {
     "operation": "TanhBackward0",
     "crosses": True,
     "twice": False,
+    "stepped": None,
     "number": 4,
     "user": 9,
     "names": [{"name": "self.state", "function": "forward"}, {"name": "net.state", "function": "<module>"}],
@@ -61,6 +63,9 @@ def test_a_second_backward_names_all_stations(sources: Sources) -> None:
 def test_two_losses_of_one_graph_have_another_remedy(sources: Sources) -> None:
     (fault,) = graphs.second_backwards(run_of({**SECOND, "crosses": False}), sources)
     assert "add them" in fault.remedy
+    in_one_turn = {**SECOND, "stepped": False, "consumer": ["t.py", 1, "f"]}
+    assert "add them" in graphs.second_backwards(run_of(in_one_turn), sources)[0].remedy
+    assert "add them" not in graphs.second_backwards(run_of({**in_one_turn, "stepped": True}), sources)[0].remedy
 
 
 def test_one_loss_twice_has_no_carrier(sources: Sources) -> None:
@@ -195,8 +200,19 @@ def test_reports_have_what_the_diagnosis_has(sources: Sources) -> None:
     assert "self.state in forward" in shown
     content = json.loads(as_json.render(diagnosis))
     assert content["faults"][0]["kind"] == "second-backward"
+    jsonschema.validate(content, as_json.schema())
     assert content["faults"][0]["clues"][0]["site"] == {"path": "t.py", "line": 2, "function": "f"}
     assert all(len(line) <= 120 for line in shown.splitlines())
+
+
+def test_the_schema_knows_all_faults_and_refuses_what_lacks_a_field() -> None:
+    schema = as_json.schema()
+    assert set(schema["$defs"]["fault"]["properties"]["kind"]["enum"]) == {kind.value for kind in Kind}
+    content = as_json.content(Diagnosis("t.py", "/tree", (), (), (), (), 1, 2, ()))
+    jsonschema.validate(content, schema)
+    for field in content:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({key: value for key, value in content.items() if key != field}, schema)
 
 
 def test_a_program_without_faults_is_told_what_was_watched() -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.verify.diagnosis.scripts import SCRIPTS, Script
 from tests.verify.zygote import ForkedPlace
 from verify.diagnosis.diagnose import diagnose
-from verify.diagnosis.model import Diagnosis
+from verify.diagnosis.model import Diagnosis, Kind
+from verify.diagnosis.pictures import svg
 from verify.running.settings import Command, Settings
+
+DRAWN = {Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_GRAPH, Kind.OUT_OF_MEMORY}
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +58,13 @@ def test_what_is_wrong_is_named(name: str, tmp_path: Path) -> None:
     if script.name:
         assert script.name in [clue.name for clue in fault.clues if clue.role in ("carrier", "parameters", "unused")]
     assert fault.remedy
+    assert (fault.graph is not None) == (fault.kind in DRAWN)
+    if fault.graph is not None:
+        for role in ("cause", "consumer", "saved by"):
+            for box in (box for box in fault.graph.boxes if role in box.roles):
+                assert box.site is not None
+                assert box.site.line in marked(script, role.replace(" ", "_"))
+        ElementTree.fromstring(svg.draw(fault.graph, fault.headline))
 
 
 def test_a_program_that_stops_for_another_reason(tmp_path: Path) -> None:

@@ -116,3 +116,92 @@ def test_nothing_is_offered_without_a_line_or_for_a_notebook_or_another_kind() -
     assert offered(Kind.CHANGED_IN_PLACE, "b.mul_(2)\n", Clue("cause")) == []
     assert offered(Kind.CHANGED_IN_PLACE, "b.mul_(2)\n", Clue("cause", Site("a.ipynb", 1, "f"))) == []
     assert offered(Kind.SLOWER_STEPS, "b.mul_(2)\n", Clue("cause", at(1))) == []
+
+
+STATE = """
+def f():
+    for step in range(3):
+        smooth = 0.9 * smooth + 0.1 * loss(step)
+        smooth.backward()
+"""
+
+
+def test_a_state_that_feeds_itself_may_be_cut_or_begin_afresh() -> None:
+    clues = (Clue("cause", at(3)), Clue("carrier", name="smooth", function="f"), Clue("freed by", at(4)))
+    found = changed(Kind.SECOND_BACKWARD, STATE, *clues, Clue("consumer", at(3)))
+    assert found[:2] == ["smooth = smooth.detach()", "smooth = smooth.new_zeros(smooth.shape)"]
+    # What is made once and used elsewhere is no state: zeros would be nonsense.
+    assert not any("new_zeros" in line for line in changed(Kind.SECOND_BACKWARD, LOOP, *clues, Clue("consumer", at(4))))
+
+
+TWO = """
+def f():
+    for x in data:
+        first = left(x)
+        first.backward(retain_graph=True)
+        one.step()
+        second = right(x)
+        second.backward()
+        other.step()
+"""
+
+
+def test_two_losses_are_walked_as_one_sum() -> None:
+    offers = offered(Kind.CHANGED_IN_PLACE, TWO, Clue("cause", at(5)), site=at(7))
+    (found,) = [each for each in offers if each.summed]
+    assert [line.strip() for line in found.files["t.py"].splitlines()] == [
+        "def f():",
+        "for x in data:",
+        "first = left(x)",
+        "second = right(x)",
+        "(first + second).backward()",
+        "one.step()",
+        "other.step()",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("one.step()", "one.zero_grad()"),
+        ("second = right(x)", "first = right(x)"),
+        ("first.backward(retain_graph=True)", "first.backward(weights)"),
+        ("first.backward(retain_graph=True)", "first.backward(create_graph=True)"),
+        ("second.backward()", "first.backward()"),
+        ("first.backward(retain_graph=True)", "if x: first.backward()"),
+    ],
+)
+def test_what_stands_between_two_losses_keeps_them_apart(old: str, new: str) -> None:
+    clues = (Clue("freed by", at(4)), Clue("consumer", at(7)))
+    offers = offered(Kind.SECOND_BACKWARD, TWO.replace(old, new), *clues, site=at(7))
+    assert not any(each.summed for each in offers)
+    assert any(each.summed for each in offered(Kind.SECOND_BACKWARD, TWO, *clues, site=at(7)))
+
+
+CUT = """
+net = Net()
+optimizer = SGD(net.parameters(), 0.1)
+features = net.body(x).detach()
+"""
+
+
+def test_what_lies_behind_a_cut_that_is_meant_may_be_frozen() -> None:
+    parameters = Clue("parameters", name="net.body.weight, net.body.bias")
+    (_, frozen) = offered(Kind.NO_GRADIENT, CUT, Clue("cause", at(3, "<module>")), parameters)
+    lines = frozen.files["t.py"].splitlines()
+    assert lines[1:3] == ["net.body.weight.requires_grad_(False)", "net.body.bias.requires_grad_(False)"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "one of shape (4,)",
+        "net.a, net.b, net.c, net.d and 3 more",
+        "net.body[0].weight",
+        "net.a, other.a",
+        "self.body.weight",
+    ],
+)
+def test_what_has_no_name_of_its_own_is_not_frozen(names: str) -> None:
+    found = changed(Kind.NO_GRADIENT, CUT, Clue("cause", at(3, "<module>")), Clue("parameters", name=names))
+    assert found == ["features = net.body(x)"]

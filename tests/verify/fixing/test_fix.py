@@ -10,6 +10,7 @@ import pytest
 
 from codemods.source.options import Options
 from tests.verify.diagnosis.scripts import SCRIPTS
+from tests.verify.fixing.seeds import SEEDS
 from tests.verify.zygote import ForkedPlace
 from verify.fixing import report
 from verify.fixing.fix import Fixed, Fixer
@@ -28,9 +29,7 @@ def fixed(text: str, folder: Path) -> Fixed:
 @pytest.mark.parametrize(
     ("name", "added"),
     [
-        ("a state on self, of a module that owns it", "self.state = tuple(part.detach() for part in self.state)"),
-        ("two heads on one trunk", "first.backward(retain_graph=True)"),
-        ("a meter of an object in a dictionary", 'self.meters["loss"].history.append(float(loss))'),
+        ("a meter of an object in a dictionary", 'self.meters["loss"].history.append(loss.item())'),
     ],
 )
 def test_a_fault_becomes_a_proved_diff(name: str, added: str, tmp_path: Path) -> None:
@@ -44,6 +43,21 @@ def test_a_fault_becomes_a_proved_diff(name: str, added: str, tmp_path: Path) ->
     assert json.loads(report.as_json(result, written=False))["repairs"][0]["proof"]
 
 
+@pytest.mark.parametrize("name", SEEDS)
+def test_a_mistake_that_all_began_with_is_mended_and_all_go_on_learning(name: str, tmp_path: Path) -> None:
+    seed = SEEDS[name]
+    result = fixed(seed.text, tmp_path)
+    assert result.status == 0
+    (repair,) = result.repairs
+    assert seed.added in [line[1:].strip() for line in repair.diff.splitlines() if line.startswith("+")]
+    assert (repair.measures.learning, repair.measures.meant) == (seed.learning, seed.learning)
+    assert all(other.measures.learning <= seed.learning for other in repair.others)
+    if seed.other:
+        assert any(seed.other in other.diff for other in repair.others)
+        shown = report.text(result, written=False).splitlines()
+        assert any("this one" in line and " or" in line for line in shown)
+
+
 def test_a_change_that_keeps_parameters_from_learning_is_no_repair(tmp_path: Path) -> None:
     # With the step behind both backwards the gradients of the two losses cancel each other out.
     result = fixed(SCRIPTS["a discriminator that steps before the generator's backward"].text, tmp_path)
@@ -53,7 +67,9 @@ def test_a_change_that_keeps_parameters_from_learning_is_no_repair(tmp_path: Pat
 
 
 def test_a_program_without_faults_is_left_alone(tmp_path: Path) -> None:
-    result = fixed(SCRIPTS["an ordinary training"].text, tmp_path)
+    # Its window of tensors is a finding of the rules, though nothing grows.
+    text = SCRIPTS["an ordinary training"].text.replace("recent.append(loss)", "recent.append(loss.item())")
+    result = fixed(text, tmp_path)
     assert (result.status, result.repairs, result.refused) == (0, (), ())
 
 
@@ -61,3 +77,26 @@ def test_a_program_that_cannot_be_run_is_not_touched(tmp_path: Path) -> None:
     result = fixed("import torch\nprint(undefined)\n", tmp_path)
     assert (result.status, result.repairs) == (3, ())
     assert "NameError" in report.text(result, written=False)
+
+
+SURPLUS = """
+import torch
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(8):
+    loss = net(torch.randn(3, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+net.eval()
+for step in range(4):
+    print(net(torch.randn(3, 4)).mean().item())
+"""
+
+
+def test_what_the_rules_know_is_proposed_where_no_error_and_no_growth_shows(tmp_path: Path) -> None:
+    result = fixed(SURPLUS, tmp_path)
+    (repair,) = result.repairs
+    added = [line[1:].strip() for line in repair.diff.splitlines() if line.startswith("+")]
+    assert "loss.backward()" in added
+    assert "surplus-retain-graph" in " ".join(repair.proof)

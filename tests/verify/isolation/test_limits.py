@@ -345,9 +345,14 @@ def test_caller_that_is_killed_leaves_nothing(
     monkeypatch.setattr(folders, "_OTHERS", (str(other),))
     monkeypatch.setattr(folders, "_YOUNG", 0.0)
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    for folder in folders.make_folders():
-        folder.remove()
-    assert [*temporary.iterdir(), *other.iterdir()] == []
+
+    def removed() -> bool:
+        # The launcher holds its locks for a moment after it has emptied the folders.
+        for folder in folders.make_folders():
+            folder.remove()
+        return [*temporary.iterdir(), *other.iterdir()] == []
+
+    wait_for(removed)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

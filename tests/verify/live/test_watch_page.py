@@ -16,6 +16,7 @@ torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1).step()
 import verify.live.watching  # noqa: E402, F401
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.usefixtures("few_objects")
 
 PAGE = (Path(__file__).parents[3] / "docs" / "watch.md").read_text()
 EXAMPLES = dict(re.findall(r'```python title="(.*?)"\n(.*?)```', PAGE, re.DOTALL))
@@ -23,7 +24,7 @@ OUTPUTS = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_no_example_is_left_out() -> None:
-    assert list(EXAMPLES) == ["test_training.py", "notebook", "validation", "epochs"]
+    assert list(EXAMPLES) == ["test_training.py", "notebook", "report", "validation", "epochs"]
     assert PAGE.count("```python") == len(EXAMPLES)
     assert len(OUTPUTS) == 2
 
@@ -50,6 +51,11 @@ def test_the_notebook(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_loops(name: str) -> None:
     run = cell(EXAMPLES[name])["run"]
     assert run.steps == {"validation": 30, "epochs": 10}[name]
+
+
+def test_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cell(EXAMPLES["report"])
 
 
 def test_the_validation_loop_is_silent_without_gradients() -> None:

@@ -18,6 +18,8 @@ import verify  # noqa: E402
 from tests.verify import loops  # noqa: E402
 from verify.live import observer, watching  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 
 def plugs() -> list[object]:
     """Everything in torch that a watch hooks up to, by identity."""

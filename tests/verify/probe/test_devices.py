@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.verify.probe.tools import plain, probe, probe_all
+from tests.verify.probe.tools import forked, forked_plain, probe, probe_all
 from verify.measured.records import Record
 
 torch = pytest.importorskip("torch")
@@ -90,7 +90,7 @@ for statement in {[statement for statement, _told in REQUESTS]!r}:
     torch.set_default_device(None)
 print(json.dumps(failed))
 """
-    record, done = probe(script, device="auto")
+    record, done = forked(script, device="auto")
     return record, json.loads(done.stdout)
 
 
@@ -107,15 +107,15 @@ def test_a_request_for_cuda_is_answered_and_told(
 
 @without_gpu
 def test_the_same_request_is_told_once() -> None:
-    record, _done = probe("import torch\nfor _ in range(5):\n    torch.ones(2).cuda()\n    torch.ones(3).cuda()\n")
+    record, _done = forked("import torch\nfor _ in range(5):\n    torch.ones(2).cuda()\n    torch.ones(3).cuda()\n")
     assert record.devices == ["Tensor.cuda()"]
 
 
 @without_gpu
 def test_training_on_cuda_computes_bit_for_bit_what_the_script_computes_on_the_cpu() -> None:
     mapped = TRAINING.format(model=".cuda()", factory=", device='cuda'", tensor=".to('cuda', non_blocking=True)")
-    record, done = probe(mapped)
-    assert done.stdout == plain(TRAINING.format(model="", factory="", tensor="")).stdout
+    record, done = forked(mapped)
+    assert done.stdout == forked_plain(TRAINING.format(model="", factory="", tensor="")).stdout
     assert len(done.stdout.split()) == 3
     assert len(record.steps) == 3
 
@@ -152,7 +152,7 @@ def test_seeding_and_asking_work_by_themselves() -> None:
     print(torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated(), torch.cuda.memory_reserved())
     print(torch.device("cuda:0"), torch.device("cuda") == torch.device("cpu"))
     """
-    record, done = probe(script)
+    record, done = forked(script)
     assert done.stdout == "False 0 False\n0 0 0\ncuda:0 False\n", done.stderr
     assert record.devices == []
 
@@ -168,7 +168,7 @@ def test_a_script_that_chooses_the_cpu_is_told_nothing() -> None:
     torch.load("model.pt", map_location=device)
     torch.ones(2).to(torch.ones(1)).to(torch.float64).to(dtype=torch.float32, copy=True)
     """
-    record, done = probe(script, device="auto")
+    record, done = forked(script, device="auto")
     assert record.end == "completed", done.stderr
     assert record.devices == []
     assert record.notes == []
@@ -176,7 +176,7 @@ def test_a_script_that_chooses_the_cpu_is_told_nothing() -> None:
 
 @without_gpu
 def test_with_cuda_nothing_is_answered_in_its_place() -> None:
-    record, _done = probe("import torch\ntorch.ones(2).cuda()\n", device="cuda")
+    record, _done = forked("import torch\ntorch.ones(2).cuda()\n", device="cuda")
     assert record.error is not None
     assert record.devices == []
 
@@ -196,7 +196,7 @@ def test_a_tensor_class_of_the_scripts_own_is_asked_as_torch_would_ask_it() -> N
     tensor = torch.ones(2).as_subclass(Loud)
     print(type(tensor.to("cuda")).__name__, type(tensor.cuda()).__name__)
     """
-    _record, done = probe(script)
+    _record, done = forked(script)
     assert done.stdout == "to\ncuda\nLoud Loud\n", done.stderr
 
 
@@ -268,7 +268,7 @@ def test_algorithms_are_deterministic_and_benchmarks_stay_off() -> None:
     torch.backends.cudnn.benchmark = True
     print(torch.backends.cudnn.benchmark, torch.utils.deterministic.fill_uninitialized_memory)
     """
-    record, done = probe(script, deterministic=True)
+    record, done = forked(script, deterministic=True)
     assert done.stdout == "True True\nFalse False\n", done.stderr
     assert [note for note in record.notes if "benchmark" in note] == record.notes
     assert len(record.notes) == 1
@@ -281,7 +281,7 @@ def test_without_determinism_nothing_is_set() -> None:
     torch.backends.cudnn.benchmark = True
     print(torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark)
     """
-    record, done = probe(script, deterministic=False)
+    record, done = forked(script, deterministic=False)
     assert done.stdout == "False True\n", done.stderr
     assert record.notes == []
 
@@ -297,6 +297,6 @@ def test_a_memory_limit_is_an_out_of_memory_error() -> None:
 
 @without_gpu
 def test_a_memory_limit_asks_nothing_of_a_machine_without_cuda() -> None:
-    record, done = probe("import torch\nprint(torch.cuda.is_initialized())\n", device="cuda", memory_limit=1 << 20)
+    record, done = forked("import torch\nprint(torch.cuda.is_initialized())\n", device="cuda", memory_limit=1 << 20)
     assert done.stdout == "False\n"
     assert record.notes == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.verify.probe.tools import probe
-from verify.reaching.drives import CallSite, Drive
+from tests.verify.probe.tools import forked
+from verify.reaching.drives import CallSite, Drive, drive
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +27,17 @@ def fails(values):
 def leaves(values):
     raise SystemExit(3)
 def silent(values):
-    values.append(0)
+    pass
+def made(images, labels, size):
+    images = images.view(size, -1)
+    return torch.nn.functional.cross_entropy(images, labels)
+class Net(torch.nn.Module):
+    def __init__(self, width, kind="linear"):
+        super().__init__()
+        self.first = torch.nn.Linear(width, 3)
+    def forward(self, x):
+        self.calls = self.first(x)
+        return self.calls.relu()
 def main():
     values, weight = [1, 2], torch.ones(1, requires_grad=True)
     meter = Meter()
@@ -40,11 +52,11 @@ main()
 
 def driven(*drives: Drive, strict: bool = False, **more: Any) -> Any:
     config = {"drive": [each.configuration() for each in drives], "strict": strict}
-    return probe(TRAIN, steps=3, **config, **more)
+    return forked(TRAIN, steps=3, **config, **more)
 
 
 def site(function: str, arguments: str) -> CallSite:
-    return CallSite("train.py", 22, "main", function, arguments)
+    return CallSite("train.py", 31, "main", function, arguments)
 
 
 def test_as_a_call_has_it_and_by_names() -> None:
@@ -56,8 +68,8 @@ def test_as_a_call_has_it_and_by_names() -> None:
         Drive("train.py", "Meter.read"),
     )
     assert [(each.name, each.call, each.how, each.reason, each.error) for each in record.driven] == [
-        ("total", 1, "as train.py:22 calls it", "", None),
-        ("total", 2, "as train.py:22 calls it", "", None),
+        ("total", 1, "as train.py:31 calls it", "", None),
+        ("total", 2, "as train.py:31 calls it", "", None),
         ("total", 1, "with what is called like its parameters", "", None),
         ("total", 2, "with what is called like its parameters", "", None),
         ("Meter.read", 1, "with what is called like its parameters", "", None),
@@ -96,6 +108,29 @@ def test_a_strict_error_ends_the_run() -> None:
 
 
 def test_lines_that_only_a_call_at_the_end_reached() -> None:
-    record, _ = driven(Drive("train.py", "total"), watch={"train.py": [8, 20]})
-    assert record.reached == {("train.py", 8), ("train.py", 20)}
+    record, _ = driven(Drive("train.py", "total"), watch={"train.py": [8, 29]})
+    assert record.reached == {("train.py", 8), ("train.py", 29)}
     assert record.alone == {("train.py", 8)}
+
+
+def test_what_nothing_is_at_hand_for_is_made_up_and_made_again() -> None:
+    trees = {"train.py": ast.parse(TRAIN)}
+    wanted = [drive("train.py", "made", trees, [16, 17]), drive("train.py", "Net.forward", trees, [23, 24])]
+    record, done = driven(*wanted, make_up=True, seed=0)
+    shown = [(each.name, each.how, each.reason, each.error) for each in record.driven if each.call == 1]
+    assert shown == [
+        ("made", "with made-up arguments (images: float32 2×4, labels: float32 2×4, size: 2)", "", None),
+        (
+            "Net.forward",
+            "with made-up arguments (x: float32 2×2), on a Net made with made-up arguments (width: 2)",
+            "",
+            None,
+        ),
+    ], done.stderr
+    # What was tried left nothing behind, and the other program is given the same.
+    recipes = {each.name: each.recipe for each in record.driven}
+    again, _ = driven(*(replace(each, recipe=recipes[each.name]) for each in wanted), make_up=True, seed=0)
+    assert [each.values.digest for each in again.outputs] == [each.values.digest for each in record.outputs]
+    assert len([each for each in record.outputs if each.form is not None]) == 4
+    assert record.outputs[0].graphs == "1"
+    assert "what is called" not in done.stdout

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.verify.probe.tools import plain, probe
+from tests.verify.probe.tools import forked, plain, probe, probe_all
 
 pytestmark = pytest.mark.slow
 
@@ -93,18 +93,18 @@ def test_the_watchdog_ends_what_hangs() -> None:
 
 
 def test_the_watchdog_lets_what_is_faster_go() -> None:
-    record, _ = probe(TRAIN + "step()\n", watchdog=60)
+    record, _ = forked(TRAIN + "step()\n", watchdog=60)
     assert record.end == "completed"
 
 
 def test_an_optimizer_outside_torch_is_stopped_by_backwards() -> None:
-    record, _ = probe(TRAIN + "for _ in range(4000): net(torch.ones(1, 2)).sum().backward()\n", steps=4)
+    record, _ = forked(TRAIN + "for _ in range(4000): net(torch.ones(1, 2)).sum().backward()\n", steps=4)
     # There is an optimizer that may still step, so patience is longer than four calls.
     assert (record.end, len(record.backwards)) == ("backwards", 64)
 
 
 def test_a_second_optimizer_is_waited_for() -> None:
-    record, _ = probe(
+    record, _ = forked(
         TRAIN
         + """
 other = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -119,7 +119,7 @@ for i in range(1000):
 
 
 def test_optimizers_made_anew_do_not_keep_it_running() -> None:
-    record, _ = probe(
+    record, _ = forked(
         TRAIN
         + """
 for epoch in range(1000):
@@ -148,7 +148,7 @@ optimizer.armed = True
 for _ in range(30): step()
 """
     )
-    record, done = probe(text)
+    record, done = forked(text)
     assert done.returncode == 0, done.stderr
     assert (record.end, len(record.steps)) == ("steps", 20)
     # once for gradients, once for parameters: each is read by itself
@@ -157,8 +157,6 @@ for _ in range(30): step()
 
 def test_a_record_that_cannot_be_written_does_not_break_the_script(tmp_path) -> None:  # type: ignore[no-untyped-def]
     text = TRAIN + "for _ in range(3): step()\nprint('done')\n"
-    from tests.verify.probe.tools import probe_all
-
     records, done = probe_all(text, records=str(tmp_path / "nowhere"))
     assert records == []
     assert (done.stdout, done.returncode) == ("done\n", 0)

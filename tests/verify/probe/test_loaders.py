@@ -5,7 +5,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from tests.verify.probe.tools import plain, probe
+from tests.verify.probe.tools import forked, forked_plain, probe
 from verify.measured.records import Record
 
 #: Twenty items in five shuffled batches.
@@ -22,8 +22,8 @@ loader = DataLoader(data, batch_size=4, shuffle=True)
 
 def test_an_epoch_ends_after_the_cap_and_its_batches_are_those_that_always_came() -> None:
     script = LOADER + "print(json.dumps([batch[0].tolist() for batch in loader]))\n"
-    record, done = probe(script, batches=2)
-    whole = json.loads(plain(script).stdout)
+    record, done = forked(script, batches=2)
+    whole = json.loads(forked_plain(script).stdout)
     assert json.loads(done.stdout) == whole[:2]
     assert len(whole) == 5
     assert [(loader["length"], loader["cap"]) for loader in record.capped] == [(5, 2)]
@@ -31,7 +31,7 @@ def test_an_epoch_ends_after_the_cap_and_its_batches_are_those_that_always_came(
 
 def test_a_site_is_told_once_however_many_epochs_it_runs() -> None:
     epochs = "for epoch in range(3):\n    for batch in loader:\n        pass\nfor batch in loader:\n    pass\n"
-    record, _done = probe(LOADER + epochs, batches=2)
+    record, _done = forked(LOADER + epochs, batches=2)
     lines = (LOADER + epochs).splitlines()
     sites = [loader["site"] for loader in record.capped]
     assert [(site[0], lines[site[1] - 1].strip(), site[2]) for site in sites] == [
@@ -41,18 +41,18 @@ def test_a_site_is_told_once_however_many_epochs_it_runs() -> None:
 
 
 def test_the_length_stays_for_schedules_and_averages() -> None:
-    _record, done = probe(LOADER + "print(len(loader), sum(1 for _ in loader), len(loader))\n", batches=2)
+    _record, done = forked(LOADER + "print(len(loader), sum(1 for _ in loader), len(loader))\n", batches=2)
     assert done.stdout.split() == ["5", "2", "5"]
 
 
 def test_two_runs_with_one_cap_shuffle_all_epochs_alike() -> None:
     script = LOADER + "print([[batch[0].tolist() for batch in loader] for _ in range(3)], torch.rand(2))\n"
-    assert probe(script, batches=2)[1].stdout == probe(script, batches=2)[1].stdout
+    assert forked(script, batches=2)[1].stdout == forked(script, batches=2)[1].stdout
 
 
 @pytest.mark.parametrize("batches", [None, 5, 50])
 def test_a_cap_that_is_not_reached_is_not_told(batches: int | None) -> None:
-    record, done = probe(LOADER + "print(sum(1 for _ in loader))\n", batches=batches)
+    record, done = forked(LOADER + "print(sum(1 for _ in loader))\n", batches=batches)
     assert done.stdout.split() == ["5"]
     assert record.capped == []
 
@@ -69,7 +69,7 @@ def test_a_loader_without_a_length_ends_too() -> None:
     for batch in DataLoader(Stream(), batch_size=3):
         print(batch.tolist())
     """
-    record, done = probe(LOADER + dedent(script), batches=2)
+    record, done = forked(LOADER + dedent(script), batches=2)
     assert done.stdout == "[0, 1, 2]\n[3, 4, 5]\n"
     assert [loader["length"] for loader in record.capped] == [None]
 
@@ -184,7 +184,7 @@ def test_an_end_that_would_be_an_error_does_not_come(loops: tuple[Record, dict[s
 
 def test_a_stopped_iterator_stays_at_its_end() -> None:
     script = "iterator = iter(loader)\nfor batch in iterator:\n    pass\nprint(sum(1 for _ in iterator))\n"
-    assert probe(LOADER + script, batches=2)[1].stdout.split() == ["0"]
+    assert forked(LOADER + script, batches=2)[1].stdout.split() == ["0"]
 
 
 @pytest.mark.slow
@@ -210,4 +210,4 @@ def test_workers_serve_the_next_epoch_or_are_gone(persistent: bool) -> None:
 def test_workers_that_fetch_ahead_do_not_change_the_first_epoch() -> None:
     script = LOADER.replace("shuffle=True", "shuffle=True, num_workers=1")
     script += "print(json.dumps([batch[0].tolist() for batch in loader]))\n"
-    assert json.loads(probe(script, batches=2)[1].stdout) == json.loads(plain(script).stdout)[:2]
+    assert json.loads(forked(script, batches=2)[1].stdout) == json.loads(forked_plain(script).stdout)[:2]

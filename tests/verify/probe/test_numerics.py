@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import pytest
 
-from tests.verify.probe.tools import plain, probe
+from tests.verify.probe.tools import forked, forked_plain, plain, probe
 
 pytestmark = pytest.mark.slow
 
@@ -130,11 +131,15 @@ print(torch.rand(3).tolist(), random.random(), numpy.random.rand())
 """
 
 
-@pytest.mark.parametrize("name", TRAININGS)
-def test_parameters_are_the_same_bit_for_bit(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "bare", "watched"),
+    [*((name, forked_plain, forked) for name in TRAININGS), ("convolutions", plain, probe)],
+    ids=[*TRAININGS, "convolutions from the start of the process"],
+)
+def test_parameters_are_the_same_bit_for_bit(name: str, bare: Any, watched: Any) -> None:
     text = HEAD + textwrap.dedent(TRAININGS[name]) + TAIL
-    without = plain(text)
-    record, with_probe = probe(
+    without = bare(text)
+    record, with_probe = watched(
         text, steps=None, deterministic=True, threads=1, seed=7, watch={"train.py": [1, 2, 9999]}
     )
     assert without.returncode == 0, without.stderr

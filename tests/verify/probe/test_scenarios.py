@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.verify.probe.tools import SCENARIOS, probe, probe_all
+from tests.verify.probe.tools import SCENARIOS, forked, probe, probe_all
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def test_every_leak_is_listed() -> None:
 
 @pytest.mark.parametrize("name", LEAKS)
 def test_leaks_are_counted_and_named(name: str) -> None:
-    record, done = probe(script("leaks", name))
+    record, done = forked(script("leaks", name))
     assert done.returncode == 0, done.stderr
     assert record.census is not None
     assert record.census.leak
@@ -61,7 +61,7 @@ def test_forwards_that_no_backward_uses() -> None:
 
 @pytest.mark.parametrize("name", FLAT)
 def test_sound_training_is_silent(name: str) -> None:
-    record, done = probe(script("flat", name))
+    record, done = forked(script("flat", name))
     assert done.returncode == 0, done.stderr
     assert record.end == ("backwards" if name == "by_hand" else "steps")
     assert record.census is not None
@@ -83,7 +83,7 @@ def test_spawned_workers_stay_silent() -> None:
 @pytest.mark.parametrize("name", RAISES)
 def test_errors_are_told_with_the_users_line(name: str) -> None:
     kind, line, missing = RAISES[name]
-    record, done = probe(script("raises", name))
+    record, done = forked(script("raises", name))
     assert done.returncode == 1
     assert record.end == "raised"
     assert record.error is not None

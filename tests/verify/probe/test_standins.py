@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.verify.probe.tools import plain, probe, probe_command
+from tests.verify.probe.tools import forked, plain, probe, probe_command
 from verify.measured.records import Record
 from verify.running.standins import parse
 
@@ -269,7 +269,7 @@ def test_parts_differ_and_what_the_script_passes_stays_its_own() -> None:
     trimap = datasets.OxfordIIITPet("d", target_types="segmentation")[0][1]
     print(sorted(set(trimap.tobytes())))
     """
-    record, done = probe(script, data=True)
+    record, done = forked(script, data=True)
     assert done.stdout == "False True\nFalse True\n512 True False\n2\n1\n[1, 2, 3]\n", done.stderr
     assert record.error is None
 
@@ -294,7 +294,7 @@ def test_real_data_and_the_scripts_own_mistakes_stay() -> None:
         except Exception as error:
             print(type(error).__name__, str(error).split(".")[0])
     """
-    record, done = probe(script, data=True)
+    record, done = forked(script, data=True)
     assert done.stdout.splitlines() == [
         "['cat', 'dog', 'emu'] 3",
         "TypeError MNIST",
@@ -307,7 +307,7 @@ def test_real_data_and_the_scripts_own_mistakes_stay() -> None:
 @needs_torchvision
 @pytest.mark.slow
 def test_without_leave_no_data_set_is_made_up() -> None:
-    record, done = probe("from torchvision import datasets\ndatasets.MNIST('d')\n", data=False)
+    record, done = forked("from torchvision import datasets\ndatasets.MNIST('d')\n", data=False)
     assert "Dataset not found" in done.stderr
     assert record.error is not None
     assert record.error.type == "RuntimeError"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.verify.probe.tools import probe
+from tests.verify.probe.tools import forked, probe
 
 SCRIPT = """
 import collections, random
@@ -61,14 +61,14 @@ def test_numbers_and_tensors_by_name() -> None:
 
 
 def test_without_parameters_nothing_is_read() -> None:
-    record, _ = probe(SCRIPT, steps=3, params=False)
+    record, _ = forked(SCRIPT, steps=3, params=False)
     assert record.variables is None
     assert record.notes == []
 
 
 def test_what_os_exit_leaves_behind() -> None:
     script = SCRIPT + "import os\nos._exit(3)\n"
-    record, done = probe(script, steps=None)
+    record, done = forked(script, steps=None)
     assert (record.end, done.returncode) == ("left", 3)
     assert record.variables is not None
     assert record.variables.numbers["holder.stopper.bad"] == 100
@@ -76,7 +76,7 @@ def test_what_os_exit_leaves_behind() -> None:
 
 
 def test_what_comes_out_of_a_module_is_told() -> None:
-    record, done = probe(
+    record, done = forked(
         """
         import torch
         from torch import nn
@@ -102,7 +102,7 @@ def test_what_comes_out_of_a_module_is_told() -> None:
 
 
 def test_an_error_that_ends_the_program_is_told_once() -> None:
-    record, done = probe("import torch\ntorch.nn.Linear(2, 1)(torch.zeros(3, 3))\n", steps=None)
+    record, done = forked("import torch\ntorch.nn.Linear(2, 1)(torch.zeros(3, 3))\n", steps=None)
     assert done.returncode == 1
     assert record.error is not None
     assert [each.error[:2] for each in record.caught] == [record.error[:2]]

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import verify
-from verify.measured.records import Record, read_records
+from tests.verify.zygote import fork
+from verify.measured.reading import read_records
+from verify.measured.records import Record
 
 BOOT = Path(verify.__file__).parent / "probe" / "boot"
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -55,8 +58,30 @@ def probe_all(script: str | Path, *args: str, **config: Any) -> tuple[list[Recor
         return probe_command([sys.executable, str(path), *args], path.parent, Path(folder), **config)
 
 
+def forked(script: str | Path, *args: str, **config: Any) -> tuple[Record, Finished]:
+    """As :func:`probe`, in a process that has torch already: for tests of what the probe does once torch is there."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = _script(script, Path(folder))
+        command = [sys.executable, str(path), *args]
+        records, done = probe_command(command, path.parent, Path(folder), start=_fork, **config)
+    assert records, f"no record was written\n{done.stdout}\n{done.stderr}"
+    return records[0], done
+
+
+def forked_plain(script: str | Path, *args: str) -> Finished:
+    """As :func:`plain`, in a process that has torch already."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = _script(script, Path(folder))
+        return _fork([sys.executable, str(path), *args], path.parent, {**_environment(), "PYTHONPATH": str(BOOT)})
+
+
 def probe_command(
-    command: list[str], cwd: Path, folder: Path, environment: dict[str, str] | None = None, **config: Any
+    command: list[str],
+    cwd: Path,
+    folder: Path,
+    environment: dict[str, str] | None = None,
+    start: Callable[[list[str], Path, dict[str, str]], Finished] | None = None,
+    **config: Any,
 ) -> tuple[list[Record], Finished]:
     """Run ``command`` in ``cwd``, the user's tree, under the probe; ``folder`` is for the record."""
     records = folder / "records"
@@ -70,7 +95,7 @@ def probe_command(
     environment = {**_environment(), **(environment or {})}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BOOT), environment.get("PYTHONPATH", "")]))
     environment["CODEMOD_PROBE"] = str(file)
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+    done = (start or _start)(command, cwd, environment)
     return read_records(records), done
 
 
@@ -78,14 +103,18 @@ def plain(script: str | Path, *args: str) -> Finished:
     """Run ``script`` as :func:`probe` does, without the probe."""
     with tempfile.TemporaryDirectory() as folder:
         path = _script(script, Path(folder))
-        return subprocess.run(
-            [sys.executable, str(path), *args],
-            cwd=path.parent,
-            env=_environment(),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return _start([sys.executable, str(path), *args], path.parent, _environment())
+
+
+def _start(command: list[str], cwd: Path, environment: dict[str, str]) -> Finished:
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def _fork(command: list[str], cwd: Path, environment: dict[str, str]) -> Finished:
+    with tempfile.TemporaryDirectory() as folder:
+        output, errors = Path(folder, "output"), Path(folder, "errors")
+        status = fork(command, cwd, environment, output, errors, seconds=120)
+        return Finished(command, status, output.read_text(), errors.read_text())
 
 
 def _script(script: str | Path, folder: Path) -> Path:

@@ -151,3 +151,10 @@ def test_options_as_they_are_declared() -> None:
 
 def test_the_heads_of_blocks() -> None:
     assert heads(ast.parse('def f():\n    """Text."""\n    global x\n    x = 1\n    if x:\n        pass\n')) == {4, 6}
+
+
+def test_a_function_is_no_reason_for_itself() -> None:
+    trees = {"a.py": ast.parse("def train(model):\n    model.train()\n    model(1)\nload()\ntrain(2)\n")}
+    made = replace(record([]), loaded=["a.py"], reached=set())
+    found = Causes(run(made), trees, lambda path, line: f"{path}:{line}").of("a.py", 3)
+    assert found.text.count("was never called") == 1

@@ -195,7 +195,6 @@ def evaluate(model, data):
 
 
 @pytest.mark.parametrize(("functions", "reason"), [
-    (ELSEWHERE, "nothing is alive that its parameter archive could be"),
     (FAILS_FIRST, "the original raises AttributeError at train.py:7"),
 ])  # fmt: skip
 def test_what_cannot_be_driven_is_not_reached(folder: Path, functions: str, reason: str) -> None:
@@ -204,6 +203,13 @@ def test_what_cannot_be_driven_is_not_reached(folder: Path, functions: str, reas
     assert rewrite.verdict is Verdict.NOT_REACHED
     assert "nothing in sight calls it" in rewrite.why
     assert reason in rewrite.why
+
+
+def test_what_has_no_arguments_at_hand_is_driven_with_made_up_ones(folder: Path) -> None:
+    (folder / "train.py").write_text(program('print("done")', ELSEWHERE))
+    rewrite = the_one(verified())
+    assert (rewrite.verdict, rewrite.alone) == (Verdict.KEPT, True), rewrite.why
+    assert "with made-up arguments (model: what is called so, archive: two batches)" in rewrite.why
 
 
 def test_another_script_of_the_tree_is_found(folder: Path) -> None:

@@ -14,7 +14,7 @@ def test_changed_words_are_marked() -> None:
     (file,) = parse(unified("train.py", BEFORE.encode(), AFTER.encode()).decode())
     assert (file.name, file.added, file.removed) == ("train.py", 2, 2)
     marked = ["".join(p.text for p in line.pieces if p.marked) for line in file.hunks[0].lines if line.sign in "+-"]
-    assert marked == ["retain_graph=True", "", "", "float()"]
+    assert marked == ["retain_graph=True", "", "", ".item()"]
     numbers = [(line.sign, line.old, line.new) for line in file.hunks[0].lines]
     assert numbers[:5] == [(" ", 6, 6), (" ", 7, 7), (" ", 8, 8), ("-", 9, None), ("+", None, 9)]
 

@@ -68,7 +68,7 @@ def train(model, loader, optimizer):
         total += loss
     return total / len(loader)
 """
-AFTER = BEFORE.replace("backward(retain_graph=True)", "backward()").replace("total += loss", "total += float(loss)")
+AFTER = BEFORE.replace("backward(retain_graph=True)", "backward()").replace("total += loss", "total += loss.item()")
 
 
 def record(

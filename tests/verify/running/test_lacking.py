@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.commands import codemod
+from tests.verify.zygote import warm
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +39,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(name="warm")
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are forked from one that has torch."""
+    warm(monkeypatch)
+
+
 def verified(folder: Path, text: str, *arguments: str) -> dict[str, Any]:
     """The report on ``train.py`` with this text."""
     (folder / "train.py").write_text(dedent(text))
@@ -47,7 +54,7 @@ def verified(folder: Path, text: str, *arguments: str) -> dict[str, Any]:
 
 def test_what_is_missing_is_named_together_and_the_script_run_once(folder: Path) -> None:
     text = "import nowhere_one\nimport nowhere_two as two\n" + MODEL + "open('data/x.txt').read()\n" + LOOP
-    report = verified(folder, text)
+    report = verified(folder, text, "--no-data")
     (entry,) = report["entries"]
     assert entry["again"] is None
     assert entry["rewritten"] is None
@@ -58,6 +65,32 @@ def test_what_is_missing_is_named_together_and_the_script_run_once(folder: Path)
     assert file == "it also names what is not there: data/x.txt"
 
 
+@pytest.mark.usefixtures("warm")
+def test_texts_and_modules_that_do_nothing_are_stood_in_for(folder: Path) -> None:
+    (folder / "src").mkdir()
+    (folder / "src" / "mine.py").write_text("width = 3\n")
+    text = (
+        "import nowhere_one.parts as parts\nfrom nowhere_two import Writer, count\nimport mine\n"
+        + MODEL
+        + "open('data/x.txt').read()\nparts.show(width=mine.width)\nwriter = Writer('runs')\n"
+        + LOOP.replace("range(8)", "count(range(8))").replace(
+            "    total", "    writer.add('loss', loss, step)\n    total"
+        )
+    )
+    report = verified(folder, text)
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["kept"]
+    assert [len(report["limits"]), len(report["entries"][0]["original"]["records"][0]["steps"])] == [4, 8]
+    words = {word.rstrip(",") for limit in report["limits"] for word in limit.split()}
+    assert {"nowhere_one", "nowhere_two", "data/x.txt"} <= words
+
+
+def test_a_module_that_is_computed_with_is_not_stood_in_for(folder: Path) -> None:
+    report = verified(folder, MODEL + "import nowhere_one\nmodel = torch.nn.Linear(nowhere_one.width(), 1)\n" + LOOP)
+    assert "lacks the module nowhere_one: " in report["advice"][0]
+    assert report["status"] == 3
+
+
+@pytest.mark.usefixtures("warm")
 def test_a_missing_variable_is_named_and_given(folder: Path) -> None:
     text = MODEL + "import os\nlr = float(os.environ['MY_RATE'])\n" + LOOP
     report = verified(folder, text)
@@ -67,6 +100,7 @@ def test_a_missing_variable_is_named_and_given(folder: Path) -> None:
     assert verified(folder, text, "--env", "MY_RATE=0.1")["status"] == 0
 
 
+@pytest.mark.usefixtures("warm")
 def test_states_that_are_not_there_are_those_of_what_loads_them(folder: Path) -> None:
     text = (
         MODEL
@@ -89,6 +123,7 @@ print(f"from {start}, best {best:.2f}", 0.5 > best, range(start), int(best))
     assert verified(folder, text, "--no-data")["status"] == 3
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     "use",
     [
@@ -106,6 +141,7 @@ def test_data_that_is_not_there_is_no_state(folder: Path, use: str) -> None:
     assert report["advice"][0].startswith("data.pt is not there: ")
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_script_that_goes_on_without_its_checkpoint_is_run_as_it_is(folder: Path) -> None:
     text = MODEL + "try:\n    torch.load('x.pt')\nexcept FileNotFoundError:\n    print('a fresh start 1')\n" + LOOP
     report = verified(folder, text)
@@ -114,9 +150,10 @@ def test_a_script_that_goes_on_without_its_checkpoint_is_run_as_it_is(folder: Pa
     assert not any("x.pt" in limit for limit in report["limits"])
 
 
+@pytest.mark.usefixtures("warm")
 def test_one_command_of_two_that_lacks_something_says_so(folder: Path) -> None:
     (folder / "other.py").write_text("import nowhere_one\nimport train\n")
-    report = verified(folder, MODEL + LOOP, "--entry", "other.py")
+    report = verified(folder, MODEL + LOOP, "--entry", "other.py", "--no-data")
     assert report["status"] == 0
     assert report["judged"]
     assert any("lacks the module nowhere_one: " in note for note in report["notes"])

@@ -14,6 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+import pytest
+
+from verify import applying, verification
 from verify.isolation import Ending, Execution, Limits, View
 
 
@@ -51,19 +54,38 @@ class ForkedPlace:
             (self.root / path).write_bytes(data)
         output = shared / "output"
         started = time.monotonic()
-        request = {
-            "argv": list(command),
-            "cwd": str(self.seen(cwd)),
-            "environment": dict(environment),
-            "output": str(output),
-        }
-        status = _ask(json.dumps(request))
+        status = fork(command, self.seen(cwd), environment, output, output)
         seconds = time.monotonic() - started
         return Execution(Ending.EXITED, status, seconds, 0, output.read_text(errors="replace"), "forked")
 
     def close(self) -> None:
         """Remove the copy."""
         self._folder.cleanup()
+
+
+def warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have commands run programs in a :class:`ForkedPlace`: for tests of what is judged, not of how it is run."""
+    forked = functools.partial(verification.verify, place=ForkedPlace)
+    for module in (verification, applying):
+        monkeypatch.setattr(module, "verify", forked)
+
+
+def fork(
+    command: Sequence[str], cwd: Path, environment: Mapping[str, str], output: Path, errors: Path, seconds: int = 0
+) -> int:
+    """Run ``command``, a Python and its script, in a process forked from one with torch; its exit status.
+
+    ``output`` and ``errors`` are the files that its two streams go to, or one file for both. After ``seconds`` a signal
+    ends it; 0 lets it run.
+    """
+    request = {
+        "argv": list(command),
+        "cwd": str(cwd),
+        "environment": dict(environment),
+        "streams": [str(output), str(errors)],
+        "seconds": seconds,
+    }
+    return _ask(json.dumps(request))
 
 
 def _ask(request: str) -> int:

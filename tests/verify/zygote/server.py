@@ -1,6 +1,6 @@
 """Has torch loaded and forks a process for each script: most of a short run is the import of torch.
 
-Reads a request a line on standard input (JSON: argv, cwd, environment, output), answers with the process's status. The
+Reads a request a line on standard input (JSON: argv, cwd, environment, streams, seconds), answers with the status. The
 child becomes what `python SCRIPT` would be after the import of torch: it gets its own environment, runs the same
 sitecustomize, and its `__main__` is the script.
 """
@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import runpy
+import signal
 import sys
 import threading
 
@@ -25,10 +26,11 @@ LEAVE = os._exit
 
 
 def become(request: dict) -> str:  # type: ignore[type-arg]
-    """Turn this process into the one that ``request`` asks for; returns the script to run."""
-    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    for descriptor in (1, 2):
-        os.dup2(output, descriptor)
+    """Turn this process into the one that ``request`` asks for; returns the script to run, or ``-m`` and the module."""
+    signal.alarm(request["seconds"])
+    output, errors = request["streams"]
+    os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+    os.dup2(1 if errors == output else os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -38,9 +40,12 @@ def become(request: dict) -> str:  # type: ignore[type-arg]
     sys.argv = [script, *arguments]
     if device := os.environ.pop("FIXTURES_DEVICE", ""):
         runpy.run_path(os.path.join(HERE, "placement.py"))["place"](device)
-    sys.path[:] = [os.path.dirname(os.path.abspath(script)), *(path for path in sys.path[1:] if path != os.getcwd())]
+    module = arguments[0] if script == "-m" else ""
+    folder = os.getcwd() if module else os.path.dirname(os.path.abspath(script))
+    sys.argv = sys.argv[1:] if module else sys.argv
+    sys.path[:] = [folder, *(path for path in sys.path[1:] if path != os.getcwd())]
     runpy.run_path(os.path.join(boot, "sitecustomize.py"))
-    return script
+    return script + module
 
 
 def main() -> str:
@@ -80,7 +85,10 @@ SCRIPT = main()
 if SCRIPT:
     ERROR = None
     try:
-        runpy.run_path(SCRIPT, run_name="__main__")
+        if SCRIPT.startswith("-m"):
+            runpy.run_module(SCRIPT[2:], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(SCRIPT, run_name="__main__")
     except BaseException as error:
         ERROR = error
     # Not by returning: to take torch apart again costs more than most of these scripts.

@@ -11,6 +11,9 @@ Three cases, by ``config["device"]``:
   off and so change numerics. (With ``cpu`` on a machine with a GPU, the runner has hidden it by CUDA_VISIBLE_DEVICES.)
 * ``cuda``, or ``auto`` with a GPU: nothing is mapped, and a memory limit is set as soon as CUDA is initialized.
 
+* ``cpu`` with ``config["doctor"]["devices"]``: the same, and tensors remember where the script has put them; see
+  :mod:`.labels`.
+
 With ``config["deterministic"]``, both run torch's deterministic algorithms; see :mod:`.settings`.
 """
 
@@ -20,6 +23,7 @@ from typing import Any
 
 from ..guard import Write
 from . import absent, mapping, settings
+from .labels import Labels
 from .requests import Requests
 
 
@@ -32,7 +36,11 @@ def install(config: dict[str, Any], write: Write) -> None:
     if config.get("deterministic"):
         settings.deterministic(write)
     if maps(config):
-        requests = Requests(write)
+        labels = None
+        if (config.get("doctor") or {}).get("devices"):
+            labels = Labels()
+            labels.install()
+        requests = Requests(write, labels)
         mapping.install(requests)
         absent.install(requests)
     elif config.get("memory_limit"):

@@ -99,7 +99,9 @@ def _properties() -> Any:
     )
 
 
-def _classes(cuda: Any, requests: Requests) -> None:
+def _contexts(cuda: Any, requests: Requests) -> tuple[type, type]:
+    """Classes for a device or a stream as a context, and for a stream."""
+
     class Context:
         """A device or a stream as a context: nothing is switched."""
 
@@ -135,6 +137,10 @@ def _classes(cuda: Any, requests: Requests) -> None:
             event.record(self)
             return event
 
+    return Context, Stream
+
+
+def _event(requests: Requests) -> type:
     class Event:
         """A point in time, as the host's clock has it."""
 
@@ -162,15 +168,22 @@ def _classes(cuda: Any, requests: Requests) -> None:
                 raise RuntimeError("Both events must be recorded before calculating elapsed time.")
             return float(end_event._time - self._time) * 1000.0
 
+    return Event
+
+
+def _classes(cuda: Any, requests: Requests) -> None:
+    base, stream_class = _contexts(cuda, requests)
+    event_class = _event(requests)
+
     def context(name: str) -> Any:
-        return type(name, (Context,), {"__module__": "torch.cuda"})
+        return type(name, (base,), {"__module__": "torch.cuda"})
 
     cuda.device = context("device")
     cuda.device_of = context("device_of")
     cuda.StreamContext = context("StreamContext")
-    cuda.Stream = Stream
-    cuda.Event = Event
-    for kind in (Stream, Event):
+    cuda.Stream = stream_class
+    cuda.Event = event_class
+    for kind in (stream_class, event_class):
         kind.__module__, kind.__qualname__ = "torch.cuda", kind.__name__
 
     def stream(stream: Any = None) -> Any:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .requests import Requests
+from .requests import Requests, names_cuda
 
 #: Tensor methods that take a device by keyword only.
 _METHODS = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros", "new")
@@ -19,6 +19,8 @@ def install(requests: Requests) -> None:
     import torch
 
     _tensors(torch, requests)
+    _modules(torch, requests)
+    _storages(torch, requests)
     _factories(torch, requests)
     _files(torch, requests)
     _default_device(torch, requests)
@@ -55,9 +57,11 @@ def _keyword(requests: Requests, what: str) -> Callable[[Any], Any]:
 
     def make(original: Any) -> Any:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("device") is not None:
-                kwargs["device"] = requests.device(kwargs["device"], what)
-            return original(*args, **kwargs)
+            asked = kwargs.get("device")
+            if asked is None:
+                return original(*args, **kwargs)
+            kwargs["device"] = requests.device(asked, what)
+            return requests.placed(None, original(*args, **kwargs), asked)
 
         return wrapper
 
@@ -71,21 +75,34 @@ def _moved(requests: Requests, what: str, overridden: Callable[[Any], bool]) -> 
     it is then asked as torch would ask it, with the wrapper for the function: that is what it knows ``to`` by.
     """
 
+    from torch import device as torch_device
     from torch.overrides import handle_torch_function
 
     def make(original: Any) -> Any:
         def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             if overridden(self):
                 return handle_torch_function(to, (self,), self, *args, **kwargs)
+            asked = _asked(args[0] if args else kwargs.get("device"))
             if args:
                 args = (requests.device(args[0], what), *args[1:])
             elif kwargs.get("device") is not None:
                 kwargs["device"] = requests.device(kwargs["device"], what)
-            return original(self, *args, **kwargs)
+            if requests.labels is not None and what.startswith("Module") and names_cuda(asked):
+                # Each tensor of it is moved by this function, and is told the name of the device.
+                cuda = torch_device("cuda")
+                args, kwargs = ((cuda, *args[1:]), kwargs) if args else (args, {**kwargs, "device": cuda})
+            return requests.placed(self, original(self, *args, **kwargs), asked)
 
         return to
 
     return make
+
+
+def _asked(value: Any) -> Any:
+    """The device that an argument of ``to`` asks for: a tensor stands for its own, an index for CUDA's."""
+    if type(value) is int:
+        return "cuda"
+    return value.device if hasattr(value, "device") and hasattr(value, "dtype") else value
 
 
 def _tensors(torch: Any, requests: Requests) -> None:
@@ -100,14 +117,7 @@ def _tensors(torch: Any, requests: Requests) -> None:
                     cuda, (self,), self, device, non_blocking=non_blocking, memory_format=memory_format
                 )
             requests.note("Tensor.cuda()")
-            return self.to("cpu", memory_format=memory_format)
-
-        return cuda
-
-    def module_cuda(_original: Any) -> Any:
-        def cuda(self: Any, device: Any = None) -> Any:
-            requests.note("Module.cuda()")
-            return self._apply(lambda tensor: tensor.cpu())
+            return requests.placed(self, self.to("cpu", memory_format=memory_format), "cuda")
 
         return cuda
 
@@ -140,10 +150,22 @@ def _tensors(torch: Any, requests: Requests) -> None:
     replace(tensor, "record_stream", record_stream)
     for name in _METHODS:
         replace(tensor, name, _keyword(requests, f"Tensor.{name}(device='cuda')"))
+
+
+def _modules(torch: Any, requests: Requests) -> None:
+    def module_cuda(_original: Any) -> Any:
+        def cuda(self: Any, device: Any = None) -> Any:
+            requests.note("Module.cuda()")
+            return self._apply(lambda tensor: tensor.cpu() if requests.labels is None else tensor.cuda())
+
+        return cuda
+
     # Reaches the parameters through Tensor.to, but is itself what scripts say, and refuses an index before that.
     replace(torch.nn.Module, "to", _moved(requests, "Module.to('cuda')", lambda module: False))
     replace(torch.nn.Module, "cuda", module_cuda)
 
+
+def _storages(torch: Any, requests: Requests) -> None:
     def stays(_original: Any) -> Any:
         def cuda(self: Any, *args: Any, **kwargs: Any) -> Any:
             requests.note("Storage.cuda()")

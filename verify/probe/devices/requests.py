@@ -5,19 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from ..guard import Write
+from .labels import Labels
 
 
 class Requests:
-    """Writes each kind of request once, as a ``device`` event."""
+    """Writes each kind of request once, as a ``device`` event.
 
-    def __init__(self, write: Write) -> None:
+    ``labels`` are told what is put where, where a diagnosis wants to know.
+    """
+
+    def __init__(self, write: Write, labels: Labels | None = None) -> None:
         self._write = write
+        self.labels = labels
         self._seen: set[str] = set()
 
     def note(self, what: str) -> None:
         """Record a request that the CPU answers; ``what`` is how a script spells it: ``Tensor.cuda()``."""
         if what not in self._seen:
             self._seen.add(what)
+            if self.labels is not None:
+                self.labels.noted(what)
             self._write({"event": "device", "what": what})
 
     def device(self, value: Any, what: str) -> Any:
@@ -29,6 +36,12 @@ class Requests:
             return value
         self.note(what)
         return "cpu"
+
+    def placed(self, source: Any, result: Any, asked: Any) -> Any:
+        """``result`` of asking that ``source``, or something new, be on the device ``asked``."""
+        if self.labels is None or (not isinstance(asked, str) and type(asked).__name__ != "device"):
+            return result
+        return self.labels.moved(source, result, "cuda" if names_cuda(asked) else "cpu")
 
 
 def names_cuda(value: Any) -> bool:

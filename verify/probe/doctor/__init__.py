@@ -14,20 +14,29 @@ from typing import Any
 
 from .. import errors, tensors
 from ..backward import Call
+from ..graph import live_tensors, roots
+from ..growth import Growth
 from ..guard import Clock, Write
 from ..sites import Tree
-from ..steps import Optimizers
 from . import names
 from .holdings import Holdings
 from .learning import Learning
 from .lines import Lines
 from .pace import Pace
+from .picture import Picture
 from .stores import Stores
 from .walks import Walks
 
 _MOST_WALKS = 400
 #: After so many nodes the size of the process is read.
 _OFTEN = 16
+
+
+class Living(typing.Protocol):
+    """Who knows the optimizers of this process."""
+
+    def living(self) -> list[tuple[int, Any]]:
+        """(number, optimizer), in the order in which they were made or stepped."""
 
 
 class Doctor:
@@ -38,7 +47,9 @@ class Doctor:
     | number, user, freed_index | nodes of a second backward, and the backward that frees them: who holds them? |
     | writes | whether to note who changes tensors in place |
     | flow | [[optimizer, place], ...] of parameters without a gradient: where do their graphs end? May be empty |
+    | devices | whether to tell where tensors of two devices meet |
     | pace | whether to time lines |
+    | picture | whether to tell what the graph looks like where nothing is wrong |
     | ceiling | bytes of this process from which on memory counts as short, in any run |
     """
 
@@ -48,28 +59,32 @@ class Doctor:
         tree: Tree,
         write: Write,
         clock: Clock,
-        optimizers: Optimizers,
-        census: typing.Callable[[list[FrameType]], dict[str, Any]],
+        optimizers: Living,
+        growth: Growth,
     ) -> None:
         self._plan = plan
         self._tree = tree
         self._write = write
         self._optimizers = optimizers
-        self._census = census
+        self._growth = growth
+        growth.seen = self._grown
         self._thread = _thread.get_ident()
         self._lines = Lines(tree)
         self._walks = Walks()
         self._learning = Learning(tree)
         self._holdings = Holdings()
         self._stores = Stores(tree)
+        self._picture = Picture(self._walks, tree)
         self._pace = Pace(clock, tree)
         self._rows: list[list[Any]] = []
         self._steps = 0
         self._flow: Any = None
         self._writes: Any = None
+        self._places: Any = None
         self._named: dict[int, str] = {}
         self._late = False
         self._nodes = 0
+        self._weighed = 0
         self._full = False
         self._called: list[dict[str, str]] = []
         self.pid = os.getpid()
@@ -89,15 +104,26 @@ class Doctor:
 
             self._flow = Flow(self._tree)
             self._flow.__enter__()
+        if self._plan.get("devices"):
+            from .places import Places
+
+            self._places = Places(self._tree, lambda event: self._write({"event": "diagnosis", **event}))
+            tensors.own_modes += 1
+            self._places.__enter__()
         if self._plan.get("pace"):
             self._pace.install()
+
+    def remove(self) -> None:
+        """Leave torch as it was; of a doctor without a plan."""
+        self._lines.remove()
+        self._growth.seen = None
 
     # While the script runs.
 
     def before(self, call: Call, site: Any) -> None:
         """A backward begins."""
         self._watch_leaves()
-        fresh, again, leaves = self._walks.before(call, site)
+        fresh, again, leaves = self._walks.before(call, site, self._steps)
         rootless = all(
             getattr(output, "grad_fn", None) is None for output in call.outputs if hasattr(output, "grad_fn")
         )
@@ -107,6 +133,8 @@ class Doctor:
         event = self._holdings.before(call, self._walks.count, self._living(), site)
         if event is not None:
             self._write({"event": "diagnosis", **event})
+        if self._plan.get("picture") and event is not None:
+            self._draw("step", roots(call.outputs), self._tree.frames(call.frame))
         if self._flow is not None and not call.grad:
             self._write({"event": "diagnosis", **self._flow.event(call.outputs, self._named), "loss": site})
 
@@ -126,6 +154,8 @@ class Doctor:
             self._explain_change(call, site)
 
     def _explain_second(self, found: dict[str, Any], call: Call, site: Any) -> None:
+        if not self._living():
+            found["stepped"] = None
         planned = self._plan.get("number") is not None
         same = all(found.get(key) == self._plan.get(key) for key in ("number", "user")) if planned else None
         if not self._called:
@@ -134,6 +164,9 @@ class Doctor:
         self._write(
             {"event": "diagnosis", "what": "second", "site": site, "names": self._called, "same": same, **found}
         )
+        cause, consumer = found["number"], found["user"]
+        places = {cause: "cause"} if consumer is None else {cause: "cause", consumer: "consumer"}
+        self._draw("second", roots(call.outputs), self._tree.frames(call.frame), places, {cause: self._called})
 
     def _explain_change(self, call: Call, site: Any) -> None:
         hits = []
@@ -144,6 +177,24 @@ class Doctor:
             hits.append(hit)
         if hits:
             self._write({"event": "diagnosis", "what": "inplace", "site": site, "hits": hits})
+            number = hits[0]["number"]
+            names = {number: hits[0]["names"]} if hits[0]["names"] else {}
+            frames = self._tree.frames(call.frame)
+            self._draw("inplace", roots(call.outputs), frames, {number: "saved by"}, names)
+
+    def _grown(self, frames: list[FrameType]) -> None:
+        """Graphs pile up, seen from ``frames``."""
+        self._draw("growth", roots(live_tensors()), frames)
+
+    def _draw(
+        self,
+        purpose: str,
+        nodes: list[Any],
+        frames: list[FrameType],
+        roles: dict[int, str] | None = None,
+        names: dict[int, list[dict[str, str]]] | None = None,
+    ) -> None:
+        self._write({"event": "diagnosis", **self._picture.event(purpose, nodes, frames, roles, names)})
 
     def _sharing(self, tensor: Any, frame: FrameType | None) -> list[dict[str, str]]:
         """The names of what shares its memory with ``tensor``."""
@@ -159,7 +210,7 @@ class Doctor:
     def _making(self, frame: FrameType) -> None:
         """A node is about to be made: of the one that uses the stale graph again, the carrier has its name now."""
         self._nodes += 1
-        if self._nodes % _OFTEN == 0:
+        if self._nodes >= self._weighed:
             self._weigh(frame)
         user = self._plan.get("user")
         if user is None or self._late or _thread.get_ident() != self._thread:
@@ -172,12 +223,16 @@ class Doctor:
     def _weigh(self, frame: FrameType) -> None:
         """Tell once who holds memory, when this process comes near the limit: nobody may ask later."""
         ceiling = self._plan.get("ceiling")
-        if ceiling is None or self._full or not 0 < ceiling < resident():
+        here = 0 if ceiling is None or self._full else resident()
+        # Half way to the limit a few large tensors reach it.
+        self._weighed = self._nodes + (1 if ceiling is not None and 2 * here > ceiling else _OFTEN)
+        if not 0 < (ceiling or 0) < here:
             return
         self._full = True
         found = self._holdings.everything(self._living(), self._tree.site(frame))
         self._write({"event": "diagnosis", **found, "what": "exhausted"})
-        self._write(self._census(self._tree.frames(frame)))
+        self._draw("memory", roots(live_tensors()), self._tree.frames(frame))
+        self._write(self._growth.census(self._tree.frames(frame)))
 
     def _names(self, frames: list[FrameType], number: int | None = None) -> list[dict[str, str]]:
         wanted = self._plan.get("number") if number is None else number
@@ -189,8 +244,6 @@ class Doctor:
         found = names.names(carries, self._tree, frames)
         if found:
             return found
-        from ..graph import live_tensors
-
         stale = [tensor for tensor in live_tensors() if carries(tensor)]
         return [name for tensor in stale[:2] for name in names.outward(tensor, self._tree)]
 
@@ -228,12 +281,16 @@ class Doctor:
         if errors.kind(error) == "memory":
             found = self._holdings.everything(self._living(), site)
             self._write({"event": "diagnosis", **found, "what": "exhausted"})
+            self._draw("memory", roots(live_tensors()), [])
 
     def end(self, frames: list[FrameType]) -> None:
         """The process ends here; ``frames`` are the user's, innermost first."""
         self._pace.remove()
         if self._writes is not None:
             self._writes.__exit__(None, None, None)
+            tensors.own_modes -= 1
+        if self._places is not None:
+            self._places.__exit__(None, None, None)
             tensors.own_modes -= 1
         if self._flow is not None:
             self._flow.__exit__(None, None, None)

@@ -20,6 +20,8 @@ _ASIDE = frozenset({"grad", "requires_grad", "shape", "device", "dtype", "zeros_
 _MOST_CUTS = 6
 #: Calls that make a leaf of what they are given.
 _MAKING = frozenset({"tensor", "as_tensor", "requires_grad_", "from_numpy", "Tensor", "scalar_tensor"})
+#: Of these, those that copy, whatever they are told of gradients.
+_ANEW = frozenset({"tensor", "Tensor", "scalar_tensor"})
 _BORN = "_codemod_born"
 
 
@@ -81,7 +83,8 @@ class Flow(TorchFunctionMode):
             if name in _LEAVING:
                 self.left = [*self.left[-3:], (self._tree.site(frame), name)]
             return
-        if attached and not any(tensor.requires_grad for tensor in tensors):
+        anew = name in _ANEW
+        if attached and (anew or not any(tensor.requires_grad for tensor in tensors)):
             import torch
 
             reason = name if torch.is_grad_enabled() else "no_grad"

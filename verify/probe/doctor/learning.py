@@ -40,11 +40,16 @@ class Learning:
         self._optimizers: dict[int, _Optimizer] = {}
         #: Backwards by site: how many there were, and how many came to a parameter of an optimizer.
         self._calls: dict[tuple[Any, ...], list[Any]] = {}
+        #: id of each leaf: the number of the last backward that came to it.
+        self._last: dict[int, int] = {}
+        self._count = 0
 
     def backward(self, site: Any, leaves: set[int], rootless: bool, grad: bool) -> None:
         """A backward at ``site`` comes to ``leaves``; ``rootless``: the loss itself has no graph."""
         for state in self._optimizers.values():
             state.cleared = state.cleared or any(_clear(state.parameters[i]) for i, _, _ in state.kept)
+        self._last.update(dict.fromkeys(leaves, self._count))
+        self._count += 1
         if not grad:
             row = self._calls.setdefault(tuple(site or ()), [site, 0, 0, set()])
             row[1] += 1
@@ -120,7 +125,20 @@ class Learning:
             }
             for site, calls, rootless, came in self._calls.values()
         ]
-        return {"what": "learning", "optimizers": rows, "outside": outside[:_MOST], "backwards": calls}
+        taught = self._taught(held or set(named) & leaves, named)
+        return {
+            "what": "learning",
+            "taught": taught,
+            "optimizers": rows,
+            "outside": outside[:_MOST],
+            "backwards": calls,
+        }
+
+    def _taught(self, meant: set[int], named: dict[int, Any]) -> dict[str, Any]:
+        """How many of ``meant`` backwards still came to in the second half of the run, and who the others are."""
+        late = {key for key in meant if self._last.get(key, -1) >= self._count // 2}
+        idle = sorted(named[key][0] for key in meant - late if key in named)
+        return {"meant": len(meant), "learning": len(late), "idle": idle[:_MOST]}
 
     def _outside(self, named: dict[int, Any], held: set[int], leaves: set[int]) -> list[Any]:
         """The parameters with a name that backwards come to and no optimizer holds."""

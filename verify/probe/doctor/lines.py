@@ -33,10 +33,11 @@ class Lines:
         import torch.fx.traceback as module
 
         original = module.format_stack
+        before = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
 
         def undo() -> None:
             module.format_stack = original
-            torch.set_anomaly_enabled(False, False)
+            torch.set_anomaly_enabled(*before)
 
         module.format_stack = self._stack
         torch.set_anomaly_enabled(True, False)

@@ -15,6 +15,7 @@ from .names import typed
 #: Steps after which a look is taken; a look walks all that the variables lead to.
 _LOOKS = frozenset({2, 4, 8, 12, 16, 20, 32, 64, 128})
 _FEWEST_LOOKS = 4
+_SURE_LOOKS = 5
 _SECONDS = 1.0
 _SAMPLE = 8
 _MOST = 5
@@ -28,6 +29,8 @@ class Stores:
         self._tree = tree
         #: id of a container: its name, and (step, length) of each look.
         self._seen: dict[int, tuple[str, Any, list[tuple[int, int]]]] = {}
+        #: By name: (step, bytes, whether it has a graph) of the tensor that a variable held at each look.
+        self._tensors: dict[tuple[str, str], list[tuple[int, int, bool]]] = {}
         self._looks: list[int] = []
 
     def stepped(self, step: int, frame: FrameType | None) -> None:
@@ -41,13 +44,20 @@ class Stores:
             return
         self._looks.append(step)
         until = time.perf_counter() + _SECONDS
+        import torch
+
         here = set()
-        for name, value, _ in variables(self._tree, frames, until):
+        tensors: set[tuple[str, str]] = set()
+        for name, value, function in variables(self._tree, frames, until):
             if issubclass(type(value), _KINDS) and id(value) not in here and not name.endswith("__"):
                 here.add(id(value))
                 # The container is held, so that its id stays its own.
                 row = self._seen.setdefault(id(value), (name, value, []))
                 row[2].append((step, len(value)))
+            elif issubclass(type(value), torch.Tensor) and (name, function) not in tensors and value.numel():
+                # It is another tensor each time, under the same name.
+                tensors.add((name, function))
+                self._tensors.setdefault((name, function), []).append((step, _bytes(value), value.grad_fn is not None))
         # Whoever is not found any more was let go, and does not pile up.
         self._seen = {key: row for key, row in self._seen.items() if key in here}
 
@@ -72,8 +82,29 @@ class Stores:
                     "graph": graph,
                 }
             )
+        rows += self._longer()
         rows.sort(key=lambda row: -(row["tensor_bytes"] + row["plain_bytes"]))
         return {"what": "stores", "looks": self._looks, "containers": rows[:_MOST]}
+
+    def _longer(self) -> list[dict[str, Any]]:
+        """The same for single tensors that were larger each time."""
+        rows: list[dict[str, Any]] = []
+        for (name, _), sizes in self._tensors.items():
+            if len(sizes) < max(_SURE_LOOKS, len(self._looks)):
+                continue
+            added = (sizes[-1][1] - sizes[0][1]) / (sizes[-1][0] - sizes[0][0])
+            pairs = [(sizes[i - 1], sizes[i]) for i in range(1, len(sizes))]
+            rates = [(after[1] - before[1]) / (after[0] - before[0]) for before, after in pairs]
+            # Batches of varying length grow by chance now and then, and never evenly.
+            if added <= 0 or not all(added / 2 <= rate <= 2 * added for rate in rates):
+                continue
+            row = {"name": typed(name), "kind": "Tensor", "length": sizes[-1][1], "added": added}
+            rows.append({**row, "tensor_bytes": added, "plain_bytes": 0.0, "graph": sizes[-1][2]})
+        return rows
+
+
+def _bytes(tensor: Any) -> int:
+    return int(tensor.numel()) * int(tensor.element_size())
 
 
 def _weights(container: Any) -> tuple[float, float, bool]:

@@ -14,18 +14,26 @@ _MARK = __name__ + ".walked"
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 #: Saved tensors that were changed, of one backward.
 _MOST_HITS = 8
+#: Backwards whose beginnings are known; a training of days has millions.
+_MOST_STARTS = 100_000
 
 
 class _Walked:
-    """One backward: ``sequence`` is the number of the next node when it began; ``freed`` once its graph is."""
+    """One backward: ``sequence`` is the number of the next node when it began; ``freed`` once its graph is.
 
-    __slots__ = ("freed", "index", "sequence", "site")
+    ``roots`` are the numbers of the nodes in which it began.
+    """
+
+    __slots__ = ("freed", "index", "roots", "sequence", "site", "steps")
 
     def __init__(self, index: int, site: Any, sequence: int) -> None:
         self.index = index
         self.site = site
         self.sequence = sequence
         self.freed = False
+        self.roots: list[int] = []
+        #: How many optimizer steps were made before it.
+        self.steps = 0
 
 
 class Walks:
@@ -38,24 +46,32 @@ class Walks:
         self.sequence: typing.Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr", lambda: 0)
         self.origin = self.sequence()
         self.count = 0
-        self._last: _Walked | None = None
+        #: The backward that began last.
+        self.last: _Walked | None = None
+        #: The number of the next node when each backward began.
+        self.starts: list[int] = []
         #: By site, where the backward before the last one began.
         self._earlier: dict[tuple[Any, ...], int] = {}
         self._begun: dict[tuple[Any, ...], int] = {}
         #: id of each leaf that a backward came to.
         self.leaves: set[int] = set()
 
-    def before(self, call: Call, site: Any) -> tuple[int, int, set[int]]:
+    def before(self, call: Call, site: Any, steps: int = 0) -> tuple[int, int, set[int]]:
         """Mark what ``call`` will walk: how many nodes are new, how many were walked before, and the leaves' ids."""
-        mark = self._last = _Walked(self.count, site, self.sequence() - self.origin)
+        mark = self.last = _Walked(self.count, site, self.sequence() - self.origin)
         self.count += 1
         place = tuple(site or ())
         self._earlier[place] = self._begun.get(place, 0)
         self._begun[place] = mark.sequence
+        self.starts.append(mark.sequence)
+        if len(self.starts) > _MOST_STARTS:
+            del self.starts[: _MOST_STARTS // 2]
         fresh = again = 0
         leaves: set[int] = set()
         seen: set[Any] = set()
         stack = roots(call.outputs)
+        mark.steps = steps
+        mark.roots = [self.number(node) for node in stack]
         while stack:
             node = stack.pop()
             metadata = node.metadata
@@ -77,12 +93,17 @@ class Walks:
 
     def after(self, call: Call) -> None:
         """Note what ``call`` freed."""
-        if self._last is not None and call.error is None:
-            self._last.freed = not call.retain
+        if self.last is not None and call.error is None:
+            self.last.freed = not call.retain
 
     def number(self, node: Any) -> int:
         """The place of ``node`` in the order in which nodes are made."""
         return int(node._sequence_nr()) - self.origin
+
+    def of(self, node: Any) -> _Walked | None:
+        """The last backward that walked ``node``."""
+        mark: _Walked | None = node.metadata.get(_MARK)
+        return mark
 
     def second(self, call: Call) -> dict[str, Any] | None:
         """Explain a backward through a graph that another one freed; None where no such graph is there."""
@@ -107,6 +128,7 @@ class Walks:
             "operation": below.name(),
             "crosses": crosses,
             "twice": above is None,
+            "stepped": self.last is not None and self.last.steps > freed.steps,
             "number": self.number(below),
             "user": None if above is None else self.number(above),
         }

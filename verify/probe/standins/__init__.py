@@ -18,7 +18,8 @@ def install(config: dict[str, Any], write: Write) -> None:
 
     Of ``config`` it reads ``stand_ins`` (declarations as ``verify.running.standins.parse`` returns them), ``root``
     (where their paths begin), ``data`` (whether torchvision's data sets may be made up) and ``records`` (a folder to
-    keep images in), ``states`` (whether state dictionaries may be missing). Writes ``standin`` and ``note`` events.
+    keep images in), ``states`` (whether state dictionaries may be missing), ``modules`` that are not installed and
+    ``folders`` of the tree in which modules stand. Writes ``standin`` and ``note`` events.
     """
     # Imported when needed: most processes that a script starts need neither, and should not load more than their own.
     if config.get("stand_ins"):
@@ -41,6 +42,10 @@ def install(config: dict[str, Any], write: Write) -> None:
 
         states.patch(write)
 
+    if config.get("modules") or config.get("folders"):
+        from . import modules
+
+        modules.install(config.get("modules") or [], config.get("folders") or [], write)
     if config.get("states"):
         when_imported("torch", keep_states)
     when_imported("torchvision.extension", define_operators)

@@ -34,16 +34,18 @@ def install(config: dict[str, Any], write: Write) -> None:
 
 
 def _stand_in(path: str, declarations: list[dict[str, Any]], config: dict[str, Any], write: Write) -> None:
+    made_up = any(declaration.get("made_up") for declaration in declarations)
     try:
         written = _write_missing(path, declarations, os.path.realpath(config["root"]))
         # A rank or a spawned worker finds what its parent wrote, and uses made-up data as well.
         mark = os.path.join(config["records"], f"standin-{zlib.crc32(path.encode()):08x}")
         if written:
             open(mark, "wb").close()
-            print(f"codemod: {path}: stand-in data, as declared", file=sys.stderr)
+            print(f"codemod: {path}: stand-in data{'' if made_up else ', as declared'}", file=sys.stderr)
         if os.path.exists(mark):
             shape = declarations[0]["shape"] if len(declarations) == 1 else None
-            write({"event": "standin", "what": path, "why": "declared, and not there", "shape": shape})
+            why = "not there; its letters are made up" if made_up else "declared, and not there"
+            write({"event": "standin", "what": path, "why": why, "shape": shape})
         else:
             write({"event": "note", "text": f"{path}: is there; its stand-in was not needed"})
     except Exception as error:  # the script must run all the same, and then say itself what it misses

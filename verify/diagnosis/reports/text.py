@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from verify.diagnosis.model import Clue, Diagnosis
+from verify.diagnosis.pictures.tree import tree
 
 _WIDTH = 118
 _ROLE = 12
@@ -14,13 +15,15 @@ _BOLD, _RED, _GREEN, _DIM, _END = "\033[1m", "\033[31m", "\033[32m", "\033[2m", 
 def render(diagnosis: Diagnosis, *, colour: bool = False) -> str:
     """Return the diagnosis as text that ends with a newline."""
     paint = (lambda text, code: f"{code}{text}{_END}") if colour else (lambda text, _: text)
-    lines = [paint(_headline(diagnosis), _BOLD)]
+    lines = [paint(headline(diagnosis), _BOLD)]
     for number, fault in enumerate(diagnosis.faults, 1):
         at = f"  ({fault.site})" if fault.site is not None else ""
         lines += ["", paint(f"{number}. {fault.headline}{at}", _RED)]
         lines += [line for clue in fault.clues for line in _clue(clue)]
         if fault.remedy:
             lines += _rows("remedy", fault.remedy)
+        if fault.graph is not None:
+            lines += [_row("graph" if number == 0 else "", row) for number, row in enumerate(tree(fault.graph))]
     if diagnosis.traceback and diagnosis.reason:
         lines += ["", diagnosis.traceback.rstrip()]
     if diagnosis.reason:
@@ -30,7 +33,8 @@ def render(diagnosis: Diagnosis, *, colour: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _headline(diagnosis: Diagnosis) -> str:
+def headline(diagnosis: Diagnosis) -> str:
+    """Return what was run and what came of it, in a line."""
     if diagnosis.faults:
         count = len(diagnosis.faults)
         return f"{diagnosis.command}: {count} fault{'s' if count != 1 else ''}"

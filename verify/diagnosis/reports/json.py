@@ -1,14 +1,24 @@
-"""A diagnosis as one JSON object. Its shape is a promise, kept in docs/doctor.md: versioned, it only grows."""
+"""A diagnosis as one JSON object. Its shape is a promise, told in schema.json beside this: versioned, it only grows."""
 
 from __future__ import annotations
 
 import json
+from importlib import resources
 from typing import Any
 
+from verify.diagnosis.folded import Graph
 from verify.diagnosis.model import Clue, Diagnosis, Fault
+from verify.diagnosis.pictures.reading import around
 from verify.measured.records import Site
 
 VERSION = 1
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of what :func:`render` writes."""
+    text = (resources.files("verify.diagnosis.reports") / "schema.json").read_text(encoding="utf-8")
+    told: dict[str, Any] = json.loads(text)
+    return told
 
 
 def render(diagnosis: Diagnosis, *, colour: bool = False) -> str:
@@ -44,6 +54,36 @@ def _fault(fault: Fault) -> dict[str, Any]:
         "clues": [_clue(clue) for clue in fault.clues],
         "remedy": fault.remedy,
         "figures": dict(fault.figures),
+        "graph": None if fault.graph is None else _graph(around(fault.graph)),
+    }
+
+
+def _graph(graph: Graph) -> dict[str, Any]:
+    return {
+        "nodes": graph.nodes,
+        "whole": graph.whole,
+        "left_out": graph.left_out,
+        "boxes": [
+            {
+                "site": _site(box.site),
+                "source": box.source,
+                "nodes": box.nodes,
+                "turns": box.turns,
+                "steps": box.steps,
+                "operations": [{"name": name, "count": count} for name, count in box.operations],
+                "freed_by": box.freed,
+                "held": [{"name": one.name, "function": one.function, "tensors": one.tensors} for one in box.held],
+                "roles": list(box.roles),
+            }
+            for box in graph.boxes
+        ],
+        "edges": [
+            {"made": edge.made, "used": edge.used, "count": edge.count, "again": edge.again} for edge in graph.edges
+        ],
+        "walks": [
+            {"backward": walk.number, "site": _site(walk.site), "boxes": list(walk.boxes), "faulty": walk.faulty}
+            for walk in graph.walks
+        ],
     }
 
 

@@ -1,0 +1,1 @@
+"""Renderings of a :class:`~verify.diagnosis.model.Diagnosis`, and of nothing else."""

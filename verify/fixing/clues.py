@@ -1,0 +1,73 @@
+"""What a change is, and what the doctor's clues stand for in the text of a program."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from verify.diagnosis.model import Clue
+from verify.fixing.texts import Text, Texts
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A change: what it does in a sentence, what else it means for the program, and the new texts by path.
+
+    ``fresh``: it computes anew what was stale, so that losses behind a step have to be other ones. ``summed``: it makes
+    one backward of two, so that each loss is the sum of two of what another change computes. ``way``: which sort of
+    repair it is; a second one of a sort would show people nothing new.
+    """
+
+    title: str
+    meaning: str
+    files: Mapping[str, str]
+    way: str = ""
+    fresh: bool = False
+    summed: bool = False
+
+
+def place_of(clue: Clue | None, texts: Texts) -> tuple[Text, ast.stmt] | None:
+    """The file and the statement of a clue."""
+    if clue is None or clue.site is None or clue.site.cell is not None or not clue.site.path.endswith(".py"):
+        return None
+    file = Text(clue.site.path, texts)
+    statement = file.statement(clue.site.line)
+    return None if statement is None else (file, statement)
+
+
+def variable(clue: Clue | None) -> str:
+    """The name of a carrier less the place of an element: what a statement assigns."""
+    if clue is None or not clue.name:
+        return ""
+    name = clue.name
+    while name.endswith("]") and name[name.rfind("[") + 1 : -1].replace("*", "0").isdigit():
+        name = name[: name.rfind("[")]
+    return name
+
+
+def targets(statement: ast.stmt) -> list[ast.expr]:
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+        targets = [statement.target]
+    else:
+        return []
+    return [
+        element
+        for target in targets
+        for element in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
+    ]
+
+
+def named(file: Text, statement: ast.stmt) -> list[str]:
+    """What ``statement`` assigns, as Python would print it."""
+    return [ast.unparse(target) for target in targets(statement)]
+
+
+def printed(name: str) -> str:
+    """A path from a variable as Python would print it; empty where it is no expression."""
+    try:
+        return ast.unparse(ast.parse(name, mode="eval").body)
+    except SyntaxError:
+        return ""

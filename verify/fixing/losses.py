@@ -1,0 +1,113 @@
+"""Changes of where losses are walked and where optimizers step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from verify.diagnosis.model import Clue, Fault
+from verify.fixing.clues import Candidate, place_of
+from verify.fixing.texts import Text, Texts
+
+
+def retained(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The graph kept by the backward that freed it, where nothing was built on it since."""
+    if fault.clue("carrier") is not None and "both losses" not in fault.remedy:
+        return
+    place = place_of(fault.clue("freed by"), texts)
+    if place is None:
+        return
+    file, statement = place
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+        if any(keyword.arg in ("retain_graph", None) for keyword in call.keywords):
+            return
+        code = file.segment(call)
+        inside = "retain_graph=True" if code.endswith("()") else ", retain_graph=True"
+        files = file.replaced(call, f"{code[:-1]}{inside})")
+        title = f"keep the graph in the backward at line {statement.lineno}"
+        yield Candidate(title, "both losses are learned from; the graph lives until the second backward", files)
+
+
+def stepped_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """An optimizer's step behind the backward that needs the parameters as they were."""
+    cause = place_of(fault.clue("cause"), texts)
+    failing = place_of(Clue("site", fault.site), texts)
+    if cause is None or failing is None or cause[0].path != failing[0].path:
+        return
+    file, step = cause
+    later = next((s for s in file.block(step) if s.lineno == failing[1].lineno), None)
+    call = step.value if isinstance(step, ast.Expr) else None
+    if later is None or later.lineno <= step.lineno or step.lineno != step.end_lineno:
+        return
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "step":
+        lines = list(file.lines)
+        end = later.end_lineno or later.lineno
+        lines.insert(end, lines[step.lineno - 1])
+        del lines[step.lineno - 1]
+        title = f"make the step of line {step.lineno} behind the backward at line {later.lineno}"
+        yield Candidate(title, "both backwards see the same parameters", {file.path: "".join(lines)}, "later")
+
+
+def summed(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """One backward of the sum of two losses, in the place of the later one, with the steps between them behind it."""
+    found = place_of(Clue("site", fault.site), texts)
+    if found is None:
+        return
+    file, later = found
+    first = _earlier(fault, texts, file, later)
+    block = file.block(later)
+    if first is None or first not in block or block.index(first) >= block.index(later):
+        return
+    one, other = _walked(first), _walked(later)
+    if one is None or other is None or ast.unparse(one) == ast.unparse(other):
+        return
+    between = block[block.index(first) + 1 : block.index(later)]
+    steps = [statement for statement in between if _is_call(statement, "step")]
+    if any(_is_call(s, "zero_grad") or _assigns(s, one) or (s.lineno != s.end_lineno and s in steps) for s in between):
+        return
+    lines = list(file.lines)
+    indent = lines[later.lineno - 1][: later.col_offset]
+    end = later.end_lineno or later.lineno
+    whole = f"{indent}({file.segment(one)} + {file.segment(other)}).backward()\n"
+    lines[later.lineno - 1 : end] = [whole, *(lines[step.lineno - 1] for step in steps)]
+    for statement in sorted([first, *steps], key=lambda each: -each.lineno):
+        del lines[statement.lineno - 1 : statement.end_lineno]
+    title = f"add {file.segment(one)} and {file.segment(other)} and walk them once, at line {later.lineno}"
+    meaning = "both losses are learned from, by the same gradients; no graph is kept for a second walk"
+    yield Candidate(title, meaning, {file.path: "".join(lines)}, "sum", fresh=True, summed=True)
+
+
+def _earlier(fault: Fault, texts: Texts, file: Text, later: ast.stmt) -> ast.stmt | None:
+    """The backward before ``later``: the one that freed its graph, or the last one before the step that changed it."""
+    freed = place_of(fault.clue("freed by"), texts)
+    if freed is not None:
+        return file.statement(freed[1].lineno) if freed[0].path == file.path else None
+    step = place_of(fault.clue("cause"), texts)
+    if step is None or step[0].path != file.path or not _is_call(step[1], "step"):
+        return None
+    before = [s for s in file.block(later) if s.lineno < step[1].lineno and _walked(s) is not None]
+    return before[-1] if before else None
+
+
+def _walked(statement: ast.stmt) -> ast.expr | None:
+    """The loss of a backward that is a statement and asks for nothing but that the graph be kept."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":
+        return None
+    plain = not call.args and all(keyword.arg == "retain_graph" for keyword in call.keywords)
+    return call.func.value if plain else None
+
+
+def _is_call(statement: ast.stmt, method: str) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == method
+
+
+def _assigns(statement: ast.stmt, value: ast.expr) -> bool:
+    """Whether ``statement`` gives another value to a name in ``value``."""
+    names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    return any(
+        isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in names
+        for node in ast.walk(statement)
+    )

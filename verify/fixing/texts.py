@@ -1,0 +1,89 @@
+"""A file as text and as statements, for changes of single lines."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+Texts = Callable[[str], str]
+
+
+class Text:
+    """A file, its statements, and copies of it with lines more or changed."""
+
+    def __init__(self, path: str, texts: Texts) -> None:
+        self.path = path
+        self.text = texts(path)
+        self.lines = self.text.splitlines(keepends=True)
+        self.tree = ast.parse(self.text)
+
+    def statement(self, line: int) -> ast.stmt | None:
+        """The innermost statement at ``line`` that has its lines for itself."""
+        found = None
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
+                found = node
+        if found is None or hasattr(found, "body"):
+            return None
+        before = self.lines[found.lineno - 1].encode()[: found.col_offset]
+        after = self.lines[(found.end_lineno or 1) - 1].encode()[found.end_col_offset or 0 :].strip()
+        return found if not before.strip() and (not after or after.startswith(b"#")) else None
+
+    def segment(self, node: ast.AST) -> str:
+        """The source of ``node``."""
+        return ast.get_source_segment(self.text, node) or ""
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements beside ``statement``, with it."""
+        for node in ast.walk(self.tree):
+            for name in ("body", "orelse", "finalbody"):
+                block = getattr(node, name, None)
+                if isinstance(block, list) and statement in block:
+                    return block
+        return []
+
+    def function(self, statement: ast.stmt) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function around ``statement``."""
+        found = None
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement in ast.walk(node):
+                found = node
+        return found
+
+    def means_the_same(self, made: ast.stmt, used: ast.stmt) -> bool:
+        """Whether the names in ``made`` are the same things in front of ``used``: further down in one function, or in
+        another method where it speaks of the object and of what the file itself has alone."""
+        here, there = self.function(made), self.function(used)
+        if here is there:
+            return made.lineno < used.lineno
+        if here is None or there is None or not here.args.args or not there.args.args:
+            return False
+        same = any(isinstance(n, ast.ClassDef) and here in n.body and there in n.body for n in ast.walk(self.tree))
+        owner = here.args.args[0].arg
+        names = {node.id for node in ast.walk(made) if isinstance(node, ast.Name)} - {owner}
+        own = {arg.arg for function in (here, there) for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+        for function in (here, there):
+            own |= {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        return same and owner == there.args.args[0].arg and not names & own
+
+    def inserted(self, after: ast.stmt, code: str, *, before: bool = False) -> dict[str, str]:
+        """The file with ``code``, a statement as it would stand at the margin, behind ``after`` or in front of it."""
+        first = self.lines[after.lineno - 1]
+        indent = first[: len(first) - len(first.lstrip())]
+        at = after.lineno - 1 if before else after.end_lineno or after.lineno
+        lines = list(self.lines)
+        if at and not lines[at - 1].endswith("\n"):
+            lines[at - 1] += "\n"
+        lines.insert(at, "".join(f"{indent}{line}\n" for line in code.splitlines()))
+        return {self.path: "".join(lines)}
+
+    def replaced(self, node: ast.AST, code: str) -> dict[str, str]:
+        """The file with ``code`` in place of ``node``, which begins and ends on one line."""
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+        if first != last:
+            raise ValueError("spans lines")
+        raw = self.lines[first - 1].encode()
+        lines = list(self.lines)
+        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0)
+        lines[first - 1] = (raw[:start] + code.encode() + raw[end:]).decode()
+        return {self.path: "".join(lines)}

@@ -1,0 +1,341 @@
+"""What a probed process wrote down is read back: a method for each event of :mod:`verify.measured.records`."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from codemods.source.secrets import Secrets
+from verify.measured.records import (
+    Backward,
+    Caught,
+    Census,
+    Driven,
+    Forwards,
+    Holder,
+    Loss,
+    Output,
+    Rates,
+    Record,
+    Site,
+    State,
+    Step,
+    Tensors,
+    Trouble,
+    Values,
+    Variables,
+    Waiting,
+    Written,
+)
+
+_NO_SECRETS = Secrets(())
+
+
+def read_records(folder: Path, secrets: Secrets = _NO_SECRETS) -> list[Record]:
+    """Read all records in ``folder``, less ``secrets``: the main process first, then by the process's name.
+
+    A last line that was cut off by a kill is left out. Raises OSError where the folder cannot be read.
+    """
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in folder.glob("*.jsonl")]
+    records = [read_record(text, secrets) for text in texts]
+    return sorted(records, key=lambda record: (record.process != "main", record.process))
+
+
+def read_record(text: str, secrets: Secrets = _NO_SECRETS) -> Record:
+    """Read the lines of one process; in place of ``secrets`` stands which variable each is the value of."""
+    reading = _Reading()
+    for event in _events(text.splitlines(), secrets):
+        reading.read(event.pop("event", ""), event)
+    return reading.record
+
+
+#: Events by which a function shows what it did.
+_TELLING = ("output", "backward", "step", "printed")
+
+
+class _Reading:
+    """A record in the making, and what later events need of earlier ones."""
+
+    def __init__(self) -> None:
+        self.record = Record()
+        self.tensors: dict[Any, Tensors] = {}
+        self.rates: dict[int, Rates] = {}
+        self.driving = False
+        self.told = 0
+
+    def read(self, kind: Any, event: dict[str, Any]) -> None:
+        """Take an event in; what is not known is left out."""
+        self.told += kind in _TELLING and bool(event.get("told", True))
+        reader = _READERS.get(str(kind))
+        if reader is not None:
+            reader(self, event)
+
+    # the run as a whole
+
+    def start(self, event: dict[str, Any]) -> None:
+        self.record.about = event
+        self.record.process = str(event.get("process", "main"))
+
+    def error(self, event: dict[str, Any]) -> None:
+        self.record.error = _trouble(event)
+        self.record.error_site = _site(event.get("site"))
+        self.record.traceback = event.get("traceback", "")
+        self.record.missing = event.get("missing")
+
+    def end(self, event: dict[str, Any]) -> None:
+        self.record.end, self.record.status = event["reason"], event.get("status")
+        self.record.stack = tuple(Site(*site) for site in event.get("stack", ()))
+
+    def state(self, event: dict[str, Any]) -> None:
+        self.record.state = _state(event)
+
+    def variables(self, event: dict[str, Any]) -> None:
+        self.record.variables = Variables(tuple(event["names"]), _values(event), _numbers(event))
+
+    def census(self, event: dict[str, Any]) -> None:
+        self.record.census = Census(
+            event["boundaries"],
+            {int(birth): nodes for birth, nodes in event["ages"].items()},
+            event["leak"],
+            tuple(
+                Holder(h["name"], h["function"], h["nodes"], h["births"], _site(h.get("made")))
+                for h in event["holders"]
+            ),
+        )
+
+    def loaded(self, event: dict[str, Any]) -> None:
+        self.record.loaded = tuple(event["paths"])
+
+    def overhead(self, event: dict[str, Any]) -> None:
+        self.record.overhead = event["seconds"]
+
+    def note(self, event: dict[str, Any]) -> None:
+        self.record.notes.append(event["text"])
+
+    def diagnosis(self, event: dict[str, Any]) -> None:
+        self.record.diagnoses.append(event)
+
+    # steps
+
+    def backward(self, event: dict[str, Any]) -> None:
+        self.record.backwards.append(_backward(event, len(self.record.steps)))
+
+    def step(self, event: dict[str, Any]) -> None:
+        if event.get("rates") is not None:
+            self.rates[event["optimizer"]] = _rates(event["rates"])
+        self.record.steps.append(_step(event, self.rates, self.tensors))
+
+    def names(self, event: dict[str, Any]) -> None:
+        self.record.trained.update(event.get("made", ()))
+        initial = event.get("initial")
+        self.tensors[event["of"]] = Tensors(
+            tuple(event["names"]), tuple(event["types"]), None if initial is None else _values(initial)
+        )
+
+    def precision(self, event: dict[str, Any]) -> None:
+        self.record.precision = event["type"]
+
+    def output(self, event: dict[str, Any]) -> None:
+        site = _site(event.get("site"))
+        form = None if event.get("form") is None else tuple(event["form"])
+        place, steps = (site, event["line"], event["call"]), len(self.record.steps)
+        self.record.outputs.append(Output(*place, _values(event), steps, form, event.get("graphs", "")))
+
+    def forwards(self, event: dict[str, Any]) -> None:
+        self.record.forwards = [Forwards(_site(f["site"]), f["calls"], f["used"], f["peak"]) for f in event["sites"]]
+
+    def caught(self, event: dict[str, Any]) -> None:
+        self._caught(event, forward=False)
+
+    def raised(self, event: dict[str, Any]) -> None:
+        self._caught(event, forward=True)
+
+    def _caught(self, event: dict[str, Any], *, forward: bool) -> None:
+        site, error = _site(event.get("site")), _trouble(event["error"])
+        self.record.caught.append(Caught(site, error, len(self.record.steps), len(self.record.backwards), forward))
+
+    # what comes out, and which lines ran
+
+    def printed(self, event: dict[str, Any]) -> None:
+        self.record.printed.setdefault(event["stream"], []).append(event["text"])
+
+    def file(self, event: dict[str, Any]) -> None:
+        self.record.files.append(_written(event))
+
+    def reached(self, event: dict[str, Any]) -> None:
+        line = (event["path"], event["line"])
+        if self.driving and line not in self.record.reached:
+            self.record.alone.add(line)
+        self.record.reached.add(line)
+        self.record.reached_after.setdefault(line, len(self.record.steps))
+
+    def part(self, event: dict[str, Any]) -> None:
+        self.record.parts_after.setdefault(tuple(event["place"]), len(self.record.steps))
+
+    # what the probe did of its own
+
+    def seed(self, event: dict[str, Any]) -> None:
+        self.record.seeds.append((event["generator"], event["value"]))
+
+    def standin(self, event: dict[str, Any]) -> None:
+        self.record.standins.append(event)
+
+    def device(self, event: dict[str, Any]) -> None:
+        self.record.devices.append(event["what"])
+
+    def invented(self, event: dict[str, Any]) -> None:
+        self.record.invented.append(_site(event["site"]))
+
+    def capped(self, event: dict[str, Any]) -> None:
+        self.record.capped.append(event)
+
+    def knob(self, event: dict[str, Any]) -> None:
+        self.record.knobs.append(event)
+
+    def drive(self, event: dict[str, Any]) -> None:
+        self.driving, self.told = True, 0
+
+    def driven(self, event: dict[str, Any]) -> None:
+        self.record.driven.append(_driven(event, self.told))
+        self.driving = False
+
+
+_READERS: dict[str, Callable[[_Reading, dict[str, Any]], None]] = {
+    "tensors": _Reading.names,
+    **{
+        reader.__name__: reader
+        for reader in (
+            *(_Reading.start, _Reading.error, _Reading.end, _Reading.state, _Reading.variables, _Reading.census),
+            *(_Reading.loaded, _Reading.overhead, _Reading.note, _Reading.diagnosis, _Reading.backward, _Reading.step),
+            *(_Reading.precision, _Reading.output, _Reading.forwards, _Reading.caught, _Reading.raised),
+            *(
+                _Reading.printed,
+                _Reading.file,
+                _Reading.reached,
+                _Reading.part,
+                _Reading.seed,
+                _Reading.standin,
+                _Reading.device,
+            ),
+            *(_Reading.invented, _Reading.capped, _Reading.knob, _Reading.drive, _Reading.driven),
+        )
+    },
+}
+
+
+def _driven(event: Mapping[str, Any], told: int) -> Driven:
+    error = event["error"]
+    trouble, site = (None, None) if error is None else (_trouble(error), _site(error.get("site")))
+    place = event["path"], event["name"]
+    return Driven(*place, event["how"], event["call"], event["reason"], trouble, site, told, event.get("recipe"))
+
+
+def _events(lines: Iterable[str], secrets: Secrets) -> Iterable[dict[str, Any]]:
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            yield secrets.mask_all(event) if secrets.mask(line) != line else event
+
+
+def _backward(event: Mapping[str, Any], steps_before: int) -> Backward:
+    error = event.get("error")
+    return Backward(
+        index=event["index"],
+        site=_site(event.get("site")),
+        call=event["call"],
+        time=event["time"],
+        losses=tuple(
+            Loss(None if loss["value"] is None else float.fromhex(loss["value"]), loss["digest"], loss["numel"])
+            for loss in event["losses"]
+        ),
+        rng=event["rng"],
+        retain=event["retain"],
+        create=event["create"],
+        grad=event["grad"],
+        nodes=event["nodes"],
+        live=event["live"],
+        seconds=event["seconds"],
+        bytes=event["bytes"],
+        peak=event["peak"],
+        error=None if error is None else _trouble(error),
+        steps_before=steps_before,
+        waiting=_waiting(event),
+    )
+
+
+def _step(event: Mapping[str, Any], rates: Mapping[int, Rates], tensors: Mapping[Any, Tensors]) -> Step:
+    grads, buffers = event.get("grads"), event.get("buffers")
+    names = tensors.get("buffers")
+    return Step(
+        optimizer=event["optimizer"],
+        name=event["name"],
+        call=event["call"],
+        site=_site(event.get("site")),
+        time=event["time"],
+        live=event["live"],
+        params=_values(event["params"]),
+        bytes=event["bytes"],
+        peak=event["peak"],
+        grads=None if grads is None else _values(grads),
+        rates=rates.get(event["optimizer"], ()),
+        rng=event.get("rng", ""),
+        buffers=None if buffers is None else _values(buffers),
+        tensors=tensors.get(event["optimizer"]),
+        buffer_names=names.names if names is not None else (),
+        waiting=_waiting(event),
+    )
+
+
+def _written(event: Mapping[str, Any]) -> Written:
+    kind = event["kind"]
+    return Written(
+        event["path"],
+        kind,
+        tuple(event.get("names", ())),
+        _values(event) if kind == "tensors" else Values(event.get("digest", ""), 0),
+        _numbers(event),
+        tuple(event.get("lines", ())),
+    )
+
+
+def _numbers(event: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float.fromhex(number) for name, number in event.get("numbers", {}).items()}
+
+
+def _state(event: Mapping[str, Any]) -> State:
+    buffers = event.get("buffers")
+    return State(
+        rng=event["rng"],
+        names=tuple(event["names"]),
+        parameters=_values(event["parameters"]),
+        buffers=None if buffers is None else _values(buffers),
+        rates=tuple(_rates(groups) for groups in event["rates"] if groups is not None),
+        waiting=_waiting(event),
+    )
+
+
+def _values(value: Mapping[str, Any]) -> Values:
+    sums = base64.b64decode(value.get("sums", ""))
+    return Values(value["digest"], value["count"], sums, value.get("missing", 0))
+
+
+def _waiting(event: Mapping[str, Any]) -> tuple[Waiting, ...]:
+    return tuple(Waiting(entry["made"], entry["name"], _values(entry)) for entry in event.get("waiting", ()))
+
+
+def _rates(groups: Iterable[Mapping[str, str]]) -> Rates:
+    return tuple({name: float.fromhex(value) for name, value in group.items()} for group in groups)
+
+
+def _site(value: Any) -> Site | None:
+    return None if value is None else Site(value[0], value[1], value[2])
+
+
+def _trouble(value: Mapping[str, Any]) -> Trouble:
+    return Trouble(value["type"], value["message"], value.get("kind", "other"))

@@ -1,0 +1,177 @@
+"""Calls of functions with what is made up: an object of their class, arguments; found by trial, told as a recipe."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import making, trial
+
+if TYPE_CHECKING:
+    from .drive import Drive
+
+#: How long one choice may be tried, in seconds of the processor.
+_SECONDS = 4.0
+
+
+class Unmade(Exception):
+    """Why a function could not be called."""
+
+
+class Made:
+    """The calls of the function ``one`` (see :class:`verify.reaching.drives.Drive`) that can be made up.
+
+    A recipe has ``owner`` (``alive``, or how its constructor is called; None where there is none) and ``arguments``:
+    ``site``, the number of a call of the program's whose arguments can be had, or ``made``, recipes by parameter.
+    """
+
+    def __init__(self, drive: Drive, one: dict[str, Any], silence: Callable[[], Callable[..., list[Any]]]) -> None:
+        self._drive = drive
+        self._one = one
+        self._silence = silence
+        self._watch: Callable[..., list[Any]] | None = None
+
+    def found(self) -> dict[str, Any]:
+        """The first recipe that raises nothing, and of those the one that runs most of the lines that are wanted."""
+        owner = self._owner()
+        kind = self._kind(owner)
+        hints = {name: self._with_objects(name, hint) for name, hint in self._one["hints"].items()}
+        known = [self._made(each) for hint in hints.values() for each in hint["objects"]]
+        known += [self._drive.alive(name) for name, hint in hints.items() if "alive" in hint["roles"]]
+        kind = next((each for each in known if hasattr(each, "modules")), kind)
+        among = [{"owner": owner, "arguments": each} for each in self._arguments(self._one, hints, kind)]
+        number = self._best(among, self._score, len(self._one["lines"]) or 1)
+        if number < 0:
+            name = self._one["name"]
+            raise Unmade(f"{len(among)} calls of {name} with made-up arguments were tried, and each raised")
+        return among[number]
+
+    def _owner(self) -> dict[str, Any] | None:
+        maker = self._one["owner"]
+        if maker is None:
+            return None
+        kind = self._drive.kind(self._one)
+        try:
+            self._drive.instance(kind)
+            return {"alive": True}
+        except Unmade:
+            if not isinstance(kind, type):
+                raise
+        among = list(self._arguments(maker, maker["hints"], None))
+        number = self._best(among, functools.partial(self._constructs, maker))
+        if number < 0:
+            raise Unmade(f"{len(among)} ways to make a {kind.__name__} were tried, and each raised")
+        made: dict[str, Any] = among[number]
+        return made
+
+    def _with_objects(self, name: str, hint: dict[str, Any]) -> dict[str, Any]:
+        """``hint`` with ``objects``: how one of its classes is made, where that can be found; what is alive and called
+        ``name`` comes first."""
+        try:
+            self._drive.alive(name)
+            return {**hint, "roles": ["alive", *hint["roles"]], "objects": []}
+        except Unmade:
+            pass
+        found = []
+        for maker in hint.get("makers", ()):
+            among = list(self._arguments(maker, maker["hints"], None))
+            number = self._best(among, functools.partial(self._constructs, maker))
+            if number >= 0:
+                found.append({"name": maker["name"].rpartition(".")[0], "maker": maker, "arguments": among[number]})
+        roles = [role for role in hint["roles"] if role != "object" or found] or ["module", "tensor"]
+        return {**hint, "roles": roles, "objects": found}
+
+    def _constructs(self, maker: dict[str, Any], recipe: dict[str, Any]) -> int:
+        self._construct(maker, recipe)
+        return 1
+
+    def _construct(self, maker: dict[str, Any], recipe: dict[str, Any]) -> Any:
+        arguments, named = self._values(maker, recipe)
+        return self._drive.kind(maker)(*arguments, **named)
+
+    def _made(self, how: dict[str, Any]) -> Any:
+        """An object by its recipe; made without touching the generators."""
+        import torch
+
+        state = torch.get_rng_state()
+        try:
+            return self._construct(how["maker"], how["arguments"])
+        finally:
+            torch.set_rng_state(state)
+
+    def _kind(self, owner: dict[str, Any] | None) -> Any:
+        """An object like the owner, for the shapes of what it takes; made without touching the generators."""
+        if owner is None:
+            return None
+        import torch
+
+        state = torch.get_rng_state()
+        try:
+            return self._object(owner)
+        finally:
+            torch.set_rng_state(state)
+
+    @staticmethod
+    def _arguments(one: dict[str, Any], hints: dict[str, Any], owner: Any) -> Any:
+        sites = [{"site": number} for number in range(len(one["sites"]))]
+        return itertools.chain(sites, ({"made": each} for each in making.calls(hints, owner)))
+
+    def _best(self, among: list[Any], score: Callable[[Any], int], enough: int = 1) -> int:
+        return trial.best(len(among), lambda number: score(among[number]), enough, self._silenced, _SECONDS)
+
+    def _silenced(self) -> None:
+        self._watch = self._silence()
+
+    def _score(self, recipe: dict[str, Any]) -> int:
+        lines = {(self._one["path"], line) for line in self._one["lines"]}
+        seen = self._watch(lines) if self._watch is not None else []
+        function, arguments, named = self.call(recipe)
+        making.call(function, arguments, named)
+        return len(lines.intersection(map(tuple, seen)))
+
+    # What a recipe comes to.
+
+    def call(self, recipe: dict[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        """(function, arguments, named arguments)."""
+        arguments, named = self._values(self._one, recipe["arguments"])
+        owner = recipe["owner"]
+        if owner is None:
+            return self._drive.found(self._one), arguments, named
+        return getattr(self._object(owner), self._one["name"].rpartition(".")[2]), arguments, named
+
+    def _object(self, owner: dict[str, Any]) -> Any:
+        kind = self._drive.kind(self._one)
+        if "alive" in owner:
+            return self._drive.instance(kind)
+        return self._construct(self._one["owner"], owner)
+
+    def _values(self, one: dict[str, Any], recipe: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if "site" in recipe:
+            return self._drive.arguments(one["sites"][recipe["site"]])
+        numbered = enumerate(recipe["made"].items(), 1)
+        return (), {
+            name: self._construct(each["how"]["maker"], each["how"]["arguments"])
+            if each["is"] == "object"
+            else self._drive.alive(name)
+            if each["is"] == "alive"
+            else making.make(each, number)
+            for number, (name, each) in numbered
+        }
+
+    def told(self, recipe: dict[str, Any]) -> str:
+        """``recipe`` for people."""
+        owner = recipe["owner"]
+        parts = [self._told(self._one, recipe["arguments"])]
+        if owner is not None and "alive" not in owner:
+            kind = self._one["name"].rpartition(".")[0]
+            parts.append(f"on a {kind} made {self._told(self._one['owner'], owner)}")
+        return ", ".join(parts)
+
+    @staticmethod
+    def _told(one: dict[str, Any], recipe: dict[str, Any]) -> str:
+        if "site" in recipe:
+            site = one["sites"][recipe["site"]]
+            return f"with the arguments of {site['path']}:{site['line']}"
+        return f"with made-up arguments ({making.told(recipe['made'])})" if recipe["made"] else "without arguments"

@@ -1,0 +1,92 @@
+"""Modules that nobody has installed: those of the tree are found in it, the others do nothing.
+
+What is asked of such a module can be called, entered and gone over, and gives nothing back that could be counted with:
+whoever computes with it raises a TypeError. A loop over what wrapped something goes over that.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from ..guard import Write
+
+
+class Nothing:
+    """What a module has that is not there, and what comes of it."""
+
+    def __init__(self, name: str, arguments: tuple[Any, ...] = ()) -> None:
+        self.__dict__.update(_name=name, _arguments=arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Nothing(f"{self._name}.{name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if len(arguments) == 1 and not named and (inspect.isfunction(arguments[0]) or inspect.isclass(arguments[0])):
+            # A decorator.
+            return arguments[0]
+        return Nothing(self._name, arguments)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
+        return ()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        return None
+
+    def __iter__(self) -> Iterator[Any]:
+        wrapped = self._arguments[0] if self._arguments else ()
+        return iter(wrapped if hasattr(type(wrapped), "__iter__") and not isinstance(wrapped, (str, bytes)) else ())
+
+    def __repr__(self) -> str:
+        return f"<{self._name} is not there>"
+
+
+class _Module(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Nothing(f"{self.__name__}.{name}")
+
+
+class _Finder:
+    """Last in ``sys.meta_path``: asked for what no other finder has."""
+
+    def __init__(self, names: set[str], write: Write) -> None:
+        self._names = names
+        self._write = write
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        top = name.partition(".")[0]
+        if top not in self._names:
+            return None
+        if name == top:
+            why = "not installed; what it is asked for does nothing"
+            self._write({"event": "standin", "what": f"the module {top}", "why": why, "shape": None})
+        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Module(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__path__ = []
+
+
+def install(names: Sequence[str], folders: Sequence[str], write: Write) -> None:
+    """Let ``folders`` of the tree be searched after all others, and ``names`` be stood in for."""
+    sys.path.extend(folder for folder in folders if folder not in sys.path)
+    if names:
+        sys.meta_path.append(_Finder(set(names), write))
