@@ -30,7 +30,7 @@ for _ in range(5):
 print(sum(history))
 """
 BEFORE = notebook(text("é"), SETUP, STEP, LOG)
-MENDED = (b"(retain_graph=True)", b"()"), (b"append(loss)", b"append(float(loss))")
+MENDED = (b"(retain_graph=True)", b"()"), (b"append(loss)", b"append(loss.item())")
 
 
 def mended(data: bytes) -> bytes:
@@ -92,7 +92,7 @@ def test_since_looks_at_the_lines_of_the_cells_that_were_touched(folder: Path) -
     ran = codemod("apply", ".", "--since", "HEAD~1", "--commit", "per-rule")
     assert ran.status == 0, ran.stderr
     after = (folder / "a.ipynb").read_bytes()
-    assert after == touched.replace(b"append( loss)", b"append( float(loss))")
+    assert after == touched.replace(b"append( loss)", b"append( loss.item())")
 
 
 def test_a_baseline_holds_when_a_cell_is_put_above(folder: Path) -> None:

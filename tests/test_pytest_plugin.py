@@ -16,6 +16,7 @@ torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1).step()
 import verify.live.watching  # noqa: E402, F401
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.usefixtures("few_objects")
 
 LOOP = """
 import pytest

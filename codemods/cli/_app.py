@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -53,6 +54,12 @@ def build(names: Sequence[str]) -> typer.Typer:
     return app
 
 
+@functools.cache
+def _parser(names: tuple[str, ...]) -> Callable[..., object]:
+    """The commands ``names``, ready to parse arguments; kept, because a second use builds no option again."""
+    return typer.main.get_command(build(names))
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the command line ``arguments``, return the exit status; raises only KeyboardInterrupt and BrokenPipeError."""
     for stream in (sys.stdout, sys.stderr):
@@ -64,8 +71,9 @@ def run(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in names:
         names = (arguments[0],)
     try:
-        status = build(names)(list(arguments), prog_name="codemod", standalone_mode=False)
-        sys.stdout.flush()
+        status = _parser(names)(list(arguments), prog_name="codemod", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except (BrokenPipeError, SystemExit):
         # Asked not to exit by itself, the library that parses options still does for a broken pipe, and only for that.

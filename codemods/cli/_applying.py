@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codemods.cli import _options as o
-from codemods.cli._runs import settings_of, teller
+from codemods.cli._runs import RunOptions, settings_of, teller
 from codemods.cli._terminal import UserError, complain, emit
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def verified(
     from verify.running.settings import entry_command
 
     quiet = job.detail is Detail.QUIET
-    settings = settings_of(**runs)
+    settings = settings_of(RunOptions(**runs))
     try:
         if plot is not None:
             plots.check(plot)

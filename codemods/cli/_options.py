@@ -17,6 +17,7 @@ from codemods.reports import Detail, Report, formats, renderer
 from codemods.rules import UnknownRule, require_known
 from codemods.source.config import ConfigError, find_config, is_version, load_config
 from codemods.source.errors import MissingPath
+from codemods.source.home import needs
 from codemods.source.options import Options
 from codemods.source.perfile import PerFileIgnores
 from codemods.source.targets import Targets, read_targets, text_target
@@ -347,7 +348,7 @@ def settle_choices(
     if not is_version(target):
         raise UserError(f"--target-torch {target}: must be a version of PyTorch, as 0.4 or 1.13.1, or current")
     if chosen.get("python2") and importlib.util.find_spec("fissix") is None:
-        raise UserError("--python2 needs fissix: pip install 'torch-codemod[python2]'")
+        raise UserError(needs("--python2", "fissix", "python2"))
     return Choices(chosen, root.parent if root else None)
 
 

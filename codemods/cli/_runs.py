@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
-from codemods.cli._terminal import UserError, complain
+from codemods.cli._terminal import UserError, complain, is_watched, require_place
 from codemods.source.secrets import Secrets
 
 if TYPE_CHECKING:
     from verify.isolation.workspace import Mode
-    from verify.running.settings import Settings
+    from verify.running.settings import Command, Settings
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
@@ -24,127 +26,205 @@ DEVICES = ("auto", "cpu", "cuda")
 ISOLATIONS = ("auto", "overlay", "copy")
 
 
-class RunOptions:
-    """The options, as typer reads them."""
+Steps = Annotated[
+    int | None,
+    typer.Option("--steps", min=1, metavar="N", help="End a run after this many optimizer steps; 20 by default."),
+]
+Batches = Annotated[
+    int | None,
+    typer.Option(
+        "--batches",
+        min=0,
+        metavar="N",
+        help="End each DataLoader after this many batches, to reach validation; by default a quarter of the steps, "
+        "0 for no end.",
+    ),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", min=1.0, metavar="SECONDS", help="End a run after this many seconds; 120 by default."),
+]
+Device = Annotated[str | None, typer.Option("--device", metavar="auto|cpu|cuda", help="Run on this device.")]
+Python = Annotated[
+    str | None,
+    typer.Option("--python", metavar="FILE", help="Run with this Python, which has torch; by default ours."),
+]
+StandIn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stand-in",
+        metavar="PATH=TYPE:SHAPE",
+        help="Make up a missing file, such as data/x.npy=float32:1000,3,32,32 or y.npy=int64:1000<10; repeatable.",
+    ),
+]
+NoData = Annotated[bool, typer.Option("--no-data", help="Do not replace missing torchvision data sets by stand-ins.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory", metavar="SIZE", help="Limit the memory of a run, such as 8G; by default half of the machine's."
+    ),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option("--memory-limit", metavar="SIZE", help="Limit the GPU memory of a run, so that a leak soon meets it."),
+]
+Disk = Annotated[str | None, typer.Option("--disk", metavar="SIZE", help="Limit what a run writes; 2G by default.")]
+Network = Annotated[bool, typer.Option("--network", help="Let the script reach the network.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed all random generators with this.")
+]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerance",
+        min=0.0,
+        metavar="X",
+        help="Take relative differences up to this for rounding; 1e-3 by default.",
+    ),
+]
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME[=VALUE]",
+        help="Pass this environment variable to the script; by default it gets none that could be a secret.",
+    ),
+]
+Expose = Annotated[
+    list[str] | None,
+    typer.Option("--expose", metavar="PATH", help="Let the script read this file or folder of your home; repeatable."),
+]
+Reach = Annotated[
+    float | None,
+    typer.Option(
+        "--reach",
+        min=0.0,
+        metavar="SECONDS",
+        help="Spend this many seconds on reaching lines that the runs missed; 4 timeouts by default, 0 for none.",
+    ),
+]
+ShapesOnly = Annotated[
+    bool,
+    typer.Option(
+        "--shapes-only",
+        help="Run two steps by shapes, without memory: errors of shape and graph, and an estimate of memory.",
+    ),
+]
+Isolation = Annotated[
+    str | None,
+    typer.Option("--isolation", metavar="auto|overlay|copy", help="Protect your files this way."),
+]
 
-    steps = Annotated[
-        int | None,
-        typer.Option("--steps", min=1, metavar="N", help="End a run after this many optimizer steps; 20 by default."),
-    ]
-    batches = Annotated[
-        int | None,
-        typer.Option(
-            "--batches",
-            min=0,
-            metavar="N",
-            help="End each DataLoader after this many batches, to reach validation; by default a quarter of the steps, "
-            "0 for no end.",
-        ),
-    ]
-    timeout = Annotated[
-        float | None,
-        typer.Option(
-            "--timeout", min=1.0, metavar="SECONDS", help="End a run after this many seconds; 120 by default."
-        ),
-    ]
-    device = Annotated[str | None, typer.Option("--device", metavar="auto|cpu|cuda", help="Run on this device.")]
-    python = Annotated[
-        str | None,
-        typer.Option("--python", metavar="FILE", help="Run with this Python, which has torch; by default ours."),
-    ]
-    stand_in = Annotated[
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of every command that runs programs of the user's."""
+
+    steps: Steps = None
+    batches: Batches = None
+    timeout: Timeout = None
+    device: Device = None
+    python: Python = None
+    stand_in: StandIn = None
+    no_data: NoData = False
+    memory: Memory = None
+    memory_limit: MemoryLimit = None
+    disk: Disk = None
+    network: Network = False
+    seed: Seed = 0
+    isolation: Isolation = None
+    env: Env = None
+    expose: Expose = None
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """The program to run and its tree."""
+
+    script: Annotated[
         list[str] | None,
-        typer.Option(
-            "--stand-in",
-            metavar="PATH=TYPE:SHAPE",
-            help="Make up a missing file, such as data/x.npy=float32:1000,3,32,32 or y.npy=int64:1000<10; repeatable.",
-        ),
-    ]
-    no_data = Annotated[
-        bool, typer.Option("--no-data", help="Do not replace missing torchvision data sets by stand-ins.")
-    ]
-    memory = Annotated[
-        str | None,
-        typer.Option(
-            "--memory", metavar="SIZE", help="Limit the memory of a run, such as 8G; by default half of the machine's."
-        ),
-    ]
-    memory_limit = Annotated[
-        str | None,
-        typer.Option(
-            "--memory-limit", metavar="SIZE", help="Limit the GPU memory of a run, so that a leak soon meets it."
-        ),
-    ]
-    disk = Annotated[str | None, typer.Option("--disk", metavar="SIZE", help="Limit what a run writes; 2G by default.")]
-    network = Annotated[bool, typer.Option("--network", help="Let the script reach the network.")]
-    seed = Annotated[
-        int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed all random generators with this.")
-    ]
-    tolerance = Annotated[
-        float | None,
-        typer.Option(
-            "--tolerance",
-            min=0.0,
-            metavar="X",
-            help="Take relative differences up to this for rounding; 1e-3 by default.",
-        ),
-    ]
-    env = Annotated[
-        list[str] | None,
-        typer.Option(
-            "--env",
-            metavar="NAME[=VALUE]",
-            help="Pass this environment variable to the script; by default it gets none that could be a secret.",
-        ),
-    ]
-    expose = Annotated[
-        list[str] | None,
-        typer.Option(
-            "--expose", metavar="PATH", help="Let the script read this file or folder of your home; repeatable."
-        ),
-    ]
-    reach = Annotated[
-        float | None,
-        typer.Option(
-            "--reach",
-            min=0.0,
-            metavar="SECONDS",
-            help="Spend this many seconds on reaching lines that the runs missed; 4 timeouts by default, 0 for none.",
-        ),
-    ]
-    shapes_only = Annotated[
-        bool,
-        typer.Option(
-            "--shapes-only",
-            help="Run two steps by shapes, without memory: errors of shape and graph, and an estimate of memory.",
-        ),
-    ]
-    isolation = Annotated[
-        str | None,
-        typer.Option("--isolation", metavar="auto|overlay|copy", help="Protect your files this way."),
-    ]
+        typer.Argument(metavar="SCRIPT [-- ARGS]", help="The script to run, and its arguments.", show_default=False),
+    ] = None
+    module: Annotated[str | None, typer.Option("-m", metavar="MODULE", help="Run a module instead of a script.")] = None
+    tree: Annotated[
+        Path | None,
+        typer.Option("--tree", metavar="FOLDER", help="The root of the tree; by default the project of the script."),
+    ] = None
+
+    def commands(self, entries: Sequence[str], python: str) -> list[Command]:
+        """Return what is to be run, ``entries`` last; raises :class:`UserError` for nothing."""
+        from verify.errors import VerifyError
+        from verify.running.settings import entry_command, script_command
+
+        words = list(self.script or ())
+        try:
+            found = [entry_command(text, python, Path.cwd()) for text in entries]
+            if self.module is not None:
+                found.insert(0, script_command(self.module, words, python, module=True))
+            elif words:
+                found.insert(0, script_command(words[0], words[1:], python))
+        except VerifyError as error:
+            raise UserError(str(error)) from None
+        if not found:
+            raise UserError("name a script to run, or give --entry")
+        return found
+
+    def command(self, entry: str | None, python: str) -> Command:
+        """Return the one program that is to be run."""
+        found = self.commands([] if entry is None else [entry], python)
+        if len(found) > 1 or (entry is not None and (self.script or self.module)):
+            raise UserError("name a script, -m or --entry, not two of them")
+        return found[0]
+
+
+Entry = Annotated[
+    str | None,
+    typer.Option("--entry", metavar="COMMAND", help="Run this whole command, such as 'torchrun train.py'."),
+]
+
+
+def expanded(command: Callable[..., int]) -> Callable[..., int]:
+    """Return ``command`` as typer reads it: a parameter that is a group of options becomes the options of the group."""
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    parameters: list[inspect.Parameter] = []
+    told = get_type_hints(command, include_extras=True)
+    for name, parameter in inspect.signature(command).parameters.items():
+        group = told[name]
+        if group not in (RunOptions, ProgramOptions):
+            parameters.append(parameter.replace(annotation=group, kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        hints = get_type_hints(group, include_extras=True)
+        groups[name] = group, [field.name for field in fields(group)]
+        parameters += [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+            )
+            for field in fields(group)
+        ]
+
+    def gathered(**given: Any) -> int:
+        values = {name: group(**{key: given.pop(key) for key in keys}) for name, (group, keys) in groups.items()}
+        return command(**values, **given)
+
+    gathered.__name__, gathered.__doc__ = command.__name__, command.__doc__
+    gathered.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    gathered.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return gathered
+
+
+def report_format(format: str | None, output: Path | None, known: Sequence[str]) -> str:
+    """Return the format to report in: the one asked for, else that of the file's name, else the first of ``known``."""
+    suffix = output.suffix.lstrip(".").lower() if output is not None else ""
+    suffix = {"md": "markdown", "htm": "html"}.get(suffix, suffix)
+    chosen = format or (suffix if suffix in known else known[0])
+    if chosen not in known:
+        raise UserError(f"--format {chosen}: must be one of {', '.join(known)}")
+    require_place(output)
+    return chosen
 
 
 def settings_of(
-    *,
-    steps: int | None = None,
-    batches: int | None = None,
-    timeout: float | None = None,
-    device: str | None = None,
-    python: str | None = None,
-    stand_in: Sequence[str] | None = None,
-    no_data: bool = False,
-    memory: str | None = None,
-    memory_limit: str | None = None,
-    disk: str | None = None,
-    network: bool = False,
-    seed: int = 0,
-    tolerance: float | None = None,
-    reach: float | None = None,
-    isolation: str | None = None,
-    env: Sequence[str] | None = None,
-    expose: Sequence[str] | None = None,
-    shapes: bool = False,
+    options: RunOptions, *, tolerance: float | None = None, reach: float | None = None, shapes: bool = False
 ) -> Settings:
     """Return the settings that the options come to; raises :class:`UserError` for one that makes no sense."""
     from verify.errors import VerifyError
@@ -152,34 +232,34 @@ def settings_of(
     from verify.running.standins import parse
 
     try:
-        executable = defaults.interpreter(python, Path.cwd()) if python else sys.executable
+        executable = defaults.interpreter(options.python, Path.cwd()) if options.python else sys.executable
     except VerifyError as error:
         raise UserError(f"--python {error}") from None
     try:
-        variables = defaults.variables(env or (), os.environ)
-        exposed = defaults.exposed(expose or (), Path.cwd())
+        variables = defaults.variables(options.env or (), os.environ)
+        exposed = defaults.exposed(options.expose or (), Path.cwd())
     except VerifyError as error:
         raise UserError(str(error)) from None
     try:
-        stand_ins = tuple(parse(text) for text in stand_in or ())
+        stand_ins = tuple(parse(text) for text in options.stand_in or ())
     except ValueError as error:
         raise UserError(f"--stand-in: {error}") from None
     return defaults.Settings(
-        steps=steps or (defaults.STEPS_BY_SHAPES if shapes else defaults.STEPS),
-        batches=batches,
-        timeout=timeout or defaults.TIMEOUT,
-        seed=seed,
-        device=_choice("--device", device, DEVICES),
+        steps=options.steps or (defaults.STEPS_BY_SHAPES if shapes else defaults.STEPS),
+        batches=options.batches,
+        timeout=options.timeout or defaults.TIMEOUT,
+        seed=options.seed,
+        device=_choice("--device", options.device, DEVICES),
         python=executable,
-        memory=_size("--memory", memory),
-        memory_limit=_size("--memory-limit", memory_limit),
-        disk=_size("--disk", disk) or defaults.DISK,
-        network=network,
-        data=not no_data,
+        memory=_size("--memory", options.memory),
+        memory_limit=_size("--memory-limit", options.memory_limit),
+        disk=_size("--disk", options.disk) or defaults.DISK,
+        network=options.network,
+        data=not options.no_data,
         stand_ins=stand_ins,
         tolerance=defaults.TOLERANCE if tolerance is None else tolerance,
         reach=reach,
-        isolation=cast("Mode", _choice("--isolation", isolation, ISOLATIONS)),
+        isolation=cast("Mode", _choice("--isolation", options.isolation, ISOLATIONS)),
         environment=variables,
         expose=exposed,
         shapes=shapes,
@@ -194,7 +274,7 @@ def masked_words(words: Sequence[str], env: Sequence[str] | None = None) -> list
 
 def teller(quiet: bool) -> Callable[[str], None]:
     """Return what tells a person who waits what is being run; it says nothing where nobody watches."""
-    watched = not quiet and sys.stderr.isatty()
+    watched = not quiet and is_watched(sys.stderr)
 
     def tell(text: str) -> None:
         if watched:

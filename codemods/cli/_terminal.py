@@ -30,11 +30,17 @@ def complain(message: str) -> None:
     print("codemod: " + "\n".join(lines), file=sys.stderr)
 
 
-def wants_colour(stream: TextIO, choice: str) -> bool:
+def wants_colour(stream: TextIO | None, choice: str) -> bool:
     """Tell whether to colour what goes to ``stream``, by ``choice`` (auto, always or never)."""
     if choice != "auto":
         return choice == "always"
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not plain and is_watched(stream)
+
+
+def is_watched(stream: TextIO | None) -> bool:
+    """Tell whether a person looks at ``stream``; Python has None for one that was closed when it began."""
+    return stream is not None and stream.isatty()
 
 
 SOURCES = frozenset({".py", ".pyi", ".pyw", ".ipynb", ".toml", ".cfg", ".ini"})
@@ -42,14 +48,16 @@ SOURCES = frozenset({".py", ".pyi", ".pyw", ".ipynb", ".toml", ".cfg", ".ini"})
 
 
 def require_place(output: Path | None) -> None:
-    """Raise :class:`UserError` if the file ``output`` cannot be written, or is there and is somebody's source, before
+    """Raise :class:`UserError` if the file ``output`` cannot be written, or is there and is no report of ours, before
     anything is done or changed."""
     if output is None:
         return
     if output.is_dir():
         problem = "is a directory"
-    elif output.suffix.lower() in SOURCES and output.exists():
+    elif output.exists() and _is_source(output):
         problem = "it is there already and looks like source; name another file"
+    elif output.is_file() and not _was_ours(output):
+        problem = "it is there already and is no report of codemod; name another file, or remove it"
     elif not output.parent.is_dir():
         problem = "no such file or directory"
     elif not os.access(output if output.exists() else output.parent, os.W_OK):
@@ -57,6 +65,21 @@ def require_place(output: Path | None) -> None:
     else:
         return
     raise UserError(f"cannot write {output}: {problem}")
+
+
+def _is_source(output: Path) -> bool:
+    # A link to a source replaces what it leads to.
+    return any(path.suffix.lower() in SOURCES for path in (output, Path(os.path.realpath(output))))
+
+
+def _was_ours(output: Path) -> bool:
+    from codemods.cli._ours import is_ours
+
+    try:
+        return is_ours(output.read_bytes())
+    except OSError:
+        # Whether it may be written is asked next; what cannot be read is nothing that we wrote.
+        return not os.access(output, os.W_OK)
 
 
 def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None) -> None:
@@ -71,6 +94,8 @@ def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None
             raise UserError(f"cannot write {output}: {_reason(error)}") from None
         return
     target = stream or sys.stdout
+    if target is None:
+        raise UserError("standard output is closed")
     try:
         if isinstance(data, bytes):
             target.flush()
@@ -119,7 +144,7 @@ class ProgressBar:
     """A bar on standard error for a job that takes more than ``patience`` seconds, if a person is watching."""
 
     def __init__(self, *, quiet: bool, patience: float = 1.0) -> None:
-        self._watched = not quiet and sys.stderr.isatty()
+        self._watched = not quiet and is_watched(sys.stderr)
         self._due = time.monotonic() + patience
         self._shown = 0.0
         self._bar: Progress | None = None

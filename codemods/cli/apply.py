@@ -12,13 +12,16 @@ import typer
 from codemods.cli import _applying as ways
 from codemods.cli import _help as h
 from codemods.cli import _options as o
+from codemods.cli import _runs as r
 from codemods.cli import _scope as s
-from codemods.cli._runs import RunOptions, masked_words
+from codemods.cli._runs import masked_words
 from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit, require_place
 from codemods.source.options import STYLES
 
 if TYPE_CHECKING:
+    from codemods.reports import Report
     from codemods.rewriting.changes import Evidence, Key
+    from codemods.rewriting.result import ApplyResult
 
 _OF_RUNS = ("--steps", "--batches", "--timeout", "--device", "--python", "--stand-in", "--env", "--expose")
 
@@ -61,20 +64,20 @@ def command(
             rich_help_panel=h.PROOF,
         ),
     ] = None,
-    steps: RunOptions.steps = None,
-    batches: RunOptions.batches = None,
-    timeout: RunOptions.timeout = None,
-    device: RunOptions.device = None,
-    python: RunOptions.python = None,
-    stand_in: RunOptions.stand_in = None,
-    env: RunOptions.env = None,
+    steps: r.Steps = None,
+    batches: r.Batches = None,
+    timeout: r.Timeout = None,
+    device: r.Device = None,
+    python: r.Python = None,
+    stand_in: r.StandIn = None,
+    env: r.Env = None,
     quote_output: Annotated[
         bool,
         typer.Option(
             "--quote-output", help="Quote what scripts raised and printed, in commits and texts too; needs --verify."
         ),
     ] = False,
-    expose: RunOptions.expose = None,
+    expose: r.Expose = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -157,26 +160,13 @@ def command(
     that could not be written. With --verify it is that of codemod verify: 1 where a promise was broken (what was kept
     is written), 3 where nothing could be judged.
     """
-    from codemods.reports import Report
+    from codemods import reports
     from codemods.rewriting.apply import write
     from codemods.rewriting.limited import apply_some
 
     paths = paths or ["."]
     s.require_places(at or ())
-    if commit is not None and commit not in STYLES:
-        raise UserError(f"--commit {commit}: must be one of {', '.join(STYLES)}")
-    if commit is None and (allow_dirty or no_hooks):
-        raise UserError("--allow-dirty and --no-hooks need --commit")
-    if commit is not None and (dry_run or "-" in paths):
-        raise UserError(f"--commit writes files; it cannot be combined with {'--dry-run' if dry_run else '-'}")
-    if commit is not None and (interactive or patch is not None):
-        raise UserError(f"--commit and {'-i' if interactive else '--patch'} are two ways to review; choose one")
-    if resume is not None and not interactive:
-        raise UserError("--resume needs -i")
-    require_place(patch)
-    require_place(resume)
-    if "-" in paths and (interactive or patch is not None):
-        raise UserError(f"{'-i' if interactive else '--patch'} works on files; it cannot be combined with -")
+    _require_ways_of_review(commit, allow_dirty, no_hooks, dry_run, interactive, patch, resume, stdin="-" in paths)
     limited = since is not None or bool(baseline) or bool(at)
     if add_ignores:
         ways.require_plain_apply(
@@ -259,21 +249,55 @@ def command(
         result = ways.committed(job, result, commit, evidence, said, allow_dirty=allow_dirty, hooks=not no_hooks)
     elif on_paper and not dry_run:
         result = write(result)
-    report = replace(Report.of_apply(result, evidence), command=said)
-    if dry_run and job.format != "text":
-        # Other forms have the diff inside.
-        emit(job.render(report, colour=job.colour()), job.output)
-        return FOUND if job.exit_code and result.rewrites else proven
-    if dry_run:
-        colour = job.colour()
-        emit(result.coloured_diff() if colour else result.diff(), job.output)
-    elif job.stdin is not None:
-        # Text that we could not read goes through as it came: an editor would put nothing in its place.
-        emit(result.rewrites[0].encoded if result.rewrites else job.stdin, job.output)
-    else:
+    report = replace(reports.Report.of_apply(result, evidence), command=said)
+    if not dry_run and job.stdin is None:
         emit(job.render(report, colour=job.colour()), job.output)
         if add_ignores:
             proven = s.ignore_remaining(job, result, reason) or proven
         return TROUBLE if result.unwritten else proven
-    emit(job.render(report, colour=job.colour(to_stderr=True)), None, stream=sys.stderr)
+    _show_text(job, result, report, dry_run=dry_run)
     return FOUND if job.exit_code and dry_run and result.rewrites else proven
+
+
+def _require_ways_of_review(
+    commit: str | None,
+    allow_dirty: bool,
+    no_hooks: bool,
+    dry_run: bool,
+    interactive: bool,
+    patch: Path | None,
+    resume: Path | None,
+    *,
+    stdin: bool,
+) -> None:
+    """Raise UserError where what is asked for before changes are written does not go together."""
+    if commit is not None and commit not in STYLES:
+        raise UserError(f"--commit {commit}: must be one of {', '.join(STYLES)}")
+    if commit is None and (allow_dirty or no_hooks):
+        raise UserError("--allow-dirty and --no-hooks need --commit")
+    if commit is not None and (dry_run or stdin):
+        raise UserError(f"--commit writes files; it cannot be combined with {'--dry-run' if dry_run else '-'}")
+    if commit is not None and (interactive or patch is not None):
+        raise UserError(f"--commit and {'-i' if interactive else '--patch'} are two ways to review; choose one")
+    if resume is not None and not interactive:
+        raise UserError("--resume needs -i")
+    require_place(patch)
+    require_place(resume)
+    if stdin and (interactive or patch is not None):
+        raise UserError(f"{'-i' if interactive else '--patch'} works on files; it cannot be combined with -")
+
+
+def _show_text(job: o.Job, result: ApplyResult, report: Report, *, dry_run: bool) -> None:
+    """Show what was not written to files: the diff, or the text that came in; the report goes beside it."""
+    if dry_run and job.format != "text":
+        # Other forms have the diff inside.
+        emit(job.render(report, colour=job.colour()), job.output)
+        return
+    if dry_run:
+        colour = job.colour()
+        emit(result.coloured_diff() if colour else result.diff(), job.output)
+    else:
+        # Text that we could not read goes through as it came: an editor would put nothing in its place.
+        assert job.stdin is not None
+        emit(result.rewrites[0].encoded if result.rewrites else job.stdin, job.output)
+    emit(job.render(report, colour=job.colour(to_stderr=True)), None, stream=sys.stderr)

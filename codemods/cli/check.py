@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codemods.cli import _options as o
 from codemods.cli import _scope as s
-from codemods.cli._terminal import FINE, FOUND, UserError, emit
+from codemods.cli._terminal import FINE, FOUND, UserError, emit, is_watched
 
 
 def command(
@@ -109,7 +109,7 @@ def command(
             wanted=lambda findings: all(finding.key in keys for finding in findings),
         )
     report = replace(Report.of_check(result, fixes), command=("codemod", *sys.argv[1:]))
-    watched = job.output is None and sys.stdout.isatty()
+    watched = job.output is None and is_watched(sys.stdout)
     emit(job.render(report, colour=job.colour(), watched=watched), job.output)
     job.also(report)
     failed = result.findings or result.unused or result.skipped

@@ -2,54 +2,45 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from codemods.cli import _options as o
-from codemods.cli._runs import RunOptions, settings_of, teller
-from codemods.cli._terminal import UserError, emit, require_place, wants_colour
+from codemods.cli._runs import Entry, ProgramOptions, RunOptions, expanded, report_format, settings_of, teller
+from codemods.cli._terminal import UserError, complain, emit, require_place, wants_colour
 
-_FORMATS = ("text", "json")
+_FORMATS = ("text", "json", "html")
 
 
+@expanded
 def command(
-    script: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SCRIPT [-- ARGS]", help="The script to run, and its arguments.", show_default=False),
+    program: ProgramOptions,
+    runs: RunOptions,
+    entry: Entry = None,
+    format: Annotated[
+        str | None, typer.Option("--format", metavar="text|json|html", help="Report in this format.")
     ] = None,
-    module: Annotated[
-        str | None, typer.Option("-m", metavar="MODULE", help="Run a module instead of a script.")
-    ] = None,
-    entry: Annotated[
-        str | None,
-        typer.Option("--entry", metavar="COMMAND", help="Run this whole command, such as 'torchrun train.py'."),
-    ] = None,
-    tree: Annotated[
-        Path | None,
-        typer.Option("--tree", metavar="FOLDER", help="The root of the tree; by default the project of the script."),
-    ] = None,
-    steps: RunOptions.steps = None,
-    batches: RunOptions.batches = None,
-    timeout: RunOptions.timeout = None,
-    device: RunOptions.device = None,
-    python: RunOptions.python = None,
-    stand_in: RunOptions.stand_in = None,
-    no_data: RunOptions.no_data = False,
-    memory: RunOptions.memory = None,
-    memory_limit: RunOptions.memory_limit = None,
-    disk: RunOptions.disk = None,
-    network: RunOptions.network = False,
-    seed: RunOptions.seed = 0,
-    isolation: RunOptions.isolation = None,
-    env: RunOptions.env = None,
-    expose: RunOptions.expose = None,
-    format: Annotated[str | None, typer.Option("--format", metavar="text|json", help="Report in this format.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to this file.")
     ] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option("--graph", metavar="FILE", help="Draw the graph at the first fault that has one, as .svg."),
+    ] = None,
+    attach: Annotated[
+        bool,
+        typer.Option(
+            "--attach",
+            help="Run the script to its end, in your own process and without limits or isolation, and report when "
+            "growth or an error is seen.",
+        ),
+    ] = False,
     color: o.Color = None,
     quiet: o.Quiet = None,
 ) -> int:
@@ -58,50 +49,58 @@ def command(
     Nothing in the tree is changed. Exit status: 0 nothing wrong was seen, 1 a fault is named, 3 the script could not
     be run, 2 for bad usage or an error of ours.
     """
-    from verify.diagnosis import json, text
+    if attach:
+        return _attached(program, runs, entry, graph, report_format(format, output, _FORMATS), output)
     from verify.diagnosis.diagnose import diagnose
+    from verify.diagnosis.pictures import svg
+    from verify.diagnosis.reports import html, json, text
     from verify.errors import VerifyError
-    from verify.running.settings import entry_command, script_command
     from verify.verification import root_of
 
-    words = list(script or ())
-    form = format or ("json" if output is not None and output.suffix == ".json" else "text")
-    if form not in _FORMATS:
-        raise UserError(f"--format {form}: must be one of {', '.join(_FORMATS)}")
-    require_place(output)
-    settings = settings_of(
-        steps=steps,
-        batches=batches,
-        timeout=timeout,
-        device=device,
-        python=python,
-        stand_in=stand_in,
-        no_data=no_data,
-        memory=memory,
-        memory_limit=memory_limit,
-        disk=disk,
-        network=network,
-        seed=seed,
-        isolation=isolation,
-        env=env,
-        expose=expose,
-    )
+    form = report_format(format, output, _FORMATS)
+    require_place(graph)
+    settings = settings_of(runs)
+    asked = program.command(entry, settings.python)
     try:
-        if entry is not None:
-            if words or module is not None:
-                raise UserError("name a script, -m or --entry, not two of them")
-            asked = entry_command(entry, settings.python, Path.cwd())
-        elif module is not None:
-            asked = script_command(module, words, settings.python, module=True)
-        elif words:
-            asked = script_command(words[0], words[1:], settings.python)
-        else:
-            raise UserError("name a script to run, or give --entry")
-        result = diagnose(asked, root_of([asked], tree), settings=settings, tell=teller(bool(quiet)))
+        drawn = graph is not None or form == "html"
+        root = root_of([asked], program.tree)
+        result = diagnose(asked, root, settings=settings, tell=teller(bool(quiet)), picture=drawn)
     except VerifyError as error:
         raise UserError(str(error)) from None
-    if form == "json":
-        emit(json.render(result), output)
-    else:
-        emit(text.render(result, colour=output is None and wants_colour(sys.stdout, color or "auto")), output)
+    render = {"text": text.render, "json": json.render, "html": html.render}[form]
+    emit(render(result, colour=output is None and wants_colour(sys.stdout, color or "auto")), output)
+    if graph is not None:
+        picture = svg.of(result)
+        if picture is None:
+            complain(f"{graph}: no graph was seen that could be drawn")
+        else:
+            emit(picture, graph)
     return result.status
+
+
+def _attached(
+    program: ProgramOptions, runs: RunOptions, entry: str | None, graph: Path | None, form: str, output: Path | None
+) -> int:
+    """Become the script, with a watch around it; returns only where that is impossible."""
+    from verify.diagnosis import attaching
+    from verify.running.settings import is_notebook
+
+    given = [field.name for field in fields(runs) if getattr(runs, field.name) != field.default]
+    limits = [f"--{name.replace('_', '-')}" for name in given if name != "python"]
+    limits += ["--graph"] if graph is not None else []
+    if limits:
+        raise UserError(f"--attach runs the script as it is, to its end: {', '.join(limits)} cannot be had with it")
+    settings = settings_of(runs)
+    asked = program.command(entry, settings.python)
+    words = list(asked.argv[1:])
+    if entry is not None or is_notebook(words[0]) or (words[0] != "-m" and Path(words[0]).is_dir()):
+        raise UserError(
+            f"--attach takes a script or -m MODULE; in {asked.text} put `with verify.watch(report=...)` around the loop"
+        )
+    place = "" if output is None else str(output.absolute())
+    folder = Path(attaching.__file__).parents[2]
+    python = shutil.which(settings.python) or settings.python
+    start = [python, attaching.__file__, str(folder), form, place, *words]
+    sys.stdout.flush()
+    # The same process: signals, terminal and exit status are those of the script.
+    os.execv(python, start)

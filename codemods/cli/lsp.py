@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from codemods.cli._terminal import UserError
+from codemods.source.home import needs
 
 
 def command(
@@ -18,7 +19,7 @@ def command(
     Exit status: 0 after the client has asked to end, 1 if it left without a word.
     """
     if importlib.util.find_spec("pygls") is None:
-        raise UserError("codemod lsp needs pygls: pip install 'torch-codemod[lsp]'")
+        raise UserError(needs("codemod lsp", "pygls", "lsp"))
     from codemods.editor.starting import serve
 
     return serve()

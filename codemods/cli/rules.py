@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from codemods.cli._terminal import FINE, UserError, emit
+from codemods.cli._terminal import FINE, UserError, emit, require_place
 
 
 def command(
@@ -22,5 +22,6 @@ def command(
     renderers = {"text": list_as_text, "json": list_as_json}
     if format not in renderers:
         raise UserError(f"--format {format}: no such format; there are {', '.join(sorted(renderers))}")
+    require_place(output)
     emit(renderers[format](catalogue()), output)
     return FINE

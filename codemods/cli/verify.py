@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codemods.cli import _options as o
-from codemods.cli._runs import RunOptions, masked_words, settings_of, teller
-from codemods.cli._terminal import UserError, complain, emit, require_place, wants_colour
+from codemods.cli._runs import (
+    ProgramOptions,
+    Reach,
+    RunOptions,
+    ShapesOnly,
+    Tolerance,
+    expanded,
+    masked_words,
+    report_format,
+    settings_of,
+    teller,
+)
+from codemods.cli._terminal import UserError, complain, emit, wants_colour
 from codemods.reports import Detail
 
 if TYPE_CHECKING:
@@ -19,24 +30,18 @@ if TYPE_CHECKING:
     from verify.running.against import HandRewriter
     from verify.running.settings import Command
 
+_FORMATS = ("text", "json", "html", "markdown")
 
+
+@expanded
 def command(
-    script: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SCRIPT [-- ARGS]", help="The script to run, and its arguments.", show_default=False),
-    ] = None,
-    module: Annotated[
-        str | None, typer.Option("-m", metavar="MODULE", help="Run a module instead of a script.")
-    ] = None,
+    program: ProgramOptions,
+    runs: RunOptions,
     entry: Annotated[
         list[str] | None,
         typer.Option(
             "--entry", metavar="COMMAND", help="Run this whole command, such as 'train.py --epochs 1'; repeatable."
         ),
-    ] = None,
-    tree: Annotated[
-        Path | None,
-        typer.Option("--tree", metavar="FOLDER", help="The root of the tree; by default the project of the script."),
     ] = None,
     against: Annotated[
         Path | None,
@@ -46,24 +51,9 @@ def command(
         str | None,
         typer.Option("--promise", metavar="exact|equivalent|repair|behaviour", help="Hold --against to this promise."),
     ] = None,
-    steps: RunOptions.steps = None,
-    batches: RunOptions.batches = None,
-    timeout: RunOptions.timeout = None,
-    device: RunOptions.device = None,
-    python: RunOptions.python = None,
-    stand_in: RunOptions.stand_in = None,
-    no_data: RunOptions.no_data = False,
-    memory: RunOptions.memory = None,
-    memory_limit: RunOptions.memory_limit = None,
-    disk: RunOptions.disk = None,
-    network: RunOptions.network = False,
-    seed: RunOptions.seed = 0,
-    tolerance: RunOptions.tolerance = None,
-    reach: RunOptions.reach = None,
-    shapes_only: RunOptions.shapes_only = False,
-    isolation: RunOptions.isolation = None,
-    env: RunOptions.env = None,
-    expose: RunOptions.expose = None,
+    tolerance: Tolerance = None,
+    reach: Reach = None,
+    shapes_only: ShapesOnly = False,
     select: o.Select = None,
     ignore: o.Ignore = None,
     unsafe: o.Unsafe = None,
@@ -98,44 +88,16 @@ def command(
     """
     from verify.errors import VerifyError
     from verify.reports import render
-    from verify.running.settings import entry_command, script_command
     from verify.verification import verify
 
-    words = list(script or ())
-    form = _form(format, output)
-    require_place(output)
+    form = report_format(format, output, _FORMATS)
     if plot is not None:
         _plottable(plot)
-    settings = settings_of(
-        steps=steps,
-        batches=batches,
-        timeout=timeout,
-        device=device,
-        python=python,
-        stand_in=stand_in,
-        no_data=no_data,
-        memory=memory,
-        memory_limit=memory_limit,
-        disk=disk,
-        network=network,
-        seed=seed,
-        tolerance=tolerance,
-        reach=reach,
-        isolation=isolation,
-        env=env,
-        expose=expose,
-        shapes=shapes_only,
-    )
+    settings = settings_of(runs, tolerance=tolerance, reach=reach, shapes=shapes_only)
+    commands = program.commands(entry or (), settings.python)
     try:
-        commands = [entry_command(text, settings.python, Path.cwd()) for text in entry or ()]
-        if module is not None:
-            commands.insert(0, script_command(module, words, settings.python, module=True))
-        elif words:
-            commands.insert(0, script_command(words[0], words[1:], settings.python))
-        if not commands:
-            raise UserError("name a script to run, or give --entry")
         choices = o.settle_choices(
-            str(tree or commands[0].script or commands[0].cwd),
+            str(program.tree or commands[0].script or commands[0].cwd),
             config=config,
             select=select,
             ignore=ignore,
@@ -155,15 +117,15 @@ def command(
             commands,
             options=choices.options,
             settings=settings,
-            tree=tree,
-            rewriter=_by_hand(against, promise, commands, tree),
+            tree=program.tree,
+            rewriter=_by_hand(against, promise, commands, program.tree),
             exclude=choices.exclude,
             jobs=choices.jobs,
             tell=teller(choices.detail is Detail.QUIET),
         )
     except VerifyError as error:
         raise UserError(str(error)) from None
-    result = _described(verified.verification, env)
+    result = _described(verified.verification, runs.env)
     color = choices.settled["color"]
     emit(render(result, form, colour=output is None and wants_colour(sys.stdout, color)), output)
     if output is not None and choices.detail is not Detail.QUIET:
@@ -199,17 +161,6 @@ def _by_hand(
         raise UserError(f"{against}: no such file or folder")
     root = root_of(commands, tree)
     return HandRewriter(against, Promise(promise or "exact"), root=root, script=commands[0].script)
-
-
-def _form(format: str | None, output: Path | None) -> str:
-    known = ("text", "json", "html", "markdown")
-    if format is None:
-        suffix = output.suffix.lstrip(".").lower() if output is not None else ""
-        suffix = "markdown" if suffix == "md" else suffix
-        return suffix if suffix in known else "text"
-    if format not in known:
-        raise UserError(f"--format {format}: must be one of {', '.join(known)}")
-    return format
 
 
 def _plottable(path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from codemods.analysis.analyse import Analysis
 from codemods.source.gates import without_comments
+from codemods.source.syntax import FAILURES
 
 _HEAD = re.compile(rb"(?:[^\r\n]*(?:\r\n?|\n)){0,2}")
 """The lines of which one may name an encoding, in a comment."""
@@ -39,7 +40,7 @@ def program_of(text: str) -> Program | None:
             warnings.simplefilter("ignore")
             # what a pattern takes for a comment may stand in a formatted string: Python's own parser knows
             compiled = compile(raw, "", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except FAILURES:
         return None
     code = without_comments(raw, lambda comment: comment if _TOLD.search(comment) else b"#")
     head = _HEAD.match(raw)

@@ -31,7 +31,8 @@ CHECKS = {
     Promise.EQUIVALENT: "losses and parameters differ by rounding at most",
     Promise.REPAIR: (
         "the error or the growth of the original is gone, the graph stays flat, and up to the error both computed "
-        "the same"
+        "the same; where it was growth and the updates are the same, all else that is compared is the same too, else "
+        "the report says that they differ"
     ),
     Promise.BEHAVIOUR: (
         "the rewritten program runs and its graph stays flat; how far it parts from the original is told, not judged"
@@ -95,7 +96,8 @@ class Example(NamedTuple):
 
     case: str
     before: str
-    after: str
+    after: str | None
+    """None where the rule only advises: what it finds stays as it is."""
 
 
 def explain(name: str, *, fixtures: Path = _FIXTURES) -> Explanation:
@@ -142,10 +144,14 @@ def _told(name: str) -> Explanation:
 
 
 def example(folder: Path) -> Example | None:
-    """Return the fixture in ``folder`` that says ``example = true``, else the shortest; None if there is none."""
+    """Return the fixture in ``folder`` that says ``example = true``, else the shortest; None if there is none.
+
+    Of a rule that only advises it is one that stays as it is.
+    """
     pairs = [before for before in folder.rglob("before.py") if before.with_name("after.py").is_file()]
     if not pairs:
-        return None
+        kept = next((file for file in sorted(folder.rglob("keep.py")) if _chosen(file)), None)
+        return None if kept is None else Example(kept.parent.name, kept.read_text(encoding="utf-8"), None)
     before = min(pairs, key=lambda path: (not _chosen(path), path.stat().st_size, path))
     old, new = (path.read_text(encoding="utf-8") for path in (before, before.with_name("after.py")))
     return Example(before.parent.name, old, new)
@@ -196,6 +202,8 @@ def as_text(told: Explanation) -> str:
     ]
     if told.before is not None and told.after is not None:
         parts.append("Example:\n\n" + textwrap.indent(example_diff(told.before, told.after), "    ").rstrip())
+    elif told.before is not None:
+        parts.append("Example of what it finds:\n\n" + textwrap.indent(told.before, "    ").rstrip())
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

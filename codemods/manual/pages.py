@@ -27,7 +27,7 @@ from codemods.manual.explain import (
 )
 from codemods.manual.measured import Measured, bytes_text
 from codemods.source.toml import parse_toml
-from codemods.terms.findings import Promise
+from codemods.terms.findings import Promise, capitalised
 
 _ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = _ROOT / "fixtures"
@@ -41,6 +41,12 @@ tensor that it made. ([Autograd mechanics](https://docs.pytorch.org/docs/stable/
 introduction](https://docs.pytorch.org/tutorials/beginner/blitz/autograd_tutorial.html))"""
 
 _WRITTEN = "<!-- Written by `python -m codemods.manual.pages docs/rules` from the rule and its fixtures. -->"
+
+
+_APPLIED = {
+    Promise.BEHAVIOUR: "applied only with `--unsafe`",
+    Promise.ADVICE: "never applied: it is told, with what to do",
+}
 
 
 class Kept(NamedTuple):
@@ -101,7 +107,7 @@ def page(told: Explanation, kept: Sequence[Kept], met: Sequence[str]) -> str:
 def _lines(told: Explanation, kept: Sequence[Kept], met: Sequence[str]) -> Iterator[str]:
     said = told.sections
     yield from (_WRITTEN, f"# {told.name}", "", _markdown(said["what"]), "")
-    applied = "applied only with `--unsafe`" if told.promise is Promise.BEHAVIOUR else "applied by default"
+    applied = _APPLIED.get(told.promise, "applied by default")
     yield f"**Promise:** [{told.promise.value}](README.md), {applied}{', and only if selected by name' * told.opt_in}."
     yield from ("", "<details><summary>New to autograd?</summary>", "", _ABOUT, "", "</details>", "")
     if "why" in said:
@@ -111,17 +117,26 @@ def _lines(told: Explanation, kept: Sequence[Kept], met: Sequence[str]) -> Itera
     if told.before is not None and told.after is not None:
         yield from ("## Example", "", f"From the fixture `{told.name}/{told.case}`:", "")
         yield from ("```diff", example_diff(told.before, told.after).rstrip("\n"), "```", "")
+    elif told.before is not None:
+        yield from ("## Example", "", f"What it finds in the fixture `{told.name}/{told.case}`:", "")
+        yield from ("```python", told.before.rstrip("\n"), "```", "")
     if "rewrite" in said:
         yield from ("## What it writes", "", _markdown(said["rewrite"]), "")
     yield from ("## What it leaves alone", "", _markdown(said.get("left", "")), "")
     if "advice" in said:
-        yield from ("Reported as advice and never changed:", "", _markdown(said["advice"]), "")
+        if told.promise is Promise.ADVICE:
+            yield from ("## What to do", "", _markdown(said["advice"]), "")
+        else:
+            yield from ("Reported as advice and never changed:", "", _markdown(said["advice"]), "")
     if kept:
         yield from ("Fixtures that stay as they are, and why:", "")
         yield from (f"* *{_plain(one.title)}*: {_plain(one.why)}" for one in kept)
         yield ""
-    yield from ("## What is promised, and how it is verified", "", _markdown(said.get("promise", "")), "")
-    yield from _verified(told)
+    if told.promise is Promise.ADVICE:
+        yield from ("## Why it is only advice", "", _markdown(said.get("promise", "")), "")
+    else:
+        yield from ("## What is promised, and how it is verified", "", _markdown(said.get("promise", "")), "")
+        yield from _verified(told)
     yield from _options(told)
     company = sorted({*told.company, *met})
     if company:
@@ -183,7 +198,7 @@ def _options(told: Explanation) -> Iterator[str]:
 
 def _kept(folder: Path) -> list[Kept]:
     read = [_about(file) for file in sorted(folder.glob("*/case.toml")) if _keeps(file.parent)]
-    return [Kept(about["title"], about["why"]) for about in read]
+    return [Kept(about["title"], about["why"]) for about in read if "advice" not in about]
 
 
 def _met(name: str, fixtures: Path) -> list[str]:
@@ -210,7 +225,7 @@ def _markdown(text: str) -> str:
     """Return part of a docstring as Markdown: code in single backquotes, addresses as links, a capital first."""
     text = re.sub(r"``(.+?)``", r"`\1`", text, flags=re.DOTALL)
     text = re.sub(r"(?<![<(])(https?://[^\s<>]+[^\s<>.,;)])", r"<\1>", text)
-    return "\n\n".join(map(_filled, (text[:1].upper() + text[1:]).split("\n\n")))
+    return "\n\n".join(map(_filled, capitalised(text).split("\n\n")))
 
 
 def _filled(paragraph: str) -> str:

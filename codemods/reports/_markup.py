@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from codemods.source.diffs import printable
+from codemods.terms.findings import capitalised
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -60,7 +61,7 @@ def coded(text: str) -> Markup:
 
 def prose(text: str) -> Markup:
     """Return some paragraphs of a docstring as markup: paragraphs, and lists of what begins with a star or a number."""
-    return Markup("\n").join(_blocks(text if _LINK.match(text) else text[:1].upper() + text[1:]))
+    return Markup("\n").join(_blocks(text if _LINK.match(text) else capitalised(text)))
 
 
 def _blocks(text: str) -> Iterator[Markup]:

@@ -27,7 +27,7 @@ from codemods.rewriting.single_fixes import Fix, fixes
 from codemods.rules import UnknownRule
 from codemods.source.errors import SourceError
 from codemods.source.home import home
-from codemods.terms.findings import Finding, Skipped, TrailStep
+from codemods.terms.findings import Finding, Skipped, TrailStep, capitalised
 
 #: ``check`` has to find out what ``apply`` would do, for the fixes.
 EDITS = True
@@ -312,7 +312,7 @@ def _described(told: Explanation) -> dict[str, Any]:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{capitalised(text)}."
 
 
 def _plain(text: str) -> str:

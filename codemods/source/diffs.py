@@ -318,6 +318,9 @@ def _shown(character: str) -> str:
         return f"^{chr(code ^ 64)}"
     if code <= 0xFF:
         return character if character == "\xa0" else f"\\x{code:02x}"
+    if 0xDC80 <= code <= 0xDCFF:
+        # A byte of a name that is no UTF-8.
+        return f"\\x{code - 0xDC00:02x}"
     if character.isspace() and character not in "\u2028\u2029":
         return character
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -83,7 +83,7 @@ def find_entries(
     ranked.sort(key=lambda item: item[0], reverse=True)
     if not ranked:
         tests = sorted(path for path in files if _TEST.search(path) and trains(path))
-        return [Entry(f"-m pytest -q {shlex.quote(path)}", ".", "a test that trains") for path in tests[:most]]
+        return [Entry(f"-m pytest -q {_word(path)}", ".", "a test that trains") for path in tests[:most]]
     return [entry for _, _, entry in ranked[:most]]
 
 
@@ -95,7 +95,7 @@ def _start(path: str, files: Mapping[str, str]) -> tuple[str, str]:
     """
     place = PurePosixPath(path)
     if _FROM_HERE.search(files[path]):
-        return shlex.quote(place.name), str(place.parent)
+        return _word(place.name), str(place.parent)
     at_root = {name.partition("/")[0].removesuffix(".py") for name in files}
     beside = {
         name.removeprefix(f"{place.parent}/").partition("/")[0].removesuffix(".py")
@@ -106,7 +106,12 @@ def _start(path: str, files: Mapping[str, str]) -> tuple[str, str]:
     dotted = re.search(r"^\s*from\s+\.", files[path], re.MULTILINE)
     if place.parent.parts and (dotted or (wanted & (at_root - beside) and not wanted & (beside - at_root))):
         return f"-m {'.'.join(place.with_suffix('').parts)}", "."
-    return shlex.quote(path), "."
+    return _word(path), "."
+
+
+def _word(path: str) -> str:
+    """``path`` as a shell takes it, and Python for no option."""
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
 def _commands(readme: str, files: Mapping[str, str]) -> dict[str, tuple[str, str]]:

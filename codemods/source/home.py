@@ -25,6 +25,14 @@ def install(version: str) -> str:
     return f"python -m pip install 'torch-codemod @ git+{address}@v{version}'"
 
 
+def needs(who: str, what: str, extra: str) -> str:
+    """Return the sentence that says that ``who`` needs ``what``, and how to install the ``extra`` that brings it."""
+    address = home()
+    if not address:
+        return f"{who} needs {what}: python -m pip install '.[{extra}]' in a clone of codemod"
+    return f"{who} needs {what}: python -m pip install 'torch-codemod[{extra}] @ git+{address}'"
+
+
 def shareable(words: Sequence[str]) -> str:
     """Return a command line for others to read: paths within the working directory relative to it, of others the last
     part, behind ``...``: where somebody keeps their files is nobody else's business."""

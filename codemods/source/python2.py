@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.source.errors import Unparsable
-from codemods.source.syntax import parse
+from codemods.source.syntax import FAILURES, parse
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
 
@@ -125,7 +125,7 @@ def _without_tabs(text: str) -> str:
         compile(text, "<text>", "exec", dont_inherit=True)
     except TabError:
         pass
-    except (SyntaxError, ValueError):
+    except FAILURES:
         if not _mixes(text):
             return text
     else:

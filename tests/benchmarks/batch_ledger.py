@@ -24,6 +24,7 @@ from codemods.batch.ledger import Ledger
 from codemods.batch.places import Places, slug_of
 from codemods.batch.planning import status, status_text
 from codemods.batch.running import run
+from codemods.batch.standing import Standing
 from codemods.batch.tool import digest
 from codemods.rules import rule_names
 from tests.batch.inline import Quiet
@@ -87,6 +88,19 @@ def fill(campaign: Campaign) -> None:
                             "VALUES (?, ?, ?, ?, 'exact', ?, 'the same')",
                             found,
                         )
+                if state == "verified" and chance.random() < 0.5:
+                    # Published, and asked for once.
+                    standing = chance.choice(("open", "merged", "closed"))
+                    request = Standing(standing, True, chance.choice(("green", "red", "")), "", 1, "h" * 40)
+                    opened = time.time() - 86_400 * chance.randrange(10, 60)
+                    db.execute(
+                        "UPDATE repositories SET state='published', pull_request=?, request=?, pushed='h', "
+                        "opened_at=?, ended_at=?, followed_at=? WHERE id=?",
+                        (
+                            *(f"https://host.invalid/owner/r/pull/{row['id']}", request.json(), opened),
+                            *(None if standing == "open" else opened + 86_400 * 5, time.time(), row["id"]),
+                        ),
+                    )
                 for each, folder in (("rewrite", "rewrite"), ("verify", "verify")):
                     if state != "failed" and (each == "rewrite" or state == "verified"):
                         place = places.of(row["slug"], folder)
@@ -119,6 +133,7 @@ def measure(count: int) -> dict[str, float]:
         return {
             "read the campaign": timed(lambda: read(campaign.file)),
             "status": timed(lambda: status_text(status(campaign))),
+            "report, all of it": timed(lambda: write_reports(campaign, folder / "out")),
             "report, page and text": timed(lambda: write_reports(campaign, folder / "out", ["html", "markdown"])),
             "report, tables": timed(lambda: write_reports(campaign, folder / "out", ["csv"])),
             "begin again": timed(lambda: run(campaign, nothing, Quiet())),  # type: ignore[arg-type]

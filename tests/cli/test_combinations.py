@@ -10,6 +10,7 @@ import pytest
 from tests.commands import codemod
 from tests.notebooks import SETUP, STEP
 from tests.repositories import alone, git, repository
+from tests.verify.zygote import warm
 
 
 @pytest.fixture
@@ -99,7 +100,10 @@ def test_comments_in_the_lines_that_changed_alone(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", ["--since HEAD", "--baseline b"])
-def test_only_what_is_within_the_limit_is_run_and_made(folder: Path, limit: str) -> None:
+def test_only_what_is_within_the_limit_is_run_and_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    warm(monkeypatch)
     before = "import old\n" + SETUP + STEP + "print('half')\n"
     (folder / "new.py").write_text(before)
     git(folder, "commit", "-qam", "half")

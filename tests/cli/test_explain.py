@@ -27,7 +27,7 @@ def test_a_place_tells_why_the_way_the_rewrite_and_the_promise(folder: Path) -> 
         "15 |     total += loss\n",
         "The way of the graph\n  1. train.py:",
         "Why it hurts\n",
-        "  -    total += loss\n  +    total += float(loss)\n",
+        "  -    total += loss\n  +    total += loss.item()\n",
         "Promise: exact: the rewritten program makes the same parameter updates",
         "More: codemod explain attached-loss-total, https://docs.pytorch.org/",
     ):
@@ -39,7 +39,7 @@ def test_a_place_tells_why_the_way_the_rewrite_and_the_promise(folder: Path) -> 
 def test_a_line_of_the_trail_leads_to_the_finding_and_one_without_says_where_some_are(folder: Path) -> None:
     found = json.loads(codemod("explain", "train.py:15", "--format", "json").stdout)["findings"]
     assert [one["rule"] for one in found] == ["attached-loss-total"]
-    assert "+    total += float(loss)" in found[0]["diff"]
+    assert "+    total += loss.item()" in found[0]["diff"]
     passing = {step["line"] for step in found[0]["trail"]} - {15}
     lines = {one.partition(":")[2].partition(":")[0] for one in codemod("check", "-q").stdout.splitlines()}
     for line in passing - {int(line) for line in lines}:

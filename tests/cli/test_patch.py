@@ -30,7 +30,7 @@ def test_apply_writes_files_and_bundle(folder: Path) -> None:
     assert ran.status == 0
     assert "3 findings fixed in 1 file, 0 left" in ran.stdout
     after = (folder / "train.py").read_text()
-    assert "float(loss)" in after
+    assert "loss.item()" in after
     assert (folder / "reviewed.patch").read_text().startswith("# A patch of codemod")
     (folder / "train.py").write_text(SCRIPT)
     assert codemod("patch", "reviewed.patch").status == 0

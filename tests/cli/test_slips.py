@@ -14,6 +14,7 @@ import pytest
 
 from codemods.cli import main
 from codemods.cli._terminal import complain
+from codemods.reports import formats
 from tests.cli.conftest import Codemod
 
 TEXT = "import torch\nx = 1\n"
@@ -48,6 +49,84 @@ def test_a_report_is_written_over_an_older_one_and_a_new_file_has_any_name(codem
     assert Path("new.py").read_text().startswith("1 file")
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("model.pt", b"PK\x03\x04\x80\x02"),
+        ("conf.yaml", b"lr: 0.1\n"),
+        ("LICENSE", b"MIT License\n"),
+        ("data.csv", b"a,b\n1,2\n"),
+        ("package.json", b'{"name": "x", "version": "1.0.0"}'),
+        ("annotations.json", b'[{"image": 1}]'),
+        ("notes.md", b"# Notes on codemod\n"),
+        ("logo.svg", b'<svg xmlns="http://www.w3.org/2000/svg"></svg>'),
+        ("script", TEXT.encode()),
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [["check", "-o"], ["check", "--format", "json", "-o"], ["apply", "--patch"], ["doctor", "--graph"]],
+    ids=lambda command: " ".join(command),
+)
+def test_no_output_replaces_what_is_no_report(
+    codemod: Codemod, source: Path, command: list[str], name: str, content: bytes
+) -> None:
+    Path(name).write_bytes(content)
+    ran = codemod(command[0], "train.py", *command[1:], name)
+    assert (ran.status, Path(name).read_bytes()) == (2, content)
+    assert "is no report of codemod; name another file, or remove it" in ran.err
+
+
+def test_no_output_replaces_a_source_through_a_link(codemod: Codemod, source: Path) -> None:
+    Path("link.txt").symlink_to("train.py")
+    Path("same.txt").hardlink_to("train.py")
+    for name in ("link.txt", "same.txt"):
+        assert codemod("check", "train.py", "-o", name).status == 2
+    assert source.read_text() == TEXT
+
+
+# These tell about the rule from its own page, which no fake rule has.
+WITH_PAGES = {"html", "markdown", "sarif"}
+
+
+@pytest.mark.parametrize("name", sorted({*formats()} - WITH_PAGES))
+@pytest.mark.parametrize("text", ["x = WRONG\n", "x = 1\n"], ids=["findings", "none"])
+def test_a_report_of_any_format_gives_way_to_a_newer_one(codemod: Codemod, source: Path, name: str, text: str) -> None:
+    source.write_text(text)
+    for command in (["check", "train.py"], ["apply", "train.py", "--dry-run"]):
+        Path("report").unlink(missing_ok=True)
+        for _ in range(2):
+            ran = codemod(*command, "--format", name, "-o", "report")
+            assert ran.status < 2, ran.err
+    for _ in range(2):
+        assert codemod("apply", "train.py", "--dry-run", "--patch", "my.patch").status == 0
+
+
+@pytest.mark.parametrize("name", sorted(WITH_PAGES))
+@pytest.mark.parametrize("flag", ["retain_graph=True", ""], ids=["findings", "none"])
+def test_so_does_one_with_pages_of_rules(source: Path, name: str, flag: str) -> None:
+    source.write_text(f"import torch\nw = torch.ones(1, requires_grad=True)\n(w * w).sum().backward({flag})\n")
+    for command in (["check", "train.py"], ["apply", "train.py", "--dry-run"]):
+        Path("report").unlink(missing_ok=True)
+        for _ in range(2):
+            assert main([*command, "--format", name, "-o", "report"]) < 2
+            assert Path("report").stat().st_size
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_so_does_a_list_of_rules(source: Path, form: str) -> None:
+    for _ in range(2):
+        assert main(["rules", "--format", form, "-o", "rules.out"]) == 0
+    Path("LICENSE").write_text("MIT License")
+    assert main(["rules", "--format", form, "-o", "LICENSE"]) == 2
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_closed_stream_is_told_or_done_without(source: Path, monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
+    monkeypatch.setattr(sys, stream, None)
+    assert main(["check", "train.py"]) == (2 if stream == "stdout" else 0)
+
+
 @pytest.mark.parametrize("option", ["--baseline", "--config"])
 def test_a_pipe_that_nobody_writes_to_does_not_hang(codemod: Codemod, source: Path, option: str) -> None:
     os.mkfifo("pipe")
@@ -64,7 +143,8 @@ def test_a_count_that_no_file_can_have_is_refused(codemod: Codemod, source: Path
 
 
 def test_a_full_disk_leaves_the_old_report(codemod: Codemod, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("report.txt").write_text("the old one")
+    old = "1 file, 0 findings, 0 fixable\n"
+    Path("report.txt").write_text(old)
 
     def full(self: Path, data: bytes) -> int:
         with self.open("wb") as file:
@@ -74,7 +154,7 @@ def test_a_full_disk_leaves_the_old_report(codemod: Codemod, source: Path, monke
     monkeypatch.setattr(Path, "write_bytes", full)
     ran = codemod("check", "train.py", "-o", "report.txt")
     assert (ran.status, "cannot write report.txt: no space left" in ran.err) == (2, True)
-    assert Path("report.txt").read_text() == "the old one"
+    assert Path("report.txt").read_text() == old
     assert sorted(os.listdir()) == ["book.ipynb", "other.py", "pyproject.toml", "report.txt", "train.py"]
 
 

@@ -77,7 +77,7 @@ def test_findings_and_fixes_stand_in_their_cells(client: Client, path: Path) -> 
     assert edited(TIMED, fix[timed]) == TIMED.replace("retain_graph=True", "")
     every = chosen(client, client.actions(setup, 0, ["source.fixAll"]), "fix all")
     assert edited(TIMED, every[timed]) == TIMED.replace("retain_graph=True", "")
-    assert edited("!ls\n" + TOTAL, every[summed]) == "!ls\n" + TOTAL.replace("+= loss", "+= float(loss)")
+    assert edited("!ls\n" + TOTAL, every[summed]) == "!ls\n" + TOTAL.replace("+= loss", "+= loss.item()")
     ignored = chosen(client, client.actions(summed, 5), "ignore attached-loss-total here")
     comment = "total += loss  # codemod: ignore[attached-loss-total]"
     assert edited("!ls\n" + TOTAL, ignored[summed]) == "!ls\n" + TOTAL.replace("total += loss", comment)

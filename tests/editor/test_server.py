@@ -79,7 +79,7 @@ def test_a_file_from_opening_to_closing(client: Client, tmp_path: Path) -> None:
     actions = client.actions(path, TOTAL)
     assert [action["kind"] for action in actions] == ["quickfix", "quickfix", "source.fixAll.codemod", "quickfix"]
     mended = applied(chosen(client, actions, "(attached-loss-total)"), SCRIPT, path)
-    assert mended == SCRIPT.replace("total += loss", "total += float(loss)")
+    assert mended == SCRIPT.replace("total += loss", "total += loss.item()")
     everything = applied(chosen(client, client.actions(path, 0, ["source.fixAll"]), "fix all"), SCRIPT, path)
     assert everything == mended.replace("retain_graph=True", "")
     ignored = applied(chosen(client, actions, "ignore attached-loss-total here"), SCRIPT, path)

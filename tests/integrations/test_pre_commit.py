@@ -89,7 +89,7 @@ def test_a_commit_is_refused_a_file_mended_and_the_rest_let_through(tmp_path: Pa
 
     project.configure("codemod-apply")
     assert project.commit().returncode == 1  # pre-commit refuses what a hook has changed
-    mended = SCRIPT.replace("total += loss", "total += float(loss)")
+    mended = SCRIPT.replace("total += loss", "total += loss.item()")
     assert (project.folder / "train.py").read_text() == mended
 
     project.configure("codemod-check", "codemod-apply")

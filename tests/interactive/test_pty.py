@@ -45,7 +45,7 @@ def test_yes_no_yes(script: Path) -> None:
     assert "3 changes: 2 accepted, 1 declined." in rest
     assert "2 findings fixed in 1 file, 1 left" in rest
     after = script.read_text()
-    assert "float(loss)" in after
+    assert "loss.item()" in after
     assert "@torch.no_grad()" in after
     assert "retain_graph=True" in after
 
@@ -73,7 +73,7 @@ def test_plain_terminals_of_forty_columns(script: Path, environ: dict[str, str])
     assert max(map(cell_len, body)) < 40
     assert "^[[2J" in shown
     assert ("\u635f\u5931" in shown) is ("LC_ALL" not in environ)
-    assert script.read_text() == WIDE.replace("total += loss ", "total += float(loss) ")
+    assert script.read_text() == WIDE.replace("total += loss ", "total += loss.item() ")
 
 
 def test_ctrl_c_writes_nothing_and_leaves_the_terminal_as_it_was(script: Path) -> None:
@@ -265,7 +265,7 @@ def test_verdicts_stand_beside_the_changes_and_the_person_decides(script: Path) 
     assert status == 0
     assert "3 changes: 2 accepted, 1 declined." in rest
     assert "surplus-retain-graph  1 left" in rest
-    expected = never.replace("def validate", "@torch.no_grad()\ndef validate").replace("+= loss", "+= float(loss)")
+    expected = never.replace("def validate", "@torch.no_grad()\ndef validate").replace("+= loss", "+= loss.item()")
     assert script.read_text() == expected
 
 

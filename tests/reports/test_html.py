@@ -312,7 +312,7 @@ def test_check_shows_fixes_and_what_is_left() -> None:
     fixes = apply(targets, options=Options(), dry_run=True)
     read = page(Report.of_check(check(targets, options=Options()), fixes))
     assert "What apply would change" in read.shown
-    assert read.side("ins") == ["    loss.backward()", "    total += float(loss)"]
+    assert read.side("ins") == ["    loss.backward()", "    total += loss.item()"]
     alone = page(Report.of_check(check(targets, options=Options())))
     assert alone.side("ins") == []
     assert "`" not in alone.shown

@@ -155,3 +155,8 @@ def test_a_file_of_twenty_thousand_lines_changed_everywhere_takes_a_moment() -> 
     started = time.process_time()
     assert take(old, unified("a.py", old, old.replace(b"wrong", b"right"))) == old.replace(b"wrong", b"right")
     assert time.process_time() - started < 5
+
+
+def test_a_byte_of_a_name_that_is_no_utf_8_is_shown_as_one() -> None:
+    assert printable("d\udcff/train.py") == "d\\xff/train.py"
+    assert printable("\ud83d") == "\\ud83d"

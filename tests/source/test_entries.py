@@ -140,3 +140,8 @@ def test_of_a_library_the_tests_that_train_are_run() -> None:
 
 def test_a_script_goes_before_any_test() -> None:
     assert found({**LIBRARY, "train.py": "import lib.fitting\n" + MAIN}, most=3) == ["train.py"]
+
+
+def test_a_script_whose_name_looks_like_an_option() -> None:
+    assert found({"-c.py": TRAINS + MAIN}) == ["./-c.py"]
+    assert found({"-a b.py": TRAINS + MAIN}) == ["'./-a b.py'"]
