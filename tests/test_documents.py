@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -76,4 +78,19 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         for target in links(document.read_text(encoding="utf-8")):
             if not re.match(r"[a-z][a-z+.-]*:", target) and target.partition("#")[0]:
                 waiting.append((document.parent / unquote(target.partition("#")[0])).resolve())
-    assert set((ROOT / "docs").rglob("*.md")) - seen == set()
+    # The first page of the site is the README itself.
+    assert set((ROOT / "docs").rglob("*.md")) - seen == {ROOT / "docs" / "index.md"}
+
+
+@pytest.mark.slow
+def test_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    # Links and anchors that lead nowhere are warnings, and so is a page that no list of pages names.
+    command = [sys.executable, "-m", "sphinx", "-q", "-n", "-W", "--keep-going", str(ROOT / "docs")]
+    done = subprocess.run([*command, str(tmp_path / "site")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    first = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert 'href="verify.html' in first
+    assert 'src="_images/recording.svg"' in first
+    shown = "".join(page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("*.html"))
+    # A reader's browser asks nobody else.
+    assert re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="https?://[^"]+"', shown) == []
