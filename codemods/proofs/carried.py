@@ -255,7 +255,7 @@ class Ledger:
 
         A retained graph raises in the step that walks it first only if it saved parameters that have changed since.
         Where none of them was saved before the second step, that step learns through both before the third one raises.
-        So it does where the first step walks nothing.
+        So it does, retained or freed, where the first step walks nothing.
         """
         freed_by = carry.freed_by
         if carry.saving:
@@ -264,9 +264,25 @@ class Ledger:
             return None
         if freed_by.retains is True:
             if self.changed(carry, "step", "parameter-changed"):
-                return Promise.REPAIR if any(map(saves_parameter, carry.soon)) else Promise.BEHAVIOUR
+                raises = self._refused(carry) and not self._learned_through(carry)
+                return Promise.REPAIR if raises else Promise.BEHAVIOUR
             return Promise.BEHAVIOUR if self.changed(carry, "data-written") else None
         return Promise.BEHAVIOUR
+
+    def _refused(self, carry: Carry) -> bool:
+        """Whether what the later walk comes to first saved parameters that surely change in every turn before it."""
+        if carry.walk is None:
+            return False
+        saving = {leaf for node in carry.soon if saves_parameter(node) for leaf in node.parents if leaf.leaf}
+        first, last = carry.freed_by.place.clock, carry.walk.place.clock
+        changes = [(s.place, s.leaves) for s in self.trace.steps if not s.unnoticed]
+        changes += [(m.place, m.leaves) for m in self.trace.marks if m.kind == "parameter-changed"]
+        return any(
+            first <= place.clock <= last
+            and not (saving if leaves is None else saving.isdisjoint(leaves))
+            and not in_some_turns(place, carry.loop)
+            for place, leaves in changes
+        )
 
     def _learned_through(self, carry: Carry) -> bool:
         """Whether a backward before the one that raises comes from a turn to the one before, which nothing walked."""

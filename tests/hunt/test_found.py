@@ -106,6 +106,54 @@ for x in xs:
 opt.step()
 print(net[0].weight.sum().item())
 """,
+    "a loss with the output of the turn before, which only a later step refuses": """
+before = None
+for x in xs:
+    out = net(x)
+    if before is None:
+        pass
+    else:
+        loss = F.mse_loss(out, before)
+        loss.backward(retain_graph=True)
+        opt.step()
+    before = out
+""",
+    "a graph that is retained over turns in which nothing steps": """
+before = None
+for i, x in enumerate(xs):
+    out = net(x)
+    loss = out.pow(2).mean()
+    if before is not None:
+        loss = loss + F.mse_loss(out, before)
+    loss.backward(retain_graph=True)
+    if i % 2 == 1:
+        opt.step()
+        opt.zero_grad()
+    before = out
+""",
+    "a graph that is retained while another model steps": """
+critic = nn.Linear(1, 1)
+opt_d = torch.optim.SGD(critic.parameters(), lr=0.1)
+before = None
+for x in xs:
+    out = net(x)
+    loss = critic(out).mean()
+    if before is not None:
+        loss = loss + F.mse_loss(out, before)
+    loss.backward(retain_graph=True)
+    opt_d.step()
+    before = out
+opt.step()
+""",
+    "a state that is retained over turns in which nothing steps": """
+state = torch.zeros(5, 4)
+for i, x in enumerate(xs):
+    state = cell(x, state)
+    state.pow(2).mean().backward(retain_graph=True)
+    if i % 2 == 1:
+        opt_c.step()
+        opt_c.zero_grad()
+""",
     "a loss with the output that a function gave in the turn before": """
 def forward(x, before=None):
     out = net(x)

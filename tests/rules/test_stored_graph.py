@@ -14,6 +14,8 @@ from tests.rules.tools import analysed
 RULE = "stored-graph"
 RULES = (RULE, "carried-hidden-state", "attached-loss-total", "attached-loss-history", "surplus-retain-graph")
 
+WALK = "loss.backward(retain_graph=True)"
+
 HEAD = """
 import torch
 from collections import deque
@@ -141,6 +143,53 @@ for x in batches():
     last = here
 """
     check(tmp_path, program, Promise.BEHAVIOUR, "last = here", "last = here.detach()")
+
+
+@pytest.mark.parametrize(
+    ("walk", "rest", "under", "promise"),
+    [
+        ("pass", WALK, "True", Promise.REPAIR),
+        (WALK, "pass", "True", Promise.BEHAVIOUR),
+        ("pass", WALK, "i % 2 == 1", Promise.BEHAVIOUR),
+    ],
+)
+def test_what_a_step_learned_through_is_no_repair(
+    tmp_path: Path, walk: str, rest: str, under: str, promise: Promise
+) -> None:
+    program = f"""
+last = None
+for i, x in enumerate(batches()):
+    z = net(x)
+    loss = z.pow(2).mean()
+    if last is not None:
+        loss = loss + (z - last).pow(2).mean()
+        {walk}
+    {rest}
+    if {under}:
+        opt.step()
+    last = z
+"""
+    found = [f for f in findings(tmp_path, program) if f.rule == RULE]
+    assert {f.promise for f in found} == {promise}
+
+
+@pytest.mark.parametrize(("steps", "promise"), [("opt", Promise.REPAIR), ("other", Promise.BEHAVIOUR)])
+def test_a_retained_graph_raises_only_behind_a_step_of_its_own_parameters(
+    tmp_path: Path, steps: str, promise: Promise
+) -> None:
+    program = f"""
+head = nn.Linear(2, 1)
+other = torch.optim.SGD(head.parameters(), lr=0.1)
+last = torch.zeros(16, 2)
+for x in batches():
+    z = net(x)
+    loss = head(z).mean() + (z - last).abs().mean()
+    loss.backward(retain_graph=True)
+    {steps}.step()
+    last = z
+"""
+    found = [f for f in findings(tmp_path, program) if f.rule == RULE]
+    assert {f.promise for f in found} == {promise}
 
 
 def test_the_flag_that_kept_the_graph_goes_with_it(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ def turn_before(s: Sketch) -> Turn:
     kept = s.choices.one(("out", "out", "out.detach()", "out.clone()"))
     flag, o = s.choices.one(FLAGS), s.optimizer
     backward = f"loss = F.mse_loss(out, {last})\n    loss.backward({flag})"
-    each = s.choices.chance(40)
-    body = f"    {o}.zero_grad()\n    {backward}\n    {o}.step()" if each else f"    {backward}"
+    steps = s.choices.one(("each", "each", "other", "end", "end"))
+    body = f"    {o}.zero_grad()\n    {backward}\n    {o}.step()" if steps == "each" else f"    {backward}"
     form = s.choices.one(("if", "skip", "else"))
     s.features.append(f"turn before {form}")
     s.add("forward", f"out = {s.forward('x')}\nloss = out.pow(2).mean()")
@@ -37,7 +37,9 @@ def turn_before(s: Sketch) -> Turn:
     s.add("update", f"{last} = {kept}")
     if s.choices.chance(50):
         s.add("epoch_start", f"{last} = None")
-    if not each:
+    if steps == "other":
+        s.add("update", f"if i % 2 == 1:\n    {o}.step()\n    {o}.zero_grad()")
+    if steps == "end":
         s.add("epoch_end", f"{o}.step()\n{o}.zero_grad()")
     return Turn("loss", "out")
 
