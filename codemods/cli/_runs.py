@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -143,7 +144,11 @@ class ProgramOptions:
 
     script: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SCRIPT [-- ARGS]", help="The script to run, and its arguments.", show_default=False),
+        typer.Argument(
+            metavar="SCRIPT [-- ARGS]",
+            help="The script to run, or a launcher such as pytest, and its arguments.",
+            show_default=False,
+        ),
     ] = None
     module: Annotated[str | None, typer.Option("-m", metavar="MODULE", help="Run a module instead of a script.")] = None
     tree: Annotated[
@@ -154,13 +159,15 @@ class ProgramOptions:
     def commands(self, entries: Sequence[str], python: str) -> list[Command]:
         """Return what is to be run, ``entries`` last; raises :class:`UserError` for nothing."""
         from verify.errors import VerifyError
-        from verify.running.settings import entry_command, script_command
+        from verify.running.settings import entry_command, script_command, starts_a_program
 
         words = list(self.script or ())
         try:
             found = [entry_command(text, python, Path.cwd()) for text in entries]
             if self.module is not None:
                 found.insert(0, script_command(self.module, words, python, module=True))
+            elif words and starts_a_program(words[0], python):
+                found.insert(0, entry_command(shlex.join(words), python, Path.cwd()))
             elif words:
                 found.insert(0, script_command(words[0], words[1:], python))
         except VerifyError as error:

@@ -52,6 +52,14 @@ class SourceFile:
 
         return notebooks.place(self.text, line)
 
+    def line(self, place: Place) -> int:
+        """The line of ``text`` that stands at ``place`` of the file; 0 where there is none."""
+        if self.notebook is None:
+            return place.line
+        from codemods.source import notebooks
+
+        return notebooks.line_of(self.text, place)
+
     def together(self, line: int) -> range | None:
         """In a notebook the lines of ``text`` that are the code of the cell of line ``line``; None where all lines of
         the file belong together."""

@@ -167,6 +167,12 @@ def place(text: str, line: int) -> Place:
     return Place(numbers[index], max(1, line - starts[index] - 1))
 
 
+def line_of(text: str, place: Place) -> int:
+    """The line of a notebook's program at which ``place`` is; 0 where there is no such cell."""
+    starts, numbers = _borders(text)
+    return starts[numbers.index(place.cell)] + 1 + place.line if place.cell in numbers else 0
+
+
 def cell_lines(text: str, line: int) -> range:
     """The lines of a notebook's program that are the code of the cell in which line ``line`` stands.
 

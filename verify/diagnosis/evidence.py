@@ -26,7 +26,7 @@
 * ``mixed``: site, operation, operands: list of {argument, device, born, names, near}: ``near``: what else has a
   name and is on that device
 
-A site is ``[path, line, function]`` or null.
+A site is ``[path, line, function]``, of a notebook with the number of the cell in which the line is, or null.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from codemods.source.errors import SourceError
+from codemods.source.files import read_source
 from verify.diagnosis.model import Clue
 from verify.measured.records import Site
 from verify.measured.results import Run
@@ -56,7 +58,7 @@ def last(run: Run, what: str) -> Mapping[str, Any] | None:
 
 def site_of(value: Any) -> Site | None:
     """Return a site as records have it."""
-    return None if not value else Site(str(value[0]), int(value[1]), str(value[2]))
+    return None if not value else Site(str(value[0]), int(value[1]), str(value[2]), *value[3:4])
 
 
 class Sources:
@@ -64,12 +66,27 @@ class Sources:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._notebooks: dict[str, dict[int, list[str]]] = {}
 
     def text(self, site: Site | None) -> str:
         """The source of a line, less its indentation; empty where it cannot be read."""
-        if site is None or site.cell is not None:
+        if site is None:
             return ""
-        return _code(linecache.getline(str(self._root / site.path), site.line))
+        if site.cell is None:
+            return _code(linecache.getline(str(self._root / site.path), site.line))
+        lines = self._cells(site.path).get(site.cell, [])
+        return _code(lines[site.line - 1]) if site.line <= len(lines) else ""
+
+    def _cells(self, path: str) -> dict[int, list[str]]:
+        if path not in self._notebooks:
+            try:
+                notebook = read_source(self._root / path).notebook
+            except SourceError:
+                # Gone since it ran.
+                notebook = None
+            cells = () if notebook is None else notebook.cells
+            self._notebooks[path] = {cell.number: cell.text.splitlines() for cell in cells}
+        return self._notebooks[path]
 
     def clue(self, role: str, value: Any, text: str = "", names: Iterable[Mapping[str, str]] = ()) -> Clue:
         """A clue at a site of an event, with the nearest of ``names``."""

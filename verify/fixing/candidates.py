@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.source.errors import SourceError
 from codemods.source.syntax import FAILURES
 from verify.diagnosis.model import Fault, Kind
 from verify.fixing.clues import Candidate, named, place_of, printed, targets, variable
@@ -16,7 +17,7 @@ from verify.fixing.texts import Text, Texts
 def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
     """Return changes that may mend ``fault``, the one that keeps most learning first.
 
-    ``texts`` returns the source of a path below the root; it may raise OSError, and such files are left alone.
+    ``texts`` returns the file at a path below the root; it may raise SourceError, and such files are left alone.
     """
     makers = {
         Kind.SECOND_BACKWARD: (_always, _rebuilt, _detached_after_backward, _kept_detached, retained, summed),
@@ -29,7 +30,7 @@ def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
     for make in makers:
         try:
             found += [each for each in make(fault, texts) if each not in found]
-        except (OSError, *FAILURES):
+        except (SourceError, *FAILURES):
             # Not Python that we can read: nothing is offered there.
             continue
     return found
@@ -55,7 +56,7 @@ def _always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         return
     body = [indent + line[len(inner) :] if line.strip() else line for line in file.lines[first:last]]
     text = "".join([*file.lines[: test.lineno - 1], *body, *file.lines[last:]])
-    title = f"build {name} each time, without the condition at line {test.lineno}"
+    title = f"build {name} each time, without the condition at {file.at(test.lineno)}"
     yield Candidate(title, _EACH_STEP, {file.path: text}, "rebuild", fresh=True)
 
 
@@ -66,8 +67,8 @@ def _rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if place is None or consumer is None or consumer.site is None or not name:
         return
     file, made = place
-    used = file.statement(consumer.site.line)
-    if used is None or consumer.site.path != file.path or not file.means_the_same(made, used):
+    used = file.statement(file.line(consumer.site)) if consumer.site.path == file.path else None
+    if used is None or not file.means_the_same(made, used):
         return
     # Beside each other they run equally often: then it is made anew already.
     if used in file.block(made) or named(file, made) != [printed(name)]:
@@ -75,7 +76,7 @@ def _rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     code = file.segment(made)
     if "\n" not in code:
         moved = file.inserted(used, code, before=True)
-        title = f"build {name} again before it is used, at line {used.lineno}"
+        title = f"build {name} again before it is used, at {file.at(used.lineno)}"
         yield Candidate(title, _EACH_STEP, moved, "rebuild", fresh=True)
 
 
@@ -90,7 +91,7 @@ def _detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         file, statement = place
         for way, code, title, meaning in _anew(name, several=False):
             if way == "cut" or _feeds_itself(fault):
-                title = f"{title} behind the backward at line {statement.lineno}"
+                title = f"{title} behind the backward at {file.at(statement.lineno)}"
                 yield Candidate(title, meaning, file.inserted(statement, code), way, fresh=way != "cut")
 
 
@@ -112,7 +113,7 @@ def _kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
                 for way, code, title, meaning in _anew(target, several=several):
                     if way == "cut" or _feeds_itself(fault):
                         files = file.inserted(statement, code)
-                        title = f"{title} where it is kept, behind line {statement.lineno}"
+                        title = f"{title} where it is kept, behind {file.at(statement.lineno)}"
                         yield Candidate(title, meaning, files, way, fresh=way != "cut")
 
 
@@ -174,7 +175,7 @@ def _stored_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
                     continue
                 code = file.segment(value)
                 code = code if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({code})"
-                title = f"keep {code}.detach() at line {value.lineno}"
+                title = f"keep {code}.detach() at {file.at(value.lineno)}"
                 yield Candidate(
                     title, "the values that are kept are the same", file.replaced(value, f"{code}.detach()")
                 )
@@ -198,10 +199,10 @@ def _moved(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if not name:
         return
     if born is not None and (code := _buffer(*born, name)) is not None:
-        title = f"register {name} as a buffer at line {born[1].lineno}"
+        title = f"register {name} as a buffer at {born[0].at(born[1].lineno)}"
         yield Candidate(title, "it goes wherever its module goes", born[0].replaced(born[1], code))
     if use is not None and right is not None and (other := printed(right.name)) and wrong is not None:
-        title = f"move {name} to the device of {other} before line {use[1].lineno}"
+        title = f"move {name} to the device of {other} before {use[0].at(use[1].lineno)}"
         moved = use[0].inserted(use[1], f"{name} = {name}.to({other}.device)", before=True)
         if wrong.function == right.function == fault.figures.get("function"):
             yield Candidate(title, "it is copied there in every step", moved)

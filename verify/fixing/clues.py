@@ -29,10 +29,10 @@ class Candidate:
 
 def place_of(clue: Clue | None, texts: Texts) -> tuple[Text, ast.stmt] | None:
     """The file and the statement of a clue."""
-    if clue is None or clue.site is None or clue.site.cell is not None or not clue.site.path.endswith(".py"):
+    if clue is None or clue.site is None:
         return None
     file = Text(clue.site.path, texts)
-    statement = file.statement(clue.site.line)
+    statement = file.statement(file.line(clue.site))
     return None if statement is None else (file, statement)
 
 

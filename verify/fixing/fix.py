@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from codemods.source.diffs import unified
+from codemods.source.diffs import unified_text
 from codemods.source.errors import SourceError
-from codemods.source.files import SourceFile, read_source
+from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
 from verify.diagnosis.diagnose import Telling, diagnose
@@ -18,6 +18,7 @@ from verify.diagnosis.model import Diagnosis, Fault, Kind, Measures
 from verify.fixing.candidates import candidates
 from verify.fixing.clues import Candidate
 from verify.isolation import Workspace
+from verify.measured.records import Site
 from verify.measured.results import Verdict
 from verify.running.against import RULE, HandRewriter
 from verify.running.rewriting import Rewriter, RuleRewriter
@@ -152,16 +153,20 @@ class Fixer:
     def _by_rules(self, before: Diagnosis) -> _Kept | None:
         """What the static half finds, advice that is likely included, and the runs keep."""
         rewriter = RuleRewriter(self._sources(before), self._options, root=self._root, jobs=1)
-        kept = [one for one in self._verified(rewriter).verification.rewrites if one.verdict is Verdict.KEPT]
+        verification = self._verified(rewriter).verification
+        kept = [one for one in verification.rewrites if one.verdict is Verdict.KEPT]
         files = rewriter.some(one.key for one in kept).files if kept else {}
         if not files:
             return None
         after = self._diagnosed(files)
         if not (_better(before, after) if _wrong(before) else _no_worse(before, after)):
             return None
-        proof = tuple(f"{one.finding.rule} at {one.finding.path}:{one.finding.span.line}: {one.why}" for one in kept)
-        one = self._kept("what the rules find and the runs kept", "see each rule", proof, files, after)
-        return replace(one, ways=frozenset(_WAYS[each.finding.rule] for each in kept if each.finding.rule in _WAYS))
+        proof = []
+        for one in kept:
+            cell, line = verification.place(one.finding.path, one.finding.span.line)
+            proof.append(f"{one.finding.rule} at {Site(one.finding.path, line, '', cell)}: {one.why}")
+        rules = self._kept("what the rules find and the runs kept", "see each rule", tuple(proof), files, after)
+        return replace(rules, ways=frozenset(_WAYS[each.finding.rule] for each in kept if each.finding.rule in _WAYS))
 
     def _sources(self, diagnosis: Diagnosis) -> list[SourceFile]:
         found = []
@@ -183,11 +188,11 @@ class Fixer:
         kept = [] if first is None else [first]
         priced: list[_Kept] = []
         left = _TRIALS if first is None else _BESIDE
-        for candidate in candidates(fault, self._text):
-            files = {**self._files, **{path: text.encode() for path, text in candidate.files.items()}}
+        for candidate in candidates(fault, self._source):
+            files = self._with(candidate)
             if not left or len(kept) + len(priced) == _CHOICES:
                 break
-            if any(files == one.files or candidate.way in one.ways for one in kept):
+            if files is None or any(files == one.files or candidate.way in one.ways for one in kept):
                 continue
             left -= 1
             self._tell(f"trying: {candidate.title}")
@@ -232,10 +237,20 @@ class Fixer:
             return _shown(fault, before, after)
         return self._proved(files, "rebuild" if candidate.fresh and not self._files else RULE)
 
-    def _text(self, path: str) -> str:
+    def _with(self, candidate: Candidate) -> Files | None:
+        """The program with ``candidate`` made; None where a file cannot hold it."""
+        try:
+            new = {path: self._source(path).encode(text) for path, text in candidate.files.items()}
+        except SourceError:
+            # A cell of a notebook that would lose a magic, a character that the encoding lacks.
+            return None
+        return {**self._files, **new}
+
+    def _source(self, path: str) -> SourceFile:
+        """A file below the root, with what is changed so far."""
         if path in self._files:
-            return self._files[path].decode()
-        return (self._root / path).read_text(encoding="utf-8")
+            return source_from_bytes(self._files[path], path, self._root / path)
+        return read_source(self._root / path, path)
 
     def _proved(self, files: Files, rule: str) -> tuple[tuple[str, ...], str]:
         """What a verification says of all that is changed so far; the second is why it is no proof."""
@@ -268,12 +283,9 @@ class Fixer:
         )
 
     def _kept(self, title: str, meaning: str, proof: tuple[str, ...], files: Files, after: Diagnosis) -> _Kept:
-        diff = b"".join(
-            unified(path, self._text(path).encode(), data)
-            for path, data in files.items()
-            if self._text(path).encode() != data
-        )
-        repair = Repair(title, meaning, proof, diff.decode("utf-8", "replace"), after.measures)
+        pairs = [(self._source(path), source_from_bytes(data, path)) for path, data in files.items()]
+        diff = unified_text(change for old, new in pairs for change in old.shown(old.text, new.text))
+        repair = Repair(title, meaning, proof, diff, after.measures)
         return _Kept(repair, dict(files), after)
 
 

@@ -27,7 +27,7 @@ def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     ]
     if len(cuts) == 1 and isinstance(cuts[0].func, ast.Attribute):
         value = file.segment(cuts[0].func.value)
-        title = f"leave out .detach() at line {statement.lineno}"
+        title = f"leave out .detach() at {file.at(statement.lineno)}"
         yield Candidate(title, "what the optimizer holds behind it learns", file.replaced(cuts[0], value))
 
 
@@ -47,7 +47,7 @@ def frozen(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if len(made) != 1 or file.statement(made[0].lineno) is not made[0]:
         return
     code = "\n".join(f"{name}.requires_grad_(False)" for name in names)
-    title = f"freeze {', '.join(names)} behind line {made[0].lineno}"
+    title = f"freeze {', '.join(names)} behind {file.at(made[0].lineno)}"
     meaning = "the cut is meant: they stay as they are, and nobody expects them to learn"
     yield Candidate(title, meaning, file.inserted(made[0], code), "freeze")
 

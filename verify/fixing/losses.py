@@ -25,7 +25,7 @@ def retained(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         code = file.segment(call)
         inside = "retain_graph=True" if code.endswith("()") else ", retain_graph=True"
         files = file.replaced(call, f"{code[:-1]}{inside})")
-        title = f"keep the graph in the backward at line {statement.lineno}"
+        title = f"keep the graph in the backward at {file.at(statement.lineno)}"
         yield Candidate(title, "both losses are learned from; the graph lives until the second backward", files)
 
 
@@ -45,7 +45,7 @@ def stepped_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         end = later.end_lineno or later.lineno
         lines.insert(end, lines[step.lineno - 1])
         del lines[step.lineno - 1]
-        title = f"make the step of line {step.lineno} behind the backward at line {later.lineno}"
+        title = f"make the step of {file.at(step.lineno)} behind the backward at {file.at(later.lineno)}"
         yield Candidate(title, "both backwards see the same parameters", {file.path: "".join(lines)}, "later")
 
 
@@ -73,7 +73,7 @@ def summed(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     lines[later.lineno - 1 : end] = [whole, *(lines[step.lineno - 1] for step in steps)]
     for statement in sorted([first, *steps], key=lambda each: -each.lineno):
         del lines[statement.lineno - 1 : statement.end_lineno]
-    title = f"add {file.segment(one)} and {file.segment(other)} and walk them once, at line {later.lineno}"
+    title = f"add {file.segment(one)} and {file.segment(other)} and walk them once, at {file.at(later.lineno)}"
     meaning = "both losses are learned from, by the same gradients; no graph is kept for a second walk"
     yield Candidate(title, meaning, {file.path: "".join(lines)}, "sum", fresh=True, summed=True)
 

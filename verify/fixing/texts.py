@@ -1,11 +1,16 @@
-"""A file as text and as statements, for changes of single lines."""
+"""A file as text and as statements, for changes of single lines. A notebook is the program that its cells are."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
 
-Texts = Callable[[str], str]
+from codemods.source.files import SourceFile
+from codemods.terms.findings import Place
+from verify.measured.records import Site
+
+#: The file at a path below the root; may raise SourceError.
+Texts = Callable[[str], SourceFile]
 
 
 class Text:
@@ -13,9 +18,19 @@ class Text:
 
     def __init__(self, path: str, texts: Texts) -> None:
         self.path = path
-        self.text = texts(path)
+        self._source = texts(path)
+        self.text = self._source.text
         self.lines = self.text.splitlines(keepends=True)
         self.tree = ast.parse(self.text)
+
+    def line(self, site: Site) -> int:
+        """The line of the text at which ``site`` is."""
+        return self._source.line(Place(site.cell, site.line))
+
+    def at(self, line: int) -> str:
+        """Line ``line`` of the text, as people find it in the file."""
+        place = self._source.place(line)
+        return f"line {line}" if place.cell is None else f"line {place.line} of cell {place.cell}"
 
     def statement(self, line: int) -> ast.stmt | None:
         """The innermost statement at ``line`` that has its lines for itself."""

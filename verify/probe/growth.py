@@ -12,7 +12,7 @@ from .holders import holders
 from .sites import Tree
 
 #: Numbers of steps after which a look is worth it; at the end of a function its variables are gone, and so is a leak.
-_LOOKS = frozenset({8, 16, 32, 64, 128, 256})
+_LOOKS = frozenset({8, 12, 16, 32, 64, 128, 256})
 
 
 class Growth:

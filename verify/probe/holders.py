@@ -131,7 +131,7 @@ def _variables(tree: Tree, frames: list[types.FrameType]) -> Iterator[_Thing]:
         if frame.f_locals is not frame.f_globals:
             for name, value in list(frame.f_locals.items()):
                 yield name, value, 0, frame.f_code.co_name
-    yield from _globals(frames)
+    yield from _globals(tree, frames)
     for module_name, module in list(sys.modules.items()):
         filename = getattr(module, "__file__", None)
         if module_name == "__main__":
@@ -144,9 +144,11 @@ def _variables(tree: Tree, frames: list[types.FrameType]) -> Iterator[_Thing]:
                     yield prefix + name, value, 0, "<module>"
 
 
-def _globals(frames: list[types.FrameType]) -> Iterator[_Thing]:
+def _globals(tree: Tree, frames: list[types.FrameType]) -> Iterator[_Thing]:
     """Globals of code that belongs to no module with a file: cells of a notebook, what ``exec`` runs."""
     known = {id(vars(module)) for module in list(sys.modules.values()) if getattr(module, "__file__", None)}
+    if tree.main is not None:
+        known.add(id(vars(sys.modules["__main__"])))
     for frame in frames:
         if id(frame.f_globals) not in known:
             known.add(id(frame.f_globals))

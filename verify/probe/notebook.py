@@ -105,6 +105,7 @@ def run(program: dict[str, Any], notebook: str) -> BaseException | None:
     main = types.ModuleType("__main__")
     space = main.__dict__
     space["__codemod_main__"] = lambda: main
+    space["__codemod_file__"] = notebook
     space.update({"In": [""], "Out": {}, "_": "", "__": "", "___": ""})
     sys.modules["__main__"] = main
     shell = _Shell(space)

@@ -43,8 +43,9 @@ class Tree:
         return None if any(part in _INSTALLED for part in parts) else "/".join(parts)
 
     def note_main(self) -> None:
-        """Keep the script's name: Python takes it off ``__main__`` when the script is over."""
-        self._main = getattr(sys.modules.get("__main__"), "__file__", None)
+        """Keep the script's name: Python takes it off ``__main__`` when the script is over, and a notebook has none."""
+        main = sys.modules.get("__main__")
+        self._main = getattr(main, "__file__", None) or getattr(main, "__codemod_file__", None)
 
     @property
     def main(self) -> str | None:

@@ -98,6 +98,9 @@ class RunnableNotebook:
             if loader.get("site") and (site := self._site(Site(*loader["site"][:3]))) is not None:
                 loader["site"] = [site.path if site.cell is None else f"{site.path}:cell {site.cell}", *site[1:3]]
 
+        if record.census is not None:
+            holders = tuple(each._replace(made=self._site(each.made)) for each in record.census.holders)
+            record.census = dataclasses.replace(record.census, holders=holders)
         record.diagnoses = [self._placed(each) for each in record.diagnoses]
 
     def _placed(self, value: Any) -> Any:
@@ -109,7 +112,7 @@ class RunnableNotebook:
         if len(value) == 3 and list(map(type, value)) == [str, int, str]:
             site = self._site(Site(*value))
             if site is not None and site.cell is not None:
-                return [f"{site.path}:cell {site.cell}", site.line, site.function]
+                return [*value[:1], site.line, site.function, site.cell]
         return [self._placed(each) for each in value]
 
     def text(self, printed: str) -> str:

@@ -174,13 +174,24 @@ def entry_command(text: str, python: str, cwd: Path) -> Command:
         path = cwd / words[0]
         return Command((python, path.name, *words[1:]), path.parent, text, path)
     if name not in ("python", "python3") and not (words[0].endswith((".py", ".ipynb")) or words[0] == "-m"):
-        beside = Path(python).parent / words[0]
-        argv = (str(beside) if beside.is_file() else words[0], *words[1:])
-        return Command(argv, cwd, text, _script_in(words, cwd))
+        return Command((_launcher(words[0], python), *words[1:]), cwd, text, _script_in(words, cwd))
     script = _script_in(words, cwd)
     if script is None and words[0].endswith((".py", ".ipynb")):
         raise VerifyError(f"--entry {text!r}: {words[0]}: no such file")
     return Command((python, *words), cwd, text, script)
+
+
+def starts_a_program(word: str, python: str) -> bool:
+    """Whether ``word`` is no script but a launcher: python, torchrun, pytest, as a user would type it."""
+    if os.path.dirname(word) or os.path.exists(word) or word.endswith((".py", ".ipynb")):
+        return False
+    return word in ("python", "python3") or shutil.which(_launcher(word, python)) is not None
+
+
+def _launcher(word: str, python: str) -> str:
+    """The launcher that belongs to ``python``, where it has one of that name."""
+    beside = Path(python).parent / word
+    return str(beside) if beside.is_file() else word
 
 
 def is_notebook(name: str) -> bool:
@@ -190,4 +201,6 @@ def is_notebook(name: str) -> bool:
 
 def _script_in(words: Sequence[str], cwd: Path) -> Path | None:
     """The first of ``words`` that names a script which is there."""
-    return next((cwd / word for word in words if word.endswith(".py") and (cwd / word).is_file()), None)
+    # pytest names a test behind its file.
+    files = (word.partition("::")[0] for word in words)
+    return next((cwd / file for file in files if file.endswith(".py") and (cwd / file).is_file()), None)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
 
+from codemods.source.files import source_from_bytes
 from verify.diagnosis.model import Clue, Fault, Kind
 from verify.fixing.candidates import Candidate, candidates
 from verify.measured.records import Site
@@ -17,7 +20,9 @@ def at(line: int, function: str = "f") -> Site:
 
 def offered(kind: Kind, text: str, *clues: Clue, site: Site | None = None, remedy: str = "") -> list[Candidate]:
     text = dedent(text).lstrip()
-    return candidates(Fault(kind, "", site, clues, remedy), {"t.py": text}.__getitem__)
+    return candidates(
+        Fault(kind, "", site, clues, remedy), {"t.py": source_from_bytes(text.encode(), "t.py")}.__getitem__
+    )
 
 
 def changed(kind: Kind, text: str, *clues: Clue, site: Site | None = None, remedy: str = "") -> list[str]:
@@ -112,10 +117,25 @@ def test_nothing_is_offered_for_what_cannot_be_changed_alone(text: str) -> None:
     assert offered(Kind.CHANGED_IN_PLACE, text, Clue("cause", at(1))) == []
 
 
-def test_nothing_is_offered_without_a_line_or_for_a_notebook_or_another_kind() -> None:
+def test_nothing_is_offered_without_a_line_or_for_another_kind() -> None:
     assert offered(Kind.CHANGED_IN_PLACE, "b.mul_(2)\n", Clue("cause")) == []
-    assert offered(Kind.CHANGED_IN_PLACE, "b.mul_(2)\n", Clue("cause", Site("a.ipynb", 1, "f"))) == []
     assert offered(Kind.SLOWER_STEPS, "b.mul_(2)\n", Clue("cause", at(1))) == []
+
+
+def test_a_cell_of_a_notebook_is_changed_as_the_program_that_all_are() -> None:
+    cells = [["%matplotlib inline\n", "b = f()"], ["c = b.sigmoid()\n", "b.mul_(2)"]]
+    written = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": cell} for cell in cells]
+    data = json.dumps({"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+    source = source_from_bytes(data, "a.ipynb")
+    clue = Clue("cause", Site("a.ipynb", 2, "<module>", 2))
+    (found,) = candidates(Fault(Kind.CHANGED_IN_PLACE, "", None, (clue,)), {"a.ipynb": source}.__getitem__)
+    changed = json.loads(source.encode(found.files["a.ipynb"]))
+    assert ["".join(cell["source"]) for cell in changed["cells"]] == [
+        "".join(cells[0]),
+        "c = b.sigmoid()\nb = b.mul(2)",
+    ]
+    other = replace(clue, site=Site("a.ipynb", 2, "<module>", 7))
+    assert candidates(Fault(Kind.CHANGED_IN_PLACE, "", None, (other,)), {"a.ipynb": source}.__getitem__) == []
 
 
 STATE = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from verify.errors import VerifyError
-from verify.running.settings import Settings, entry_command, script_command
+from verify.running.settings import Settings, entry_command, script_command, starts_a_program
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +53,30 @@ def test_entries(folder: Path, text: str, words: tuple[str, ...]) -> None:
     command = entry_command(text, "py", folder)
     assert command.argv == words
     assert command.text == text
+
+
+@pytest.mark.parametrize(
+    ("word", "is_one"),
+    [
+        ("python", True),
+        ("python3", True),
+        ("torchrun", True),
+        ("train.py", False),
+        ("missing.py", False),
+        ("missing.ipynb", False),
+        ("pkg", False),
+        ("bin/torchrun", False),
+        ("no-such-command-anywhere", False),
+    ],
+)
+def test_a_word_that_starts_a_program(folder: Path, word: str, is_one: bool) -> None:
+    (folder / "bin").mkdir()
+    (folder / "bin" / "torchrun").touch(mode=0o755)
+    assert starts_a_program(word, str(folder / "bin" / "python")) is is_one
+
+
+def test_the_file_of_a_single_test_is_the_script(folder: Path) -> None:
+    assert entry_command("pytest -q train.py::test_a", "py", folder).script == folder / "train.py"
 
 
 def test_launchers_are_those_of_the_chosen_interpreter(folder: Path) -> None:

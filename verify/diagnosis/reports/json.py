@@ -99,4 +99,7 @@ def _clue(clue: Clue) -> dict[str, Any]:
 
 
 def _site(site: Site | None) -> dict[str, Any] | None:
-    return None if site is None else {"path": site.path, "line": site.line, "function": site.function}
+    if site is None:
+        return None
+    place: dict[str, Any] = {"path": site.path, "line": site.line, "function": site.function}
+    return place if site.cell is None else {**place, "cell": site.cell}

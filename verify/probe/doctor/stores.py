@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import sys
 import time
+import typing
 from types import FrameType
 from typing import Any
 
@@ -22,13 +23,54 @@ _MOST = 5
 _KINDS = (list, dict, set, collections.deque)
 
 
+class _Row:
+    """A container, which is not held: what dies with it is what growth is told by."""
+
+    __slots__ = ("_weights", "kind", "lengths", "name")
+
+    def __init__(self, name: str, kind: type) -> None:
+        self.name = name
+        self.kind = kind
+        #: (step, length) of each look.
+        self.lengths: list[tuple[int, int]] = []
+        self._weights = (0.0, 0.0, False)
+
+    def may_be(self, value: typing.Sized) -> bool:
+        """Whether ``value``, which has the id of this one, can be this one, and not what came to its place."""
+        return type(value) is self.kind and len(value) >= self.lengths[-1][1]
+
+    def looked(self, step: int, value: typing.Sized) -> None:
+        self.lengths.append((step, len(value)))
+        if len(self.lengths) >= _FEWEST_LOOKS and self.grows:
+            self._weights = _weights(value)
+
+    @property
+    def grows(self) -> bool:
+        """Whether it was longer at each look than at the one before."""
+        lengths = [length for _, length in self.lengths]
+        return all(lengths[i] > lengths[i - 1] for i in range(1, len(lengths)))
+
+    def told(self) -> dict[str, Any]:
+        (first, fewest), (last, length) = self.lengths[0], self.lengths[-1]
+        added = (length - fewest) / (last - first)
+        tensors, plain, graph = self._weights
+        return {
+            "name": typed(self.name),
+            "kind": self.kind.__name__,
+            "length": length,
+            "added": added,
+            "tensor_bytes": tensors * added,
+            "plain_bytes": plain * added,
+            "graph": graph,
+        }
+
+
 class Stores:
     """Looks at containers from step to step."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        #: id of a container: its name, and (step, length) of each look.
-        self._seen: dict[int, tuple[str, Any, list[tuple[int, int]]]] = {}
+        self._seen: dict[int, _Row] = {}
         #: By name: (step, bytes, whether it has a graph) of the tensor that a variable held at each look.
         self._tensors: dict[tuple[str, str], list[tuple[int, int, bool]]] = {}
         self._looks: list[int] = []
@@ -42,7 +84,9 @@ class Stores:
         """Note how long each container is."""
         if self._looks and self._looks[-1] >= step:
             return
-        self._looks.append(step)
+        if frames:
+            # At the end, functions and what they held are gone.
+            self._looks.append(step)
         until = time.perf_counter() + _SECONDS
         import torch
 
@@ -51,37 +95,24 @@ class Stores:
         for name, value, function in variables(self._tree, frames, until):
             if issubclass(type(value), _KINDS) and id(value) not in here and not name.endswith("__"):
                 here.add(id(value))
-                # The container is held, so that its id stays its own.
-                row = self._seen.setdefault(id(value), (name, value, []))
-                row[2].append((step, len(value)))
+                row = self._seen.get(id(value))
+                if row is None or not row.may_be(value):
+                    row = self._seen[id(value)] = _Row(name, type(value))
+                row.looked(step, value)
             elif issubclass(type(value), torch.Tensor) and (name, function) not in tensors and value.numel():
                 # It is another tensor each time, under the same name.
                 tensors.add((name, function))
                 self._tensors.setdefault((name, function), []).append((step, _bytes(value), value.grad_fn is not None))
         # Whoever is not found any more was let go, and does not pile up.
-        self._seen = {key: row for key, row in self._seen.items() if key in here}
+        if frames:
+            self._seen = {key: row for key, row in self._seen.items() if key in here}
 
     def event(self) -> dict[str, Any]:
         """The containers that were longer at each look than at the one before."""
         rows: list[dict[str, Any]] = []
-        for name, value, lengths in self._seen.values():
-            longer = all(lengths[i][1] > lengths[i - 1][1] for i in range(1, len(lengths)))
-            if len(lengths) < _FEWEST_LOOKS or not longer:
-                continue
-            steps = lengths[-1][0] - lengths[0][0]
-            added = (lengths[-1][1] - lengths[0][1]) / steps
-            tensors, plain, graph = _weights(value)
-            rows.append(
-                {
-                    "name": typed(name),
-                    "kind": type(value).__name__,
-                    "length": lengths[-1][1],
-                    "added": added,
-                    "tensor_bytes": tensors * added,
-                    "plain_bytes": plain * added,
-                    "graph": graph,
-                }
-            )
+        for row in self._seen.values():
+            if len(row.lengths) >= _FEWEST_LOOKS and row.grows:
+                rows.append(row.told())
         rows += self._longer()
         rows.sort(key=lambda row: -(row["tensor_bytes"] + row["plain_bytes"]))
         return {"what": "stores", "looks": self._looks, "containers": rows[:_MOST]}
