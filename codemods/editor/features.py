@@ -140,7 +140,7 @@ async def code_actions(server: Server, params: lsp.CodeActionParams) -> list[lsp
     if every:
         kind = "file" if seen.unit.cells is None else "notebook"
         text = f"codemod: fix all that is safe in this {kind} ({len(every)})"
-        data = {"uri": seen.unit.uri, "version": seen.unit.version, "keys": None}
+        data = {"uri": seen.unit.uri, "version": seen.unit.version}
         if _asked(FIX_ALL, only):
             actions.append(lsp.CodeAction(text, kind=FIX_ALL, data=data))
         if here and len(every) > 1 and _asked(lsp.CodeActionKind.QuickFix.value, only):
@@ -156,7 +156,8 @@ async def resolve(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
     data: Any = action.data
     if not isinstance(data, dict) or action.edit is not None:
         return action
-    uri, keys, version = data["uri"], data["keys"], data["version"]
+    # Neovim sends no key whose value is null.
+    uri, keys, version = data.get("uri", ""), data.get("keys"), data.get("version")
     unit = server.unit(uri)
     if unit is None or unit.version != version:
         return action
