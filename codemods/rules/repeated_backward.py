@@ -162,6 +162,8 @@ class RepeatedBackward(Rule):
 def _same_loss(first: Walk, second: Walk) -> bool:
     if first.kind != "backward" or first.call is None or second.call is None or first.call is second.call:
         return False
+    if first.handed or second.handed:
+        return False
     if not second.follows(first) or first.inputs != () or (second.inputs != () and second.kind == "backward"):
         return False
     if first.with_gradient or (second.with_gradient and second.kind == "backward") or first.creates is not False:

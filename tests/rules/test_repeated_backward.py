@@ -283,3 +283,33 @@ def test_the_flag_goes_also_where_its_rule_was_not_asked_for(tmp_path: Path) -> 
     findings = analysed(tmp_path, options, START + dedent(before))
     assert [f.rule for f in findings] == [RULE]
     assert mended(tmp_path, findings) == START + dedent(after)
+
+
+UNSEEN = """
+import torch
+from torch import nn
+from layers import Padded
+
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+pad = Padded(5)
+for step in range(3):
+    out = pad(net(torch.randn(3, 4))).exp().sum()
+    opt.zero_grad()
+    out.backward()
+    {use}
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["back = pad.backward(out)", "print(pad.backward(out).shape)", "pad.backward(out)", "back = [pad.backward(out)]"],
+)
+def test_a_backward_of_what_cannot_be_seen_may_be_a_derivative(tmp_path: Path, use: str) -> None:
+    assert found(tmp_path, "repeated-backward", UNSEEN.format(use=use)) == []
+
+
+def test_a_second_backward_of_the_loss_itself_is_none(tmp_path: Path) -> None:
+    findings = found(tmp_path, "repeated-backward", UNSEEN.format(use="out.backward()"))
+    assert [f.promise.value for f in findings] == ["repair"]

@@ -400,6 +400,9 @@ FUNCTIONAL_GRADIENTS = (
     "torch.autograd.gradcheck",
 )
 
+OF_INDICES = frozenset({"Embedding", "EmbeddingBag"})
+"""Modules whose first input is whole numbers, which have no graph (docs: torch.nn.Embedding)."""
+
 BACKWARD_METHODS = _words("backward manual_backward")
 """Methods of wrappers (accelerate, DeepSpeed, Lightning, Fabric) that back-propagate their argument (docs)."""
 

@@ -130,6 +130,8 @@ class Walk:
     """What ``autograd.grad`` takes gradients of, or ``backward`` was told to; None where that cannot be seen."""
     caught: bool = False
     """Whether what it raises may be caught."""
+    handed: bool = False
+    """Whether a method that cannot be seen was given the loss: that it walks it only its name says."""
 
     @property
     def ran(self) -> tuple[int, str]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Frame, Value
-from codemods.graph.model.program import ParsedFile, receiver_name, walk
+from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name, walk, walks
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Class, Const, Function, Instance, Module, Plain, Unknown
 from codemods.graph.python.statements import Statements
@@ -107,6 +107,8 @@ class Machine(Statements):
         self.raises_here = False
         if isinstance(receiver, Instance):
             self._evidence(statement, receiver)
+        for member in _initializers(value.info, methods):
+            self._run_method(member, receiver)
         roots: list[Function] = []
         for method in _uncalled_first(frame.file, methods):
             member = value.info.members.get(method.name)
@@ -185,6 +187,51 @@ def _uncalled_first(file: ParsedFile, methods: list[_Function]) -> list[_Functio
     """The methods of a class that are to be run, those that no other one of them names first."""
     named = Counter(name for method in methods for name in file.once(_attributes, method) - {method.name})
     return [m for m in methods if not named[m.name]] + [m for m in methods if named[m.name]]
+
+
+def _initializers(info: ClassInfo, methods: list[_Function]) -> list[Function]:
+    """The methods of a class that others call, and that alone give its objects what ``methods`` read of them: without
+    one of them nobody can have called these. None that comes to a backward."""
+    members: dict[str, Function] = {}
+    for cls in reversed(info.mro()):
+        members |= {name: found for name, found in cls.members.items() if isinstance(found, Function)}
+    run = _led_to(methods, members)
+    made = {name for method in (*run, *_led_to([], members, "__init__")) for name in info.file.once(_bound, method)}
+    missing = {name for method in run for name in info.file.once(_attributes, method)} - made - members.keys()
+    return [
+        found
+        for name, found in members.items()
+        if found.kind == "function"
+        and found.definition not in run
+        and name != "__init__"
+        and not missing.isdisjoint(info.file.once(_bound, found.definition))
+        and not any(map(walks, _led_to([found.definition], members)))
+    ]
+
+
+def _led_to(methods: Iterable[ast.AST], members: dict[str, Function], *names: str) -> dict[ast.AST, None]:
+    """Methods, and those of the same object that they name."""
+    found: dict[ast.AST, None] = {}
+    stack = [*methods, *(members[name].definition for name in names if name in members)]
+    while stack:
+        method = stack.pop()
+        if method not in found:
+            found[method] = None
+            stack += [members[name].definition for name in _attributes(method) if name in members]
+    return found
+
+
+def _bound(method: ast.AST) -> frozenset[str]:
+    """The attributes that a method binds of its object."""
+    own = receiver_name(method)
+    return frozenset(
+        node.attr
+        for node in walk(method)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == own
+    )
 
 
 def _names(scope: ast.AST) -> frozenset[str]:

@@ -35,8 +35,9 @@ from codemods.graph.run.holding import Holding
 MAX_UNSEEN = 16
 """So many graphs that cannot be seen are told apart in one value; of the others only that there are some."""
 
-_OTHERS = Unseen("lost", "")
-"""What is not told apart."""
+_OTHERS = Unseen("call", "")
+_LOST = Unseen("lost", "")
+"""What is not told apart: made out of sight, or lost from it."""
 
 _OF_NUMBERS = frozenset(name for kind in (int, float, bool) for name in dir(kind))
 _ASKING = frozenset(("isinstance", "hasattr", "type", "is_tensor", "callable", "issubclass"))
@@ -282,7 +283,9 @@ class Recording(Holding):
         if not unseen:
             return tuple(found.values())
         if len(unseen) > MAX_UNSEEN:
-            unseen = dict(islice(unseen.items(), MAX_UNSEEN - 1)) | {id(_OTHERS): _OTHERS}
+            more = list(unseen.values())[MAX_UNSEEN - 2 :]
+            rest = {_LOST if origin.kind == "lost" else _OTHERS for origin in more}
+            unseen = dict(islice(unseen.items(), MAX_UNSEEN - 2)) | {id(origin): origin for origin in rest}
         return (*unseen.values(), *found.values())
 
     def origins_in(self, container: Value) -> Iterator[Node | Place | Unseen]:

@@ -235,7 +235,14 @@ class Layers(Tensors):
             self.alter(given, "attached" if self.nodes_of(given) else "values", at)
         elif not name:
             self.may_alter(args.all(), at)
-        inputs = self.parents_of(args.all()) + self.held_in(args.all())
+        shadow = self.shadow_of(args.all())
+        computed = args.all()
+        if name in facts.OF_INDICES and not args.more:
+            # whole numbers have no graph, whatever they come from
+            computed = computed[1:]
+            mine = self.shadow_of(computed)
+            shadow = tuple(o for o in shadow if o in mine or not isinstance(o, Unseen))
+        inputs = self.parents_of(computed) + self.held_in(computed)
         leaves = self.parameter_leaves(module)
         scalar = module.scalar_output
         made = self.node(
@@ -249,7 +256,6 @@ class Layers(Tensors):
         mask = args.get(facts.PADDING_MASKS.get(name, -1), "src_key_padding_mask")
         if name in facts.PADDING_MASKS and (args.more or (mask is not None and not self.is_none(mask))):
             self.mark("padded", at, inputs)
-        shadow = self.shadow_of(args.all())
         if made is not None:
             made.shadow = shadow
             self.drawn(args.all(), made)

@@ -66,8 +66,9 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
         # what can be called there are optimizers
         some = Library("torch.optim.Optimizer")
         return some if len(given) < 3 else engine.join(some, given[2])
-    if isinstance(owner, Instance) and isinstance(name, Plain):
-        one = _one_named(engine, owner, name, at)
+    text = _text_of(name, at)
+    if isinstance(owner, Instance) and text is not None:
+        one = _one_named(engine, owner, text, at)
         if one is not None:
             return one
     if isinstance(owner, Library) and owner.path in facts.OF_CLASSES:
@@ -86,6 +87,17 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
     return made
 
 
+def _text_of(name: Value, at: ast.AST) -> Plain | None:
+    """What is known of a computed name: a sum of something and a text is a text, or no name."""
+    if isinstance(name, Plain):
+        return name
+    written = at.args[1] if isinstance(at, ast.Call) and len(at.args) > 1 else None
+    if not (isinstance(name, Unknown) and name.node is None and isinstance(written, ast.BinOp)):
+        return None
+    end = written.right.value if isinstance(written.right, ast.Constant) else None
+    return Plain("text", "", end) if isinstance(written.op, ast.Add) and isinstance(end, str) else None
+
+
 def _by_known_name(engine: Containers, owner: Value, name: str, default: list[Value], at: ast.AST) -> Value:
     """``getattr(obj, "name", default)``."""
     found = engine.get_attribute(owner, name, at)
@@ -96,16 +108,19 @@ def _by_known_name(engine: Containers, owner: Value, name: str, default: list[Va
 
 
 def _one_named(engine: Containers, owner: Instance, name: Plain, at: ast.AST) -> Value | None:
-    """An attribute of a module of which the begin or end of its name is known: one of those that are called so.
+    """An attribute of an object of which the begin or end of its name is known: one of those that are called so.
 
-    None where there may be others: where nothing is known of the name, of a base, or of a part.
+    None where there may be others: where nothing is known of the name, of a base, or of a part, and of what is no
+    module, where code that cannot be seen got the object.
     """
     known = all(
         isinstance(base, Class) or (isinstance(base, Library) and base.path.startswith(("torch.nn.", "builtins.")))
         for info in owner.cls.mro()
         for base in info.bases
     )
-    if not (name.begin or name.end) or not owner.cls.is_module or not known or engine.special_names(owner.cls):
+    open_ended = not owner.cls.is_module and (owner.cls.family != "plain" or owner.oid in engine.trace.handed)
+    special = engine.special_names(owner.cls) or owner.cls.find("__getattr__") is not None
+    if not (name.begin or name.end) or open_ended or not known or special:
         return None
     held = [n for n in engine.attributes.get(owner.oid, ()) if isinstance(n, str) and (n == ANY or name.may_be(n))]
     members = {n for info in owner.cls.mro() for n in info.members if name.may_be(n)}

@@ -39,15 +39,27 @@ the tree its own are entered."""
 
 
 @OF_UNSEEN.of("backward")
-def _backward(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+def _backward(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
     given = args.positional
+    if (
+        given
+        and receiver.node is None
+        and not isinstance(engine.frame.file.parent(at), (ast.Expr, ast.Return, ast.Lambda))
+    ):
+        # what walks a graph gives nothing that anyone wants: this may be a derivative
+        engine.escape_all(args.all(), "a backward that cannot be seen gets it")
+        return None
     if (
         given
         and receiver.node is None
         and (engine.nodes_of(given[0]) or (len(given) == 1 and not _is_gradient(engine, args)))
     ):
         # engine.backward(loss), and not loss.backward(gradient)
-        return engine.wrapped_backward(args, at)
+        walks = len(engine.trace.walks)
+        engine.wrapped_backward(args, at)
+        for walk in engine.trace.walks[walks:]:
+            walk.handed = True
+        return NONE
     return engine.backward_method(receiver, args, at)
 
 
