@@ -71,7 +71,7 @@ def test_what_it_leaves_is_found_by_others_too(tmp_path: Path) -> None:
         # a graph of an earlier turn
         {"first": "self.last = 0.0", "more": "loss = loss + self.last", "after": "self.last = loss"},
         # and one that the object is set up with
-        {"after": "self.kept.sum().backward()", "more": "self.kept = self.net(x)\n        loss = loss + self.kept.mean()"},
+        {"after": "self.kept.sum().backward()", "more": "self.kept = self.net(x); loss = loss + self.kept.mean()"},
         # what sets it up walks, and so is no way to set it up
         {"first": "self.again = torch.ones(2)", "more": "self.other = self.net(x)",
          "another": "def finish(self):\n        self.other.sum().backward()", "after": "self.finish()"},

@@ -107,8 +107,8 @@ class Machine(Statements):
         self.raises_here = False
         if isinstance(receiver, Instance):
             self._evidence(statement, receiver)
-        for member in _initializers(value.info, methods):
-            self._run_method(member, receiver)
+        for before in _initializers(value.info, methods):
+            self._run_method(before, receiver)
         roots: list[Function] = []
         for method in _uncalled_first(frame.file, methods):
             member = value.info.members.get(method.name)
