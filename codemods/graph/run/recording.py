@@ -37,7 +37,7 @@ MAX_UNSEEN = 16
 
 _OTHERS = Unseen("call", "")
 _LOST = Unseen("lost", "")
-"""What is not told apart: made out of sight, or lost from it."""
+"""What is not told apart: all of it made by calls out of sight, or of any origin."""
 
 _OF_NUMBERS = frozenset(name for kind in (int, float, bool) for name in dir(kind))
 _ASKING = frozenset(("isinstance", "hasattr", "type", "is_tensor", "callable", "issubclass"))
@@ -283,9 +283,9 @@ class Recording(Holding):
         if not unseen:
             return tuple(found.values())
         if len(unseen) > MAX_UNSEEN:
-            more = list(unseen.values())[MAX_UNSEEN - 2 :]
-            rest = {_LOST if origin.kind == "lost" else _OTHERS for origin in more}
-            unseen = dict(islice(unseen.items(), MAX_UNSEEN - 2)) | {id(origin): origin for origin in rest}
+            more = list(unseen.values())[MAX_UNSEEN - 1 :]
+            rest = _OTHERS if all(origin.kind == "call" for origin in more) else _LOST
+            unseen = dict(islice(unseen.items(), MAX_UNSEEN - 1)) | {id(rest): rest}
         return (*unseen.values(), *found.values())
 
     def origins_in(self, container: Value) -> Iterator[Node | Place | Unseen]:
