@@ -11,6 +11,7 @@ from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
 from codemods.proofs.syntax import FUNCTIONS, LOOPS, called
+from codemods.source.walking import walk
 
 _TURNING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Turns = tuple[tuple[ast.AST, int], ...]
@@ -134,7 +135,7 @@ def looks_only(trace: Trace, statement: ast.stmt, also: frozenset[str] = frozens
 
     ``also`` names further functions of libraries, and methods, that do no harm.
     """
-    for node in ast.walk(statement):
+    for node in walk(statement):
         if isinstance(node, (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)):
             return False
         if isinstance(node, ast.Call):
@@ -150,14 +151,14 @@ def looks_only(trace: Trace, statement: ast.stmt, also: frozenset[str] = frozens
 def leaves_suite(statement: ast.stmt) -> bool:
     """Whether a statement may leave the suite: ``return``, ``break``, ``continue``, ``raise``, or a ``yield``."""
     kinds = (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
-    return any(isinstance(node, kinds) for node in ast.walk(statement))
+    return any(isinstance(node, kinds) for node in walk(statement))
 
 
 def bound(statements: Iterable[ast.stmt]) -> set[str]:
     """The names and attributes that statements bind or change, as text."""
     found: set[str] = set()
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
                 target: ast.expr = node
                 while isinstance(target, ast.Subscript):
@@ -170,7 +171,7 @@ def read(statements: Iterable[ast.stmt]) -> set[str]:
     """The names and attributes that statements read, as text; of ``a.b.c`` also ``a`` and ``a.b``."""
     found: set[str] = set()
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
                 found.add(ast.unparse(node))
             elif isinstance(node, ast.AugAssign):
@@ -215,7 +216,7 @@ def in_some_turns(place: Place, loop: ast.AST) -> bool:
         if scope is None:
             continue
         ends = ast.Continue if scope is loop else ast.Return
-        for node in ast.walk(scope):
+        for node in walk(scope):
             if (
                 isinstance(node, ends)
                 and node.lineno < at.line
@@ -251,7 +252,7 @@ def _conditions(
 def _filled(tree: ast.AST) -> set[str]:
     """What a file puts something into under a key or by ``add`` and ``append``, as text."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             found.add(ast.unparse(node.value))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLING:
@@ -278,10 +279,10 @@ def _lasts(file: ParsedFile, test: ast.expr, *, holds: bool) -> bool:
 
 def _changes(test: ast.expr, scope: ast.AST) -> bool:
     """Whether what a condition asks for may be another thing the next time."""
-    if any(isinstance(node, ast.Call) and called(node) not in _STEADY for node in ast.walk(test)):
+    if any(isinstance(node, ast.Call) and called(node) not in _STEADY for node in walk(test)):
         return True
-    asked = {ast.unparse(n) for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))}
-    for node in ast.walk(scope):
+    asked = {ast.unparse(n) for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))}
+    for node in walk(scope):
         if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)) and ast.unparse(node) in asked:
             return True
         method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None

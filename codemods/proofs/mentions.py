@@ -12,6 +12,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.proofs.bindings import bound_around, bound_at
 from codemods.proofs.observations import Decision
 from codemods.proofs.syntax import DEFINITIONS
+from codemods.source.walking import walk
 from codemods.terms.edits import AddHelper, Edit, InsertStatements, MoveStatement
 from codemods.terms.findings import Finding, as_advice
 
@@ -56,8 +57,8 @@ def _taken_builtins(file: ParsedFile) -> set[str]:
 
 def _bound_builtins(tree: ast.AST) -> set[str]:
     found: set[str] = set()
-    methods = {id(m) for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for m in c.body}
-    for node in ast.walk(tree):
+    methods = {id(m) for c in walk(tree) if isinstance(c, ast.ClassDef) for m in c.body}
+    for node in walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
             # ``torch`` exports types and functions of these names
@@ -103,13 +104,13 @@ def _parsed(code: str) -> ast.Module | None:
 
 
 def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
+    return {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
 
 
 def _read(node: ast.AST) -> set[str]:
     """The names that code asks for where it stands, without those that it binds for itself alone."""
-    own = {n for c in ast.walk(node) if isinstance(c, ast.comprehension) for n in _names(c.target, ast.Store)}
-    own |= {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
+    own = {n for c in walk(node) if isinstance(c, ast.comprehension) for n in _names(c.target, ast.Store)}
+    own |= {a.arg for a in walk(node) if isinstance(a, ast.arg)}
     asked = _names(node, ast.Load)
     if isinstance(node, ast.AugAssign):
         asked |= _names(node.target, ast.Store)
@@ -139,13 +140,13 @@ def _taken_over(file: ParsedFile, statement: ast.stmt, name: str) -> bool:
     function = file.enclosing(statement, *DEFINITIONS)
     if function is None:
         return False
-    declared = {n for s in ast.walk(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+    declared = {n for s in walk(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
     return name not in declared and name in _names(function, ast.Load)
 
 
 def _takes_all(tree: ast.Module) -> bool:
     """Whether the file imports names that it does not name."""
-    return any(isinstance(n, ast.ImportFrom) and n.names[0].name == "*" for n in ast.walk(tree))
+    return any(isinstance(n, ast.ImportFrom) and n.names[0].name == "*" for n in walk(tree))
 
 
 def _asked_anyway(file: ParsedFile, statement: ast.stmt, where: str, name: str) -> bool:
@@ -177,7 +178,7 @@ def _asks(suite: Iterator[ast.stmt], name: str) -> bool:
             return False
         if name in _at_once(statement):
             return True
-        if name in _names(statement, ast.Store) or any(isinstance(n, _ENDS) for n in ast.walk(statement)):
+        if name in _names(statement, ast.Store) or any(isinstance(n, _ENDS) for n in walk(statement)):
             return False
     return False
 
@@ -218,5 +219,5 @@ def _read_between(file: ParsedFile, target: ast.stmt, anchor: ast.stmt, moved: l
         and n.id in names
         and low < n.lineno < high
         and n.lineno not in lines
-        for n in ast.walk(scope)
+        for n in walk(scope)
     )

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from codemods.graph.model.program import ParsedFile, walk
+from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import suites_around
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import DEFINITIONS, called
+from codemods.source.walking import walk
 from codemods.terms.edits import Edit, ReplaceExpression
 from codemods.terms.spans import Span
 
@@ -37,7 +38,7 @@ def _helper(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) 
     """``if type(h) == Variable: return Variable(h.data)`` in a function that calls itself on the parts of ``h``."""
     if not any(isinstance(n, ast.Call) and called(n) == function.name for n in walk(function)):
         return
-    for node in ast.walk(function):
+    for node in walk(function):
         if not isinstance(node, ast.If) or len(node.body) != 1 or not isinstance(node.body[0], ast.Return):
             continue
         name = _asked_for_variable(file, node.test)
@@ -71,10 +72,8 @@ def _takes_apart(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunction
         then = _behind(file, then)
     if not isinstance(then, (ast.Return, ast.Assign, ast.For)) or not _calls_itself(function, then):
         return False
-    iterated = [n.iter for n in ast.walk(then) if isinstance(n, (ast.comprehension, ast.For))]
-    iterated += [
-        n.args[1] for n in ast.walk(then) if isinstance(n, ast.Call) and called(n) == "map" and len(n.args) > 1
-    ]
+    iterated = [n.iter for n in walk(then) if isinstance(n, (ast.comprehension, ast.For))]
+    iterated += [n.args[1] for n in walk(then) if isinstance(n, ast.Call) and called(n) == "map" and len(n.args) > 1]
     return any(isinstance(over, ast.Name) and over.id == name for over in iterated)
 
 
@@ -91,7 +90,7 @@ def _behind(file: ParsedFile, statement: ast.stmt) -> ast.stmt | None:
 def _calls_itself(function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> bool:
     return any(
         isinstance(n, (ast.Name, ast.Attribute)) and (n.id if isinstance(n, ast.Name) else n.attr) == function.name
-        for n in ast.walk(statement)
+        for n in walk(statement)
     )
 
 
@@ -124,7 +123,7 @@ def _variable_names(tree: ast.Module) -> frozenset[str]:
     """What imports call ``torch.autograd.Variable``; ``*`` where all of a module of torch is imported."""
     return frozenset(
         alias.name if alias.name == "*" else alias.asname or alias.name
-        for statement in ast.walk(tree)
+        for statement in walk(tree)
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("torch")
         for alias in statement.names
         if alias.name in ("*", "Variable")

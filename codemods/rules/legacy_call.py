@@ -16,6 +16,7 @@ from codemods.graph.model.values import Join, Library, Tensor, Unknown
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.rules.base import Rule
 from codemods.source.gates import Form, form
+from codemods.source.walking import walk
 from codemods.terms.edits import (
     DropArgument,
     Edit,
@@ -210,7 +211,7 @@ def _asynchronous(tree: ast.Module) -> list[ast.Call]:
     """The calls of a file that are given ``async=``."""
     return [
         node
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in facts.OLD_METHODS
@@ -229,7 +230,7 @@ def _is_its_name(old: OldForm) -> bool:
 
 def _variables(tree: ast.Module) -> frozenset[str]:
     """The names that a file gives to anything but by imports."""
-    nodes = list(ast.walk(tree))
+    nodes = list(walk(tree))
     names = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     names |= {n.arg for n in nodes if isinstance(n, ast.arg)}
     return frozenset(names | {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))})

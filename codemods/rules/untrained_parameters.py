@@ -12,6 +12,7 @@ from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.rules._advice import AdvisingRule
 from codemods.source.gates import form
+from codemods.source.walking import walk
 
 _MOVING = ("to", "cuda", "half", "double", "bfloat16")
 """What gives another tensor where it moves one or changes its type, and otherwise the same."""
@@ -69,7 +70,7 @@ def _made(trace: Trace) -> Iterator[tuple[ParsedFile, ast.Assign, ast.Call, bool
             continue
         seen.add(definition)
         module = isinstance(frame.receiver, Instance) and frame.receiver.cls.is_module
-        for statement in ast.walk(definition):
+        for statement in walk(definition):
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
                 made = _moved(statement)
                 if made is not None:
@@ -92,7 +93,7 @@ def _trainable(made: ast.Call) -> bool:
     asked = [*made.args[1:2], *(k.value for k in made.keywords if k.arg == "requires_grad")]
     if any(not isinstance(flag, ast.Constant) or flag.value is not True for flag in asked):
         return False
-    for node in ast.walk(made.args[0]):
+    for node in walk(made.args[0]):
         if isinstance(node, ast.keyword) and node.arg in ("device", "dtype"):
             return False
         if isinstance(node, ast.Attribute) and node.attr in _MOVING:
@@ -114,7 +115,7 @@ def _given_once(file: ParsedFile, statement: ast.Assign) -> bool:
     if within is None or within.name != "__init__":
         return False
     given = 0
-    for node in ast.walk(inner):
+    for node in walk(inner):
         given += isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store)
         if isinstance(node, ast.Constant) and node.value == name:
             return False

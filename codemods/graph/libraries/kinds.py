@@ -14,6 +14,10 @@ from codemods.graph.torch.modules import Modules
 _PREPARING = ("Tokenizer", "Processor", "Config")
 """Words in the names of classes that ``from_pretrained`` makes and that are no models."""
 
+_WRAPPING = ("functools.wraps", "functools.update_wrapper")
+"""What names one function after another, and calls neither (docs: functools). A script may hold a function that is
+called through nothing else, so that there they are run."""
+
 
 def _top(path: str) -> str:
     return path.partition(".")[0]
@@ -47,7 +51,7 @@ def _looked_at(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Valu
     """What a library makes that knows nothing of autograd: no history."""
     for value in args.all():
         engine.use(value, f"call:{path}", at)
-    engine.run_callbacks(args, at)
+    _called_back(engine, path, args, at)
     if _top(path) in ("numpy", "math"):
         return ARRAY if _top(path) == "numpy" else NUMBER
     return engine.unknown(path, data=_top(path) in facts.DATA_LIBRARIES, public=True)
@@ -69,11 +73,19 @@ def _carried(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Unknow
     """What a library makes that knows nothing of tensors: it hands on what it is given."""
     for value in args.all():
         engine.use(value, f"call:{path}", at)
-    results = engine.run_callbacks(args, at)
+    results = _called_back(engine, path, args, at)
     made = engine.taken(at, Tuple((*args.all(), *results)), path)
     made.data, made.public = False, True
     engine.may_be_put(args, made, at)
     return made
+
+
+def _called_back(engine: Modules, path: str, args: Arguments, at: ast.AST) -> list[Value]:
+    """What the functions among the arguments return, where the library may call them."""
+    if _top(path) == "inspect" or (path in _WRAPPING and engine.loading):
+        engine.hand_over(args, at)
+        return []
+    return engine.run_callbacks(args, at)
 
 
 @CALLS.of(*(path for path in facts.CALLING_LATER if _top(path) not in facts.CARRYING_LIBRARIES))

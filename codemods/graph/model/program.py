@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.values import Function
+from codemods.source.walking import children, statements, walk
 from codemods.terms.spans import Span
 
 _CONTAINERS = {
@@ -40,20 +41,6 @@ def walks(scope: ast.AST) -> bool:
         for function in calls
         for name in (getattr(function, "attr", getattr(function, "id", "")),)
     )
-
-
-def walk(scope: ast.AST) -> Iterator[ast.AST]:
-    """A syntax node and all below it, in no order that means anything; three times as fast as ``ast.walk``."""
-    stack: list[Any] = [scope]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.AST):
-            yield node
-            for value in vars(node).values():
-                if isinstance(value, list):
-                    stack += value
-                elif isinstance(value, ast.AST):
-                    stack.append(value)
 
 
 def _may_hold(node: ast.AST, span: Span) -> bool:
@@ -109,7 +96,8 @@ class ParsedFile:
     objects: int = field(default=0, init=False)
     """How many objects the garbage collector may count that are its syntax tree."""
     _answers: dict[tuple[Callable[..., Any], ast.AST], Any] = field(default_factory=dict, init=False)
-    _parents: dict[ast.AST, ast.AST] | None = field(default=None, init=False)
+    _parents: dict[ast.AST, ast.AST] = field(default_factory=dict, init=False)
+    _all_parents: bool = field(default=False, init=False)
     _lines: list[str] | None = field(default=None, init=False)
 
     def span(self, node: ast.AST) -> Span:
@@ -135,7 +123,7 @@ class ParsedFile:
         # the garbage collector would take several times as long
         self.tree.body.clear()
         self._answers.clear()
-        self._parents = None
+        self._parents.clear()
 
     def named(self, node: ast.expr) -> str:
         """The public name of what an expression is by the imports of the file: ``torch.no_grad`` for ``th.no_grad``.
@@ -155,7 +143,7 @@ class ParsedFile:
         while level:
             around: list[ast.AST] = []
             for outer in level:
-                for node in ast.iter_child_nodes(outer):
+                for node in children(outer):
                     if not _may_hold(node, span):
                         continue
                     around.append(node)
@@ -166,15 +154,29 @@ class ParsedFile:
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The syntax node around ``node``."""
-        if self._parents is None:
-            self._parents = parents = {}
-            stack: list[ast.AST] = [self.tree]
-            while stack:
-                outer = stack.pop()
-                for child in ast.iter_child_nodes(outer):
-                    parents[child] = outer
-                    stack.append(child)
+        if node not in self._parents and not self._all_parents:
+            line = getattr(node, "lineno", 0)
+            # most files are large, and few of their statements are asked about
+            near = [s for s in self.tree.body if s not in self._parents and _first_line(s) <= line <= _last_line(s)]
+            self._note_parents(near)
+            if node not in self._parents:
+                self._all_parents = True
+                self._note_parents(self.tree.body)
         return self._parents.get(node)
+
+    def _note_parents(self, statements: list[ast.stmt]) -> None:
+        parents = self._parents
+        parents.update(dict.fromkeys(statements, self.tree))
+        stack: list[ast.AST] = [*statements]
+        while stack:
+            outer = stack.pop()
+            inside = children(outer)
+            parents.update(dict.fromkeys(inside, outer))
+            stack += inside
+
+    def is_statement(self, node: ast.AST) -> bool:
+        """Whether an expression is a statement, of whose value nothing is made."""
+        return node in self.once(_bare, self.tree)
 
     def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
         """The innermost node of one of ``kinds`` around ``node``."""
@@ -184,8 +186,23 @@ class ParsedFile:
         return outer
 
 
+def _first_line(statement: ast.stmt) -> int:
+    decorators = getattr(statement, "decorator_list", None)
+    return decorators[0].lineno if decorators else statement.lineno
+
+
+def _last_line(statement: ast.stmt) -> int:
+    return statement.end_lineno or statement.lineno
+
+
+def _bare(tree: ast.Module) -> frozenset[ast.expr]:
+    return frozenset(s.value for s in statements(tree) if isinstance(s, ast.Expr))
+
+
 def may_walk(file: ParsedFile, code: ast.AST) -> bool:
     """Whether a stretch of code back-propagates, or calls something that does by a name of a function of its file."""
+    if "backward" not in file.text and "autograd" not in file.text and file.text.isascii():
+        return False
     return file.once(walks, code) or not _calls(code).isdisjoint(file.once(_walking, file.tree))
 
 

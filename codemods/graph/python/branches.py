@@ -21,6 +21,7 @@ from codemods.graph.model.values import (
 )
 from codemods.graph.python.builtins.classes import is_instance
 from codemods.graph.python.expressions import Expressions
+from codemods.source.walking import walk
 
 _COMPARING = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
@@ -262,8 +263,8 @@ class Branches(Expressions):
 
 
 def _stored_in(node: ast.AST) -> frozenset[str]:
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    return frozenset(n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
 
 
 def _names_in(node: ast.AST) -> frozenset[str]:
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+    return frozenset(n.id for n in walk(node) if isinstance(n, ast.Name))

@@ -13,6 +13,9 @@ from codemods.graph.run.contents import BACKING
 
 _CONTAINERS = ("dict", "list", "set", "deque")
 
+_KEEPING = ("dict.fromkeys", "staticmethod", "classmethod")
+"""Builtins that keep the functions which they are given, and call none (docs: Built-in Functions)."""
+
 
 class BuiltinCalls(Containers):
     """The part of the engine that calls builtins."""
@@ -23,7 +26,10 @@ class BuiltinCalls(Containers):
         found = handler(self, name, args, at) if handler is not None else self._method_of_type(name, args, at)
         if found is not None:
             return found
-        self.run_callbacks(args, at)
+        if name in _KEEPING:
+            self.hand_over(args, at)
+        else:
+            self.run_callbacks(args, at)
         return self.opaque(at, name, args.all())
 
     def _method_of_type(self, name: str, args: Arguments, at: ast.AST) -> Value | None:

@@ -9,9 +9,10 @@ from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
-from codemods.graph.model.program import ClassInfo, walk
+from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import Class, Function, GradMode, Instance, Library, Method, Unknown
 from codemods.graph.python.assignments import Assignments
+from codemods.source.walking import walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 

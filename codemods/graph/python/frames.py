@@ -10,6 +10,7 @@ from codemods.graph.model.nodes import Carrier, Frame, Unseen, Value
 from codemods.graph.model.state import Key, State, written_since
 from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
 from codemods.graph.run.contents import REST, RETURNED, SENT
+from codemods.source.walking import children
 
 _MAX_RAISES = 8
 
@@ -168,11 +169,11 @@ class Frames(Libraries):
 
 
 def _yields(definition: ast.AST) -> bool:
-    stack = list(ast.iter_child_nodes(definition))
+    stack = children(definition)
     while stack:
         node = stack.pop()
         if isinstance(node, (ast.Yield, ast.YieldFrom)):
             return True
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            stack.extend(ast.iter_child_nodes(node))
+            stack += children(node)
     return False

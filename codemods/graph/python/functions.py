@@ -103,7 +103,7 @@ class Functions(Remembering):
             self.trace.notes.append(f"{function.file.path}:{function.definition.lineno}: not entered, {why}")
             self.trace.cut_short.add(self.frame)
             self.trace.blind.append(self.tick())
-        if again and not deep and only_computes(function):
+        if again and not deep and self._computes(function):
             if ends(function) and self._nothing_new(function, args, receiver):
                 # it goes as deep as what it gets does: of what it returns there, the running calls say all
                 self.raises_here = True
@@ -112,6 +112,12 @@ class Functions(Remembering):
         given = [*args.all(), *([] if receiver is None else [receiver]), function]
         self.escape_all(given, "a call that was not entered")
         return self.unseen_call(self.opaque(at, "unentered", given), "unentered")
+
+    def _computes(self, function: Function) -> bool:
+        key = (function.definition, function.cls is not None)
+        if key not in self.computing:
+            self.computing[key] = only_computes(function)
+        return self.computing[key]
 
     def _new_frame(self, function: Function, receiver: Value | None, at: ast.AST) -> Frame:
         """The frame of a function that is entered from the running one."""

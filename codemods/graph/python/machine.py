@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Frame, Value
-from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name, walk, walks
+from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name, walks
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Class, Const, Function, Instance, Module, Plain, Unknown
 from codemods.graph.python.statements import Statements
 from codemods.graph.run.core import BudgetEnded
+from codemods.source.walking import walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -9,6 +9,7 @@ from codemods.graph.model.program import receiver_name
 from codemods.graph.model.values import (
     Function,
 )
+from codemods.source.walking import walk
 
 _TAKING_APART = frozenset(
     f"builtins.{kind.__name__}"
@@ -38,13 +39,13 @@ def only_computes(function: Function) -> bool:
         return False
     made = {
         target.id
-        for node in ast.walk(definition)
+        for node in walk(definition)
         if isinstance(node, ast.Assign) and _is_container(function, node.value)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    made -= {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
-    for node in ast.walk(definition):
+    made -= {node.arg for node in walk(definition) if isinstance(node, ast.arg)}
+    for node in walk(definition):
         if isinstance(node, _ELSEWHERE) or (isinstance(node, ast.Call) and not _keeps_nothing(function, node, made)):
             return False
         written = node.target if isinstance(node, ast.AugAssign) else node
@@ -59,9 +60,9 @@ def only_computes(function: Function) -> bool:
 def ends(function: Function) -> bool:
     """Whether a function that calls itself also returns without that."""
     name = getattr(function.definition, "name", "")
-    returned = (node.value for node in ast.walk(function.definition) if isinstance(node, ast.Return))
+    returned = (node.value for node in walk(function.definition) if isinstance(node, ast.Return))
     return any(
-        value is not None and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value))
+        value is not None and not any(isinstance(n, ast.Name) and n.id == name for n in walk(value))
         for value in returned
     )
 

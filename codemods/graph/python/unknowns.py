@@ -90,7 +90,7 @@ class Unknowns(BuiltinCalls):
 
     def _may_put_away(self, receiver: Unknown, args: Arguments, at: ast.AST) -> None:
         """A method of whose result nothing is made did something with what it got: the object may keep it."""
-        if not isinstance(self.frame.file.parent(at), ast.Expr):
+        if not self.frame.file.is_statement(at):
             return
         for value in args.all():
             if self.nodes_of(value):

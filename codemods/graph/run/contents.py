@@ -9,7 +9,6 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.nodes import Node, Owned, Value
-from codemods.graph.model.program import walk
 from codemods.graph.model.state import FROZEN
 from codemods.graph.model.values import (
     NONE,
@@ -32,6 +31,7 @@ from codemods.graph.model.values import (
     may_carry,
 )
 from codemods.graph.run.core import Core
+from codemods.source.walking import walk
 
 ITEMS = "[items]"
 REST = "[rest]"

@@ -64,6 +64,8 @@ class Core:
         self.called: dict[ast.AST, ParsedFile] = {}
         """Functions that were entered because code of the tree calls them, other than themselves."""
         self.active: list[ast.AST] = []
+        self.computing: dict[tuple[ast.AST, bool], bool] = {}
+        """Of functions, and of methods: whether they only compute."""
         self.values: dict[ast.expr, Value] = {}
         """What each expression gave when it was evaluated last."""
         self.born: dict[int, int] = {}
@@ -142,6 +144,11 @@ class Core:
     def tired(self) -> bool:
         """Whether so much of the budget is gone that calls are no longer entered."""
         return self.spent * 3 > self.budget * 2
+
+    @property
+    def loading(self) -> bool:
+        """Whether a module is being loaded, of which only what it leaves behind is kept."""
+        return self.unknowns is not None
 
     def place(self, node: ast.AST) -> Place:
         """Here and now, at ``node``."""

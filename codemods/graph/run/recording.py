@@ -31,6 +31,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.run.holding import Holding
+from codemods.source.walking import walk
 
 MAX_UNSEEN = 16
 """So many graphs that cannot be seen are told apart in one value; of the others only that there are some."""
@@ -336,7 +337,7 @@ def _asked_before(file: ParsedFile, node: ast.AST) -> bool:
             tests = list(outer.ifs)
         elif isinstance(outer, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
             tests = [test for generator in outer.generators for test in generator.ifs]
-        if any(_asks(part) for test in tests for part in ast.walk(test)):
+        if any(_asks(part) for test in tests for part in walk(test)):
             return True
         inner, outer = outer, file.parent(outer)
     return False

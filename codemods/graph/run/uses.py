@@ -255,7 +255,7 @@ class Uses(Joins):
     def may_be_put(self, args: Arguments, made: Unknown, at: ast.AST) -> None:
         """Code that cannot be seen, and of whose result nothing is made, may have put some of its arguments into
         others: lists and dicts hold what it made, too."""
-        if made.node is None or not isinstance(self.frame.file.parent(at), ast.Expr):
+        if made.node is None or not self.frame.file.is_statement(at):
             return
         for value in args.all():
             for option in self.options(value):
@@ -286,15 +286,19 @@ class Uses(Joins):
                 elif isinstance(option, (Tuple, Sequence)):
                     self.may_call(self.elements(option))
 
-    def run_callbacks(self, args: Arguments, at: ast.AST) -> list[Value]:
-        """Run the functions of the tree that are handed to code that cannot be seen; what they return."""
-        results: list[Value] = []
+    def hand_over(self, args: Arguments, at: ast.AST) -> None:
+        """Note what code that cannot be seen gets."""
         if any(
             isinstance(o, (Parameters, Optimizer)) or self.is_module(o) for v in args.all() for o in self.options(v)
         ):
             self.mark("handed-out", at)
         self.trace.handed.update(o.oid for v in args.all() for o in self.options(v) if isinstance(o, Instance))
         self.may_call(args.all())
+
+    def run_callbacks(self, args: Arguments, at: ast.AST) -> list[Value]:
+        """Run the functions of the tree that are handed to code that cannot be seen; what they return."""
+        results: list[Value] = []
+        self.hand_over(args, at)
         given = args.keywords.get("args")
         extra = list(given.items) if isinstance(given, Tuple) else []
         keywords = self.keywords_in(args.keywords.get("kwargs"))

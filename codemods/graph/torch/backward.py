@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Node, Value, Walk
-from codemods.graph.model.program import ClassInfo, may_walk, walk
+from codemods.graph.model.program import ClassInfo, may_walk
 from codemods.graph.model.trace import Step
 from codemods.graph.model.values import (
     DATA,
@@ -27,6 +27,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.run.uses import Uses
+from codemods.source.walking import walk
 
 _BROADCASTING = frozenset(("Add", "Sub", "Mult", "Div", "neg", "scale", "add", "sub", "mul", "div"))
 """Labels of operations that combine tensors element by element: no operand has more elements than the result."""

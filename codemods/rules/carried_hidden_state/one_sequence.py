@@ -8,6 +8,7 @@ from codemods.graph.model.nodes import Frame
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.syntax import DEFINITIONS, called
+from codemods.source.walking import walk
 
 _SHUFFLING = frozenset(
     """
@@ -37,7 +38,7 @@ def continues_sequence(ledger: Ledger, carry: Carry) -> bool:
         return True
     counted = isinstance(loop, (ast.For, ast.AsyncFor)) and any(
         isinstance(n, ast.Call) and frames[0].file.named(n.func) in ("builtins.range", "itertools.count")
-        for n in ast.walk(loop.iter)
+        for n in walk(loop.iter)
     )
     return counted or any(_resets(file, carry) for file in files.values())
 
@@ -54,12 +55,12 @@ def _generator(carry: Carry, frame: Frame, files: dict[str, ParsedFile]) -> tupl
     iterated = getattr(loop, "iter", None)
     if isinstance(loop, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
         iterated = loop.generators[0].iter
-    names = {called(n) for n in ast.walk(iterated) if isinstance(n, ast.Call)} if iterated is not None else set()
+    names = {called(n) for n in walk(iterated) if isinstance(n, ast.Call)} if iterated is not None else set()
     for file in files.values():
-        for node in ast.walk(file.tree):
+        for node in walk(file.tree):
             if not isinstance(node, DEFINITIONS) or node.name not in names:
                 continue
-            if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
+            if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk(node)):
                 return file, node
     return None
 
@@ -67,13 +68,13 @@ def _generator(carry: Carry, frame: Frame, files: dict[str, ParsedFile]) -> tupl
 def _shuffles(file: ParsedFile) -> bool:
     generators = {
         target.id if isinstance(target, ast.Name) else target.attr
-        for node in ast.walk(file.tree)
+        for node in walk(file.tree)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
         if file.named(node.value.func).startswith(("numpy.random.", "random."))
         for target in node.targets
         if isinstance(target, (ast.Name, ast.Attribute))
     }
-    for node in ast.walk(file.tree):
+    for node in walk(file.tree):
         if isinstance(node, ast.Call):
             function = node.func
             if file.named(function) in _SHUFFLING:
@@ -94,7 +95,7 @@ def _shuffles(file: ParsedFile) -> bool:
 def _of_tree(file: ParsedFile, function: ast.expr) -> bool:
     """Whether a call goes to a function or class of the same file, whose arguments are the user's words."""
     return isinstance(function, ast.Name) and any(
-        isinstance(node, (*DEFINITIONS, ast.ClassDef)) and node.name == function.id for node in ast.walk(file.tree)
+        isinstance(node, (*DEFINITIONS, ast.ClassDef)) and node.name == function.id for node in walk(file.tree)
     )
 
 
@@ -103,7 +104,7 @@ def _resets(file: ParsedFile, carry: Carry) -> bool:
     name = carry.carrier.name
     return any(
         isinstance(target, ast.Attribute) and target.attr == name
-        for node in ast.walk(file.tree)
+        for node in walk(file.tree)
         if isinstance(node, ast.Assign)
         for target in node.targets
         if file.enclosing(node, ast.ClassDef) is None

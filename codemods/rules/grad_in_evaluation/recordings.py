@@ -206,7 +206,7 @@ def _was_there(node: Node, moment: int) -> bool:
 
 def is_dropped(place: Place) -> bool:
     """Whether nothing is made of what a call returns."""
-    return isinstance(place.frame.file.parent(place.node), ast.Expr)
+    return place.frame.file.is_statement(place.node)
 
 
 class _Given:

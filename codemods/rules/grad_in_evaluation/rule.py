@@ -17,6 +17,7 @@ from codemods.rules.base import Rule
 from codemods.rules.grad_in_evaluation.placement import Placement
 from codemods.rules.grad_in_evaluation.recordings import Recordings, is_dropped, picks, severity, source, what_reads
 from codemods.source.gates import form
+from codemods.source.walking import walk
 from codemods.terms.findings import Finding, Promise
 
 
@@ -262,7 +263,7 @@ def _calls_own_eval(definition: ast.AST) -> bool:
         and n.func.attr == "eval"
         and isinstance(n.func.value, ast.Name)
         and n.func.value.id == own
-        for n in ast.walk(definition)
+        for n in walk(definition)
     )
 
 

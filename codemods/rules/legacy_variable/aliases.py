@@ -12,6 +12,7 @@ from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Const, Join, Parameters, Plain, Tensor, Unknown
 from codemods.graph.python.old_forms import first_element
 from codemods.proofs.repackaging import is_variable
+from codemods.source.walking import walk
 
 _OF_ONE_ELEMENT = frozenset({"sum", "mean", "prod", "norm", "std", "var"})
 """Methods that, called without arguments, leave one element (docs: torch.Tensor)."""
@@ -167,5 +168,5 @@ def walked(subject: ast.expr, code: ast.AST) -> bool:
         and node.func.attr == "backward"
         and isinstance(node.func.value, ast.Name)
         and node.func.value.id == subject.id
-        for node in ast.walk(code)
+        for node in walk(code)
     )

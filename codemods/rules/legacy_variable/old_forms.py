@@ -13,6 +13,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.proofs.observations import Decision, Site
 from codemods.proofs.repackaging import repackaging_helpers
 from codemods.proofs.syntax import called
+from codemods.source.walking import walk
 from codemods.terms.edits import (
     AddDecorator,
     Edit,
@@ -125,7 +126,7 @@ def _above(file: ParsedFile, statement: ast.stmt) -> list[ast.stmt]:
 
 
 def _defines(tree: ast.AST, name: str) -> bool:
-    return any(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == name for n in ast.walk(tree))
+    return any(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == name for n in walk(tree))
 
 
 class _Given(ast.NodeTransformer):
@@ -380,7 +381,7 @@ def _writes_data(file: ParsedFile, node: ast.expr) -> bool:
 
 
 def _mentions_data(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr == "data" for n in ast.walk(node))
+    return any(isinstance(n, ast.Attribute) and n.attr == "data" for n in walk(node))
 
 
 def type_asked(site: Site, file: ParsedFile) -> Change | None:

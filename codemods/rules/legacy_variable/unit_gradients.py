@@ -18,6 +18,7 @@ from codemods.graph.model.trace import Trace
 from codemods.proofs.observations import Site
 from codemods.proofs.repackaging import is_variable
 from codemods.proofs.syntax import DEFINITIONS
+from codemods.source import walking
 from codemods.terms.edits import Edit, ReplaceExpression
 from codemods.terms.spans import Span
 
@@ -77,7 +78,7 @@ def named_elsewhere(trace: Trace, file: ParsedFile) -> frozenset[str]:
 
 def _identifiers(tree: ast.Module) -> frozenset[str]:
     found = set()
-    for node in ast.walk(tree):
+    for node in walking.walk(tree):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):
@@ -127,13 +128,13 @@ class Constants:
     def _look(self) -> None:
         outer: set[str] = set()
         assigned: set[ast.Name] = set()
-        for node in ast.walk(self.file.tree):
+        for node in walking.walk(self.file.tree):
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     for name, value in _pairs(target, node.value):
                         self.bound[name.id].append(value)
                         assigned.add(name)
-        for node in ast.walk(self.file.tree):
+        for node in walking.walk(self.file.tree):
             if isinstance(node, ast.Name):
                 if isinstance(node.ctx, ast.Load):
                     self.loads[node.id].add(node)
@@ -220,7 +221,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.Name, ast.ex
 
 
 def _attributes(tree: ast.Module) -> frozenset[str]:
-    return frozenset(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return frozenset(node.attr for node in walking.walk(tree) if isinstance(node, ast.Attribute))
 
 
 def _number(e: ast.expr) -> str | None:
@@ -254,7 +255,7 @@ def _made(file: ParsedFile, call: ast.Call) -> str | None:
 def _imports_torch(tree: ast.Module) -> bool:
     return any(
         isinstance(node, ast.Import) and any(a.name.partition(".")[0] == "torch" and not a.asname for a in node.names)
-        for node in ast.walk(tree)
+        for node in walking.walk(tree)
     )
 
 

@@ -10,6 +10,7 @@ from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NUMBER, Tuple, Unknown
 from codemods.graph.python.builtin_calls import BuiltinCalls
 from codemods.graph.python.unseen.methods import OF_UNSEEN
+from codemods.source.walking import walk
 
 
 @OF_UNSEEN.of("parse_args", "parse_known_args")
@@ -30,7 +31,7 @@ def _numbers_asked_for(tree: ast.Module) -> frozenset[str]:
     argparse)."""
     numbers: set[str] = set()
     others: set[str] = set()
-    for call in ast.walk(tree):
+    for call in walk(tree):
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
         given = {k.arg: k.value for k in call.keywords}
