@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from codemods.graph.model import facts
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
+from codemods.proofs.marks import writes_parameters
 from codemods.proofs.syntax import FUNCTIONS, LOOPS, called
 from codemods.source.walking import walk
 
@@ -192,9 +194,8 @@ def leaves_of(steps: Iterable[Step]) -> set[int] | None:
 def stepped_between(trace: Trace, first: Walk, second: Walk) -> bool:
     """Whether parameters were updated between two walks: they belong to two steps, not to two losses of one."""
     begin, end = first.place.clock, second.place.clock
-    writes = ("parameter-changed", "parameters-loaded", "data-written")
     return any(begin < s.place.clock < end for s in trace.steps) or any(
-        m.kind in writes and begin < m.place.clock < end for m in trace.marks
+        writes_parameters(m) or m.kind is Marked.DATA_WRITTEN for m in trace.marks if begin < m.place.clock < end
     )
 
 

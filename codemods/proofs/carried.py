@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
@@ -242,13 +243,15 @@ class Ledger:
             stack.extend(p for p in node.parents if p in after)
         return False
 
-    def changed(self, carry: Carry, *kinds: str) -> bool:
-        """Whether parameters were changed between the making of the old value and the walk that comes to it again."""
+    def changed(self, carry: Carry, by: Marked = Marked.PARAMETERS_CHANGED) -> bool:
+        """Whether parameters were changed between the making of the old value and the walk that comes to it again: by
+        a step or in place, or ``by`` a write through ``.data``."""
         first = carry.freed_by.place.clock
         last = carry.walk.place.clock if carry.walk is not None else first
-        if "step" in kinds and any(first <= s.place.clock <= last for s in self.trace.steps if not s.unnoticed):
+        steps = self.trace.steps if by is Marked.PARAMETERS_CHANGED else ()
+        if any(first <= s.place.clock <= last for s in steps if not s.unnoticed):
             return True
-        return any(m.kind in kinds and first <= m.place.clock <= last for m in self.trace.marks)
+        return any(m.kind is by and first <= m.place.clock <= last for m in self.trace.marks)
 
     def promise(self, carry: Carry) -> Promise | None:
         """What cutting the carried value promises, None if nothing is wrong with it.
@@ -263,10 +266,10 @@ class Ledger:
         if freed_by.retains is None or freed_by.creates is not False:
             return None
         if freed_by.retains is True:
-            if self.changed(carry, "step", "parameter-changed"):
+            if self.changed(carry):
                 raises = self._refused(carry) and not self._learned_through(carry)
                 return Promise.REPAIR if raises else Promise.BEHAVIOUR
-            return Promise.BEHAVIOUR if self.changed(carry, "data-written") else None
+            return Promise.BEHAVIOUR if self.changed(carry, Marked.DATA_WRITTEN) else None
         return Promise.BEHAVIOUR
 
     def _refused(self, carry: Carry) -> bool:
@@ -276,7 +279,7 @@ class Ledger:
         saving = {leaf for node in carry.soon if saves_parameter(node) for leaf in node.parents if leaf.leaf}
         first, last = carry.freed_by.place.clock, carry.walk.place.clock
         changes = [(s.place, s.leaves) for s in self.trace.steps if not s.unnoticed]
-        changes += [(m.place, m.leaves) for m in self.trace.marks if m.kind == "parameter-changed"]
+        changes += [(m.place, m.leaves) for m in self.trace.marks if m.kind is Marked.PARAMETERS_CHANGED]
         return any(
             first <= place.clock <= last
             and not (saving if leaves is None else saving.isdisjoint(leaves))

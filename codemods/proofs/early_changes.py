@@ -12,11 +12,9 @@ from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.proofs.blocks import Turns, common_suite, common_turns, meeting, suites_around
+from codemods.proofs.marks import clearings, writes_parameters
 from codemods.proofs.paired_flags import Late
 from codemods.proofs.reach import reaches_one_of, reads_value
-
-_WRITES = ("parameter-changed", "parameters-loaded")
-"""Marks of what writes parameters in place other than an optimizer."""
 
 
 @dataclass(eq=False)
@@ -96,18 +94,18 @@ def changed_before(walk: Walk, changes: Mapping[int, Sequence[Step | Mark]]) -> 
 
 def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:
     """The steps and writes that surely change each leaf, by its ``id``, in order."""
-    clearings = [m for m in trace.marks if m.kind == "zero_grad"]
+    cleared = clearings(trace)
     changes: dict[int, list[Step | Mark]] = defaultdict(list)
     for step in trace.steps:
         for leaf in (step.leaves or ()) if not step.unnoticed else ():
             clock = step.place.clock
             filled = [w.place.clock for w in leaf.walks if w.kind == "backward" and w.place.clock < clock]
             if filled and not any(
-                filled[-1] < m.place.clock < clock and (m.leaves is None or leaf in m.leaves) for m in clearings
+                filled[-1] < m.place.clock < clock and (m.leaves is None or leaf in m.leaves) for m in cleared
             ):
                 changes[id(leaf)].append(step)
     for mark in trace.marks:
-        if mark.kind in _WRITES:
+        if writes_parameters(mark):
             for leaf in mark.leaves or ():
                 changes[id(leaf)].append(mark)
     for found in changes.values():

@@ -14,9 +14,8 @@ from codemods.graph.model.nodes import Frame, Node, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.state import FROZEN
 from codemods.graph.model.trace import Trace
+from codemods.proofs.marks import clears, touches_gradients
 from codemods.proofs.syntax import FUNCTIONS
-
-_READING = frozenset({"grad-read", "gradients-changed"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -75,9 +74,9 @@ class Lives:
             found.append(Event("step", step.place, step.place.clock, leaves, step.optimizer))
         for mark in self.trace.marks:
             of = None if mark.of is None else frozenset(mark.of)
-            if mark.kind in _READING:
+            if touches_gradients(mark):
                 found.append(Event("read", mark.place, mark.place.clock, of))
-            elif mark.kind == "zero_grad" and _to_none(mark.place.node):
+            elif clears(mark) and _to_none(mark.place.node):
                 surely = of if of is not None and mark.exact else frozenset()
                 found.append(Event("clear", mark.place, mark.place.clock, surely, mark.by))
         return sorted(found, key=lambda event: event.clock)

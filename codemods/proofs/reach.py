@@ -14,10 +14,6 @@ _SEEN_MODULES = (
 )
 _OPERATORS = frozenset(c.__name__ for c in ast.operator.__subclasses__())
 
-RUN_BY_BACKWARD = frozenset({"hook", "module-hook", "own-backward", "recomputed"})
-"""Marks of code that a backward runs. It may do with a sum of gradients something else than with each of them, and what
-it draws or counts comes at the time of the backward."""
-
 _MASK = 64
 """Nodes that are looked at in one walk; the newest ones are enough to prove what two walks share."""
 
@@ -108,8 +104,8 @@ def maybe_frozen(walk: Walk) -> bool:
 
 
 def library_model(node: Node) -> bool:
-    """Whether an unseen module comes from a library whose models keep no graphs."""
-    return any(p.leaf and p.label.startswith(facts.KEEPING_NOTHING) for p in node.parents)
+    """Whether it is what a module of a library made that keeps no graph and takes no gradients."""
+    return node.kind == "module" and any(p.leaf and p.label.startswith(facts.KEEPING_NOTHING) for p in node.parents)
 
 
 def opaque(node: Node) -> bool:

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from codemods.graph.model.nodes import Node, Place
+from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
-from codemods.graph.model.trace import Mark
 from codemods.proofs.blocks import meeting
 from codemods.proofs.observations import Decision, Observation, sites
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
@@ -64,11 +63,6 @@ def under(file: ParsedFile, node: ast.AST, *kinds: type[ast.AST]) -> bool:
             return True
         outer = file.parent(outer)
     return False
-
-
-def concerns(mark: Mark, leaves: set[Node]) -> bool:
-    """Whether a mark is about any of these leaves, or about what cannot be seen."""
-    return mark.of is None or not leaves.isdisjoint(mark.of)
 
 
 def always(earlier: Place, later: Place) -> bool:

@@ -12,28 +12,14 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
 from codemods.graph.model.values import Const
 from codemods.proofs.early_changes import late
+from codemods.proofs.marks import backward_runs_code, tells_backwards_apart
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.paired_flags import mended
-from codemods.proofs.reach import RUN_BY_BACKWARD, reached_surely
+from codemods.proofs.reach import reached_surely
 from codemods.proofs.syntax import FUNCTIONS
 from codemods.rules.base import Rule
 from codemods.terms.edits import DropArgument, Edit, InsertStatements, MoveStatement, RemoveStatement
 from codemods.terms.findings import Finding, Promise, TrailStep
-
-_TAMPERING = frozenset(
-    {
-        "grad-read",
-        "gradients-changed",
-        "zero_grad",
-        "graph-read",
-        "handed-out",
-        "functional-gradient",
-        "unseen-module-method",
-        "data-written",
-        "parameter-changed",
-    }
-)
-"""What reads, clears or changes gradients or parameters, or may, and so works on each backward alone."""
 
 _OWN_FORWARD = 3
 """From so many layers made in one turn on, the parts of the losses that do not share weigh in memory."""
@@ -109,7 +95,7 @@ class BackwardInLossLoop(Rule):
             return self._note(first, "needed", why="another backward in the loop")
         if any(loop.meets(s.place) for s in trace.steps):
             return self._note(first, "needed", why="an optimizer steps in the loop")
-        if any(m.kind in RUN_BY_BACKWARD or (m.kind in _TAMPERING and loop.meets(m.place)) for m in trace.marks):
+        if backward_runs_code(trace) or any(tells_backwards_apart(m) and loop.meets(m.place) for m in trace.marks):
             return self._note(first, "needed", why="gradients are read, cleared or changed")
         last = max(order[id(w)] for w in walks)
         if any(order[id(w)] > last for n in before for w in n.walks):

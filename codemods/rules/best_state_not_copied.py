@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Frame
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Ran, Step, Trace
@@ -41,7 +42,7 @@ class BestStateNotCopied(AdvisingRule):
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
         for load in trace.marks:
-            if load.kind != "parameters-loaded" or not isinstance(load.place.node, ast.Call):
+            if load.kind is not Marked.PARAMETERS_LOADED or not isinstance(load.place.node, ast.Call):
                 continue
             file = load.place.frame.file
             for taken in _kept(file, load.place.node):

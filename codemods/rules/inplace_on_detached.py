@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Alias, Node, Walk
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
@@ -126,7 +127,7 @@ def _read_after(original: Node, at: int) -> bool:
     """Whether the tensor itself is read after the change: the author may want to find the change there."""
     if any(child.birth > at for child in original.children):
         return True
-    return any(place.clock > at and not kind.startswith(("detached:", "attribute:")) for kind, place in original.uses)
+    return any(use.place.clock > at and not use.detached and use.kind is not UseKind.ATTRIBUTE for use in original.uses)
 
 
 def _in_one_turn(change: Alteration, walk: Walk) -> bool:

@@ -7,23 +7,25 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from codemods.graph.model import facts
+from codemods.graph.model.kinds import Escape, Marked
 from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
 from codemods.graph.model.values import Instance, Join, Unknown
 from codemods.proofs.observations import Decision, Observation, Site, sites
-from codemods.proofs.reach import folds, maybe_frozen, opaque
+from codemods.proofs.reach import folds, library_model, maybe_frozen, opaque
 from codemods.proofs.syntax import called
+from codemods.proofs.unseen import Way, ways_out
 from codemods.rules.base import Rule
 from codemods.source.gates import form
 from codemods.terms.edits import DropArgument, Edit, RemoveStatement, ReplaceExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
 
-_READS = frozenset({"grad-read", "gradients-changed", "hook", "optimized"})
+_READS = frozenset({Marked.GRADIENT_READ, Marked.GRADIENTS_CHANGED, Marked.HOOK, Marked.OPTIMIZED})
 """Marks about the gradient of a tensor; where it cannot be seen which one, it may be any."""
 
-_BRANCHES = frozenset({"requires_grad-read", "is_leaf-read"})
-_PASSES = frozenset({"reentrant-checkpoint", "custom-function"})
+_BRANCHES = frozenset({Marked.REQUIRES_GRAD_READ, Marked.IS_LEAF_READ})
+_PASSES = frozenset({Marked.REENTRANT_CHECKPOINT, Marked.CUSTOM_FUNCTION})
 _CONSTANT = frozenset({"zeros", "ones", "full", "eye", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones"})
 _FILLED = facts.FACTORIES - {"tensor", "from_numpy", "as_tensor", "Tensor", "FloatTensor", "load", "new_tensor"}
 
@@ -128,8 +130,8 @@ class _Judge:
         for mark in self.trace.marks:
             if mark.kind in _READS:
                 for leaf in self._before(mark) if mark.of is None else self._behind(mark):
-                    found.setdefault(leaf, f"{mark.kind} in line {mark.place.line}")
-            elif mark.kind == "module-hook" and "backward" in ast.unparse(
+                    found.setdefault(leaf, f"{mark.kind.value} in line {mark.place.line}")
+            elif mark.kind is Marked.MODULE_HOOK and "backward" in ast.unparse(
                 getattr(mark.place.node, "func", mark.place.node)
             ):
                 found.update(dict.fromkeys(self.leaves, "backward hook"))
@@ -139,7 +141,7 @@ class _Judge:
             else:
                 found.update((n, "autograd.grad") for root in walk.inputs for n in root.ancestors() if n.leaf)
         for leaf in self.leaves:
-            if any(how == "its grad_fn is read" for n in leaf.descendants() for how in n.escapes):
+            if any(Escape.GRAPH_READ in n.escapes for n in leaf.descendants()):
                 found.setdefault(leaf, "the graph is read")
         passing = [n for mark in self.trace.marks if mark.kind in _PASSES for n in mark.of or ()]
         for node in passing:
@@ -148,7 +150,7 @@ class _Judge:
 
     def _before(self, mark: Mark) -> Iterator[Node]:
         """The leaves that a mark of something unseen may be about: an optimizer takes none that is made later."""
-        return (leaf for leaf in self.leaves if mark.kind != "optimized" or leaf.birth < mark.place.clock)
+        return (leaf for leaf in self.leaves if mark.kind is not Marked.OPTIMIZED or leaf.birth < mark.place.clock)
 
     @staticmethod
     def _behind(mark: Mark) -> Iterator[Node]:
@@ -266,19 +268,18 @@ class _Judge:
 
     def _exposed(self, leaf: Node, node: Node) -> str:
         """How code that cannot be seen may come to a tensor that only has a history by ``leaf``."""
-        if node.escapes:
-            return node.escapes[0]
         losses = [c for c in node.children if _own_loss(c, leaf)]
         for child in node.children:
-            if opaque(child) and child not in losses and not _library_model(child):
+            if opaque(child) and child not in losses and not library_model(child):
                 return f"{child.label or 'an unseen call'} may take its gradient"
-        for kind, place in node.uses:
-            if any(c.place.node is place.node for c in losses):
-                continue
-            if kind.startswith(("stored-unseen", "unseen:")) or (kind.startswith("call:") and not _looks(kind[5:])):
-                return f"{kind} may take its gradient"
+        for out in ways_out(node):
+            if out.way is Way.ESCAPED:
+                return out.name
+            by_loss = out.place is not None and any(c.place.node is out.place.node for c in losses)
+            if out.way in (Way.STORED, Way.CALL) and not by_loss:
+                return f"{out.name} may take its gradient"
         for carrier, _ in node.stores:
-            if carrier.name == "*" or (carrier.kind == "attribute" and carrier.owner in self.roots):
+            if carrier.kind == "attribute" and carrier.owner in self.roots:
                 return "left on an object that cannot be seen"
             if carrier.kind == "global" and self.handed:
                 return "left in a global variable"
@@ -342,17 +343,6 @@ def _own_loss(node: Node, leaf: Node) -> bool:
     if not _loss_class(node):
         return False
     return not any(p is not leaf and not p.leaf and p.kind != "op" and leaf in p.ancestors() for p in node.parents)
-
-
-def _library_model(node: Node) -> bool:
-    known = (*facts.MODEL_LIBRARIES, *facts.LAYER_LIBRARIES)
-    return node.kind == "module" and any(p.leaf and p.label.startswith(known) for p in node.parents)
-
-
-def _looks(name: str) -> bool:
-    """Whether a call only looks at the value of what it gets."""
-    top = name.partition(".")[0]
-    return top == name or top in facts.NUMERIC_LIBRARIES | facts.CARRYING_LIBRARIES or facts.logs(name)
 
 
 def _maker(file: ParsedFile, node: ast.AST) -> str | None:

@@ -6,11 +6,17 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable
 
+from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Step, Trace
 from codemods.proofs.blocks import crossed
+from codemods.proofs.marks import concerns
 from codemods.proofs.observations import Observation
-from codemods.rules._advice import AdvisingRule, concerns
+from codemods.proofs.unseen import Way, leaves_sight
+from codemods.rules._advice import AdvisingRule
+
+_WITHOUT_GRAPH = (UseKind.DETACH, UseKind.DATA, UseKind.METHOD)
+_SEES_GRADIENT = (Marked.GRADIENT_READ, Marked.HOOK, Marked.HANDED_OUT)
 
 
 class LossRewrapped(AdvisingRule):
@@ -66,9 +72,10 @@ def _given(trace: Trace, calls: set[int]) -> dict[int, list[tuple[Node, Place]]]
     for node in trace.nodes:
         if node.leaf or not node.certain:
             continue
-        for kind, place in node.uses:
-            if not kind.endswith(("detach", "data")) and not kind.startswith("method:"):
+        for use in node.uses:
+            if use.kind not in _WITHOUT_GRAPH:
                 continue
+            place = use.place
             file = place.frame.file
             at: ast.AST | None = place.node
             while at is not None and not isinstance(at, ast.stmt):
@@ -84,14 +91,14 @@ def _together(one: Place, other: Place) -> bool:
 
 def _in_vain(trace: Trace, leaf: Node, sources: list[Node]) -> tuple[Walk | None, Step | None]:
     """The backward that ends at a new leaf, and the step behind it that was to use the graph left behind."""
-    if not trace.complete or len(leaf.walks) != 1 or any(n.escapes for n in leaf.descendants()):
+    if not trace.complete or len(leaf.walks) != 1 or leaves_sight(leaf.descendants(), (Way.ESCAPED,)):
         return None, None
     walk = leaf.walks[0]
     if walk.kind != "backward" or not walk.roots or any(n.leaf and n is not leaf for n in walk.seen):
         return None, None
     if any(n.kind not in ("op", "leaf") for n in walk.seen) or any(s.walks for n in sources for s in n.descendants()):
         return None, None
-    if any(m.kind in ("grad-read", "hook", "handed-out") and concerns(m, {leaf}) for m in trace.marks):
+    if any(m.kind in _SEES_GRADIENT and concerns(m, {leaf}) for m in trace.marks):
         return None, None
     behind = {a for source in sources for a in source.ancestors() if a.leaf and a.label != "input"}
     for step in trace.steps:

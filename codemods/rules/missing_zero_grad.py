@@ -13,6 +13,7 @@ from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer
 from codemods.proofs.blocks import crossed
 from codemods.proofs.gradients import suite_of
+from codemods.proofs.marks import changes_gradients, clears, out_of_sight, touches_gradients
 from codemods.proofs.observations import Decision, Observation, sites
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
 from codemods.rules.base import Rule
@@ -20,10 +21,6 @@ from codemods.terms.edits import Edit, InsertStatements
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
-_CLEARING = frozenset({"zero_grad", "grad-read", "gradients-changed"})
-"""What clears gradients, or comes at them in a way that may."""
-
-_OUTSIDE = frozenset({"handed-out", "unseen-module-method", "functional-gradient"})
 _HARMLESS = ("clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "unscale_")
 
 
@@ -78,9 +75,9 @@ class MissingZeroGrad(Rule):
         trail.append((step.place.path, step.place.line, "the step is taken with them here"))
         touching = [m for m in trace.marks if _touches(m, step) and _inside(m, step)]
         if touching:
-            clears = [m for m in touching if m.kind == "zero_grad"]
-            if clears and len(clears) == len(touching) and all(_other_branch(m, step) for m in clears):
-                trail.append((clears[0].place.path, clears[0].place.line, "cleared here, on another branch"))
+            cleared = [m for m in touching if clears(m)]
+            if cleared and len(cleared) == len(touching) and all(_other_branch(m, step) for m in cleared):
+                trail.append((cleared[0].place.path, cleared[0].place.line, "cleared here, on another branch"))
                 yield self.seen(file, anchor, "backward", "branch", optimizer=name, trail=trail)
             else:
                 yield self.seen(file, anchor, "backward", "needed", optimizer=name)
@@ -184,10 +181,10 @@ def _receiver(step: Step, scaled: bool) -> str | None:
 
 
 def _touches(mark: Mark, step: Step) -> bool:
-    if mark.kind not in _CLEARING:
+    if not (clears(mark) or touches_gradients(mark)):
         return False
     call = mark.place.node
-    if mark.kind == "gradients-changed" and isinstance(call, ast.Call):
+    if changes_gradients(mark) and isinstance(call, ast.Call):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         if name in _HARMLESS:
             return False
@@ -241,7 +238,7 @@ def _plain(trace: Trace, steps: list[Step], walks: list[Walk]) -> bool:
     if len({tuple(turn for _, turn in _loops(s.place)) for s in steps}) < 2:
         return False
     around = {id(loop) for loop, _ in _loops(step.place)}
-    if any(m.kind in _OUTSIDE and any(id(loop) in around for loop, _ in m.place.turns()) for m in trace.marks):
+    if any(out_of_sight(m) and any(id(loop) in around for loop, _ in m.place.turns()) for m in trace.marks):
         return False
     if any(_wrapped(walk) or not any(n.certain and not n.leaf for n in walk.seen) for walk in walks):
         return False

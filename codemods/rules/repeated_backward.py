@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
@@ -21,15 +22,13 @@ from codemods.proofs.blocks import (
     read,
 )
 from codemods.proofs.early_changes import late
+from codemods.proofs.marks import backward_runs_code, changes_gradients, clearings, clears, sees_each_backward
 from codemods.proofs.observations import Decision, Observation, Site, sites, station
 from codemods.proofs.paired_flags import SURPLUS, flags, mended, paired
-from codemods.proofs.reach import RUN_BY_BACKWARD, reached_surely, reads_value
+from codemods.proofs.reach import reached_surely, reads_value
 from codemods.rules.base import Rule
 from codemods.terms.edits import Edit, MoveStatement, RemoveStatement
 from codemods.terms.findings import Finding, Promise, TrailStep
-
-_READERS = frozenset({"grad-read", "graph-read", "functional-gradient", "hook", "module-hook", "handed-out"})
-"""What looks at gradients, or runs once per backward, or may."""
 
 
 class RepeatedBackward(Rule):
@@ -205,7 +204,7 @@ class _Pair:
         """Whether what the first walk leaves in ``.grad`` is cleared before anything steps with it."""
         clock = self.first.place.clock
         steps = [s.place.clock for s in self.trace.steps if s.place.clock > clock]
-        clears = [m.place.clock for m in self.trace.marks if m.kind == "zero_grad" and m.place.clock > clock]
+        clears = [m.place.clock for m in clearings(self.trace) if m.place.clock > clock]
         rebound = bound(self.suite[self.i : self.j]) & read([self.suite[self.i]])
         return bool(clears) and (not steps or clears[0] < steps[0]) and self.first.retains is True and not rebound
 
@@ -239,7 +238,7 @@ class _Pair:
         """What the rewrite promises; None where it is not made, with the reason where a person should look."""
         if self.first.retains is None or self.second.creates is not False:
             return None
-        if any(m.kind in RUN_BY_BACKWARD for m in self.trace.marks):
+        if backward_runs_code(self.trace):
             return None
         done = deeds(self.trace, self.suite, self.earlier.frame, self.turns)
         if done is None:
@@ -250,7 +249,7 @@ class _Pair:
         direct = self.suite[self.j] is self.second.place.statement
         between = list(range(self.i + 1, self.j))
         marks = [m for k in between for m in done[k].marks]
-        if any(m.kind in _READERS or (m.kind == "gradients-changed" and m.leaves is None) for m in marks):
+        if any(_reads(m) or (changes_gradients(m) and m.leaves is None) for m in marks):
             return None
         if any(done[k].walks for k in between):
             return None
@@ -268,7 +267,7 @@ class _Pair:
         return self._with_frame(done, between, steps, marks)
 
     def _without_frame(self, marks: list[Mark]) -> Promise | None:
-        if any(m.kind in ("zero_grad", "gradients-changed") for m in marks):
+        if any(clears(m) or changes_gradients(m) for m in marks):
             self.why = "the gradients of the first call are cleared or changed before the second"
             return None
         return Promise.REPAIR if self.raises() else Promise.BEHAVIOUR
@@ -277,9 +276,9 @@ class _Pair:
         """Whether something reads gradients to which the second call has come, and which nothing has cleared since."""
         end = max(w.place.clock for w in self.trace.walks if w.call is self.second.call)
         return any(
-            m.kind in _READERS
+            _reads(m)
             and m.place.clock > end
-            and not any(c.kind == "zero_grad" and end < c.place.clock < m.place.clock for c in self.trace.marks)
+            and not any(end < c.place.clock < m.place.clock for c in clearings(self.trace))
             for m in self.trace.marks
         )
 
@@ -300,9 +299,9 @@ class _Pair:
         behind = [m for k in range(self.j + 1, later) for m in done[k].marks]
         for mark in (*marks, *behind):
             allowed = theirs if mark in behind else mine
-            if mark.kind == "gradients-changed" and not {id(x) for x in mark.leaves or ()} <= allowed:
+            if changes_gradients(mark) and not {id(x) for x in mark.leaves or ()} <= allowed:
                 return None
-            if mark in behind and mark.kind in _READERS:
+            if mark in behind and _reads(mark):
                 return None
         reached = {id(n) for n in self.first.seen if n.leaf}
         clearing = self._cleared_between(done, between)
@@ -332,7 +331,7 @@ class _Pair:
         be seen."""
         clearing: set[int] = set()
         for k in between:
-            cleared = [m for m in done[k].marks if m.kind == "zero_grad"]
+            cleared = [m for m in done[k].marks if clears(m)]
             if not cleared:
                 continue
             if any(m.leaves is None for m in cleared) or not _only_clears(self.suite[k], done[k]):
@@ -347,14 +346,19 @@ class _Pair:
         if not walked:
             return False
         return not any(
-            m.kind == "zero_grad" and m.leaves is not None and leaf in m.leaves and walked[-1] < m.place.clock < start
-            for m in self.trace.marks
+            m.leaves is not None and leaf in m.leaves and walked[-1] < m.place.clock < start
+            for m in clearings(self.trace)
         )
 
 
 def _only_clears(statement: ast.stmt, done: Deeds) -> bool:
     plain = not (done.walks or done.steps or done.nodes or done.forwards)
-    return plain and isinstance(statement, ast.Expr) and all(m.kind == "zero_grad" for m in done.marks)
+    return plain and isinstance(statement, ast.Expr) and all(map(clears, done.marks))
+
+
+def _reads(mark: Mark) -> bool:
+    """Whether gradients are looked at, or may be by code that cannot be seen."""
+    return sees_each_backward(mark) or mark.kind is Marked.HANDED_OUT
 
 
 def _reads_one_of(node: Node, stepped: set[int]) -> bool:

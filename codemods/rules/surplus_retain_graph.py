@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model import facts
+from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.reach import library_model
+from codemods.proofs.unseen import Way, computes, leaves_sight
 from codemods.rules.base import Rule
 from codemods.terms.edits import DropArgument, Edit, ReplaceExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -19,20 +21,18 @@ _KINDS = ("leaf", "phi")
 """What no walk can find freed: leaves gather gradients, and a join of paths is no operation."""
 
 _SHUFFLING = (
-    "call:random.",
-    "call:copy.",
-    "call:queue.",
-    "call:heapq.",
-    "call:multiprocessing.",
-    "call:threading.",
-    "call:operator.",
-    "call:collections.",
-    "call:functools.",
-    "call:types.",
+    "random.",
+    "copy.",
+    "queue.",
+    "heapq.",
+    "multiprocessing.",
+    "threading.",
+    "operator.",
+    "collections.",
+    "functools.",
+    "types.",
 )
 """Uses that hand a tensor of a container out again where the simulation loses its track."""
-
-_LOOKING = tuple(f"{library}." for library in facts.LOOKING_LIBRARIES)
 
 _WRAPPERS = ("backward", "manual_backward")
 
@@ -168,7 +168,7 @@ class _Judge:
             or any(u.kind == "lost" for u in self.sources[i].values())
         ]
         self.exposed, self.left = _exposed(trace)
-        self.hooked = any(mark.kind == "module-hook" for mark in trace.marks)
+        self.hooked = any(mark.kind is Marked.MODULE_HOOK for mark in trace.marks)
 
     def verdict(self, index: int, walk: Walk) -> tuple[str, str]:
         """``fault`` (surplus), ``needed``, ``advice`` or ``unsure``, and why."""
@@ -221,7 +221,7 @@ class _Judge:
             if node.kind == "call" and "." not in node.label:
                 return "advice", f"what {node.label or 'an unseen call'}() keeps of the graph cannot be seen"
         for later in all_descendants(graph):
-            if later.kind == "call" and later.birth > walk.place.clock and not _only_looks(later.label):
+            if later.kind == "call" and later.birth > walk.place.clock and not computes(later.label):
                 return "advice", f"what {later.label or 'an unseen call'}() does with the graph cannot be seen"
         for node in graph:
             if id(node) in self.left:
@@ -264,11 +264,6 @@ def _frees_nothing(node: Node) -> bool:
     return node.label in facts.SAVES_NOTHING or node.label.removesuffix(":number") in facts.SUMS
 
 
-def _only_looks(path: str) -> bool:
-    """Whether a public function computes with what it gets, and never back-propagates it."""
-    return path.startswith(_LOOKING) and not path.startswith(("torch.autograd.", *facts.FUNCTIONAL_GRADIENTS))
-
-
 def _sources(walk: Walk) -> dict[int, Unseen]:
     """What may be graphs that cannot be seen, among all that the walked graph was computed from."""
     return {id(o): o for node in walk.seen for o in node.shadow if isinstance(o, Unseen)}
@@ -288,9 +283,9 @@ def _exposed(trace: Trace) -> tuple[set[int], set[int]]:
 
 
 def _leaks(node: Node) -> bool:
-    if node.escapes or any(carrier.name == "*" for carrier, _ in node.stores):
-        return True
-    return any(kind.startswith(("stored-unseen:", *_SHUFFLING)) for kind, _ in node.uses)
+    return leaves_sight([node], (Way.ESCAPED, Way.STORED)) or any(
+        use.kind is UseKind.CALL and not use.detached and use.name.startswith(_SHUFFLING) for use in node.uses
+    )
 
 
 def _stays(node: Node, owners: set[int | None]) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer
 from codemods.proofs.blocks import crossed
+from codemods.proofs.marks import clears, concerns, may_touch_gradients
 from codemods.proofs.observations import Observation
-from codemods.rules._advice import AdvisingRule, always, concerns, turns
+from codemods.rules._advice import AdvisingRule, always, turns
 
-_TAMPERING = ("grad-read", "gradients-changed", "handed-out", "unseen-module-method", "functional-gradient")
 """What may keep gradients elsewhere, or put others in their place."""
 
 
@@ -70,9 +71,9 @@ class ZeroGradMisplaced(AdvisingRule):
             return None
         last = before[-1]
         between = [m for m in trace.marks if last.place.clock < m.place.clock < now]
-        if any(m.kind in _TAMPERING and concerns(m, leaves) for m in between):
+        if any(may_touch_gradients(m) and concerns(m, leaves) for m in between):
             return None
-        if any(m.kind == "hook" and concerns(m, leaves) for m in trace.marks):
+        if any(m.kind is Marked.HOOK and concerns(m, leaves) for m in trace.marks):
             # it may have used or kept them when they came
             return None
         if any(last.place.clock < s.place.clock < now for s in trace.steps):
@@ -82,7 +83,7 @@ class ZeroGradMisplaced(AdvisingRule):
             (
                 m
                 for m in between
-                if m.kind == "zero_grad"
+                if clears(m)
                 and (m.by is optimizer or (m.exact and m.of is not None and leaves <= set(m.of)))
                 and turns(m.place) == turns(step.place)
                 and always(m.place, step.place)

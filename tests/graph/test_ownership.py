@@ -73,9 +73,9 @@ MARKS = {
 @pytest.mark.parametrize("code", MARKS)
 def test_a_mark_names_the_leaves(code: str) -> None:
     found = run(f"opt = torch.optim.SGD(net.parameters())\n{code}")
-    mark = next(m for m in found.trace.marks if m.kind == MARKS[code][0])
+    mark = next(m for m in found.trace.marks if m.kind.value == MARKS[code][0])
     of = None if mark.of is None else [n.label for n in mark.of]
-    assert (mark.kind, of, mark.exact) == MARKS[code]
+    assert (mark.kind.value, of, mark.exact) == MARKS[code]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class Run:
 
     def marks(self) -> list[str]:
         """The kinds of all marks, in order."""
-        return [mark.kind for mark in self.trace.marks]
+        return [mark.kind.value for mark in self.trace.marks]
 
 
 def files_of(texts: Mapping[str, str]) -> Files:

@@ -521,6 +521,28 @@ def test_the_flag_stays(tmp_path: Path, name: str) -> None:
     assert lines(found(tmp_path, RULE, START, NOOPS[name])) == []
 
 
+STEP = """\
+for _ in range(3):
+    loss = F.mse_loss(net(x), y)
+    {keeping}
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "keeping", ["kept['loss'] = loss", "kept.append(loss)", "kept.loss = loss", "kept().add(loss)"]
+)
+def test_an_imported_object_may_keep_the_graph(tmp_path: Path, keeping: str) -> None:
+    assert found(tmp_path, RULE, START, "from elsewhere import kept", STEP.format(keeping=keeping)) == []
+
+
+@pytest.mark.parametrize("keeping", ["kept['loss'] = loss.item()", "kept.append(loss.detach())", "kept.show(0)"])
+def test_an_imported_object_that_gets_no_graph(tmp_path: Path, keeping: str) -> None:
+    assert len(found(tmp_path, RULE, START, "from elsewhere import kept", STEP.format(keeping=keeping))) == 1
+
+
 def test_an_unseen_model_is_advice(tmp_path: Path) -> None:
     source = """
     def train(model, loader):

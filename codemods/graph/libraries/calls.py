@@ -8,6 +8,7 @@ import sys
 from codemods.graph.libraries.table import handlers_of
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing
@@ -77,9 +78,9 @@ class Libraries(Stores):
             self.trace.saved.update(o.cls for o in whole if o.cls.is_module)
         if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
             # one for several tensors, or for all modules
-            self.mark("hook", at)
+            self.mark(Marked.HOOK, at)
         if last == "saved_tensors_hooks":
-            self.mark("saved-hooks", at)
+            self.mark(Marked.SAVED_TENSORS_HOOKS, at)
             self.run_callbacks(args, at)
 
     def _fill(self, head: str, last: str, args: Arguments, at: ast.AST) -> None:
@@ -101,9 +102,12 @@ class Libraries(Stores):
         top, last = path.partition(".")[0], path.rpartition(".")[2]
         results = self.run_callbacks(args, at)
         for value in args.all():
-            self.use(value, f"call:{path}", at)
+            self.use(value, UseKind.CALL, at, path)
         if top not in _KNOWN:
             self.may_alter(args.all(), at)
+            if last in facts.PUTTING_METHODS and path.count(".") > 1:
+                for value in args.all():
+                    self.use(value, UseKind.STORED_UNSEEN, at, path)
         self.trace.handings.append(Handing(self.place(at), tuple(args.all())))
         given = Arguments(args.call, [*args.all(), *results])
         result = self.unknown(path, self.mixed(at, path, given), public=True)

@@ -7,6 +7,7 @@ import ast
 from codemods.graph.libraries.table import CALLS, whole
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import ARRAY, NUMBER, Tuple, Unknown
 from codemods.graph.torch.modules import Modules
@@ -50,7 +51,7 @@ def _numeric_bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Va
 def _looked_at(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     """What a library makes that knows nothing of autograd: no history."""
     for value in args.all():
-        engine.use(value, f"call:{path}", at)
+        engine.use(value, UseKind.CALL, at, path)
     _called_back(engine, path, args, at)
     if _top(path) in ("numpy", "math"):
         return ARRAY if _top(path) == "numpy" else NUMBER
@@ -60,7 +61,7 @@ def _looked_at(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Valu
 @CALLS.of(*whole(*facts.CARRYING_LIBRARIES))
 def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     if path in facts.CALLING_LATER:
-        engine.escape_all(args.all(), "it may be back-propagated later")
+        engine.escape_all(args.all(), Escape.CALLED_LATER)
     followed = engine.standard_call(path, args, at)
     if followed is not None:
         return followed
@@ -72,7 +73,7 @@ def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
 def _carried(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Unknown:
     """What a library makes that knows nothing of tensors: it hands on what it is given."""
     for value in args.all():
-        engine.use(value, f"call:{path}", at)
+        engine.use(value, UseKind.CALL, at, path)
     results = _called_back(engine, path, args, at)
     made = engine.taken(at, Tuple((*args.all(), *results)), path)
     made.data, made.public = False, True
@@ -90,7 +91,7 @@ def _called_back(engine: Modules, path: str, args: Arguments, at: ast.AST) -> li
 
 @CALLS.of(*(path for path in facts.CALLING_LATER if _top(path) not in facts.CARRYING_LIBRARIES))
 def _later(engine: Modules, path: str, args: Arguments, at: ast.AST) -> None:
-    engine.escape_all(args.all(), "it may be back-propagated later")
+    engine.escape_all(args.all(), Escape.CALLED_LATER)
 
 
 # models and layers

@@ -8,6 +8,7 @@ from dataclasses import replace
 from codemods.graph.libraries.table import CALLS
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Library, Method, Tensor
 from codemods.graph.torch.modules import Modules
@@ -30,7 +31,7 @@ def _no_grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
 def _enable_grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     if args.positional and isinstance(args.positional[0], (Function, Method)):
         return decorated(args.positional[0], True)
-    engine.mark("enable_grad", at)
+    engine.mark(Marked.ENABLE_GRAD, at)
     return GradMode(True)
 
 
@@ -39,7 +40,7 @@ def _set_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) 
     mode = args.get(0, "mode")
     truth = engine.truth(mode) if mode is not None else None
     if truth is not False:
-        engine.mark("set_grad_enabled", at)
+        engine.mark(Marked.SET_GRAD_ENABLED, at)
     previous = engine.s.grad
     engine.s.grad = truth
     return GradMode(truth, previous, switched=True)
@@ -56,7 +57,7 @@ def decorated(function: Value, mode: bool | None) -> Value:
 
 @CALLS.of(*facts.GRAD_MODE_QUESTIONS)
 def _is_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark("grad-mode-read", at)
+    engine.mark(Marked.GRAD_MODE_READ, at)
     return NUMBER
 
 
@@ -103,9 +104,9 @@ def _vmap(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | N
 
 @CALLS.of(*(f"{name.rstrip('.')}.*" for name in facts.FUNCTIONAL_GRADIENTS), "torch.autograd.gradcheck")
 def _functional_gradient(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark("functional-gradient", at)
+    engine.mark(Marked.FUNCTIONAL_GRADIENT, at)
     for value in args.all():
-        engine.escape(value, "a functional gradient may use it")
+        engine.escape(value, Escape.FUNCTIONAL_GRADIENT)
     return engine.unseen_call(engine.opaque(at, path, args.all(), public=True), path)
 
 
@@ -129,10 +130,10 @@ def _checkpoint_sequential(engine: Modules, path: str, args: Arguments, at: ast.
 
 
 def _recomputed(engine: Modules, args: Arguments, at: ast.AST) -> None:
-    engine.mark("recomputed", at)
+    engine.mark(Marked.RECOMPUTED, at)
     reentrant = args.keywords.get("use_reentrant")
     if reentrant is None or engine.truth(reentrant) is not False:
-        engine.mark("reentrant-checkpoint", at, [n for v in args.all() for n in engine.nodes_of(v)])
+        engine.mark(Marked.REENTRANT_CHECKPOINT, at, [n for v in args.all() for n in engine.nodes_of(v)])
 
 
 @CALLS.of("torch.cuda.amp.GradScaler", "torch.amp.GradScaler")
@@ -154,10 +155,10 @@ def _variable(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
     asks = args.get(1, "requires_grad")
     volatile = args.get(2, "volatile")
     if asks is not None and engine.truth(asks) is not False:
-        engine.mark("requires_grad", at)
+        engine.mark(Marked.REQUIRES_GRAD, at)
         leaf = Tensor(engine.leaf(at, "input"))
         return engine.alias("variable", given if given is not None else NONE, leaf, at)
-    engine.use(given, "detach", at)
+    engine.use(given, UseKind.DETACH, at)
     given = given if given is not None else NONE
     made = engine.detached(given, scalar=isinstance(given, Tensor) and given.scalar)
     made = engine.alias("variable", given, made, at)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from codemods.graph.libraries.table import CALLS
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, Module
 from codemods.graph.torch.modules import Modules
@@ -35,7 +36,7 @@ def _packing(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
 def _utility(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     last = path.rpartition(".")[2]
     if last.startswith("clip_grad"):
-        engine.mark_owned("gradients-changed", at, args.get(0, "parameters"))
+        engine.mark_owned(Marked.GRADIENTS_CHANGED, at, args.get(0, "parameters"))
         return NUMBER
     if last == "parameters_to_vector":
         return engine.tensor_op(at, last, args.all())

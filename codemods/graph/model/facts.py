@@ -547,6 +547,9 @@ LOOKING_LIBRARIES = ("torchvision", "torchaudio", "torch", "torchmetrics", "igni
 BAR_LIBRARIES = _words("tqdm rich alive_progress progressbar fastprogress")
 """Libraries whose functions put a progress bar around what is gone through (their docs)."""
 
+PUTTING_METHODS = _words("append add put push store update extend insert appendleft")
+"""Methods by which what cannot be seen is most likely given something to keep; a name only makes rules more careful."""
+
 BAR_METHODS = _words("set_postfix set_postfix_str set_description set_description_str")
 """Methods of such a bar that print what they get (docs: tqdm)."""
 

@@ -8,12 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from codemods.graph.model.kinds import Escape, Use
     from codemods.graph.model.program import ParsedFile
     from codemods.graph.model.values import Function
-
-
-GRADIENT_READ = "gradient-read"
-"""The use of a tensor whose ``.grad`` is read, or that gets a hook."""
 
 
 @dataclass(eq=False, slots=True)
@@ -233,10 +230,10 @@ class Node:
         self.dimensionless = dimensionless
         self.label = label
         self.walks: list[Walk] = []
-        self.uses: list[tuple[str, Place]] = []
+        self.uses: list[Use] = []
         self.stores: list[tuple[Carrier, Place]] = []
         self.stale_reads: list[tuple[Carrier, Place]] = []
-        self.escapes: list[str] = []
+        self.escapes: list[Escape] = []
         self.children: list[Node] = []
         self.shadow: Shadow = ()
         for parent in parents:

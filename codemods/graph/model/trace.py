@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Alias, Carrier, Frame, Node, Owned, Place, Value, Walk
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Mark:
     ``exact`` tells that it concerns all that these leaves stand for; ``by`` is the optimizer or module that does it.
     """
 
-    kind: str
+    kind: Marked
     place: Place
     of: tuple[Node, ...] | None = None
     exact: bool = False

@@ -8,6 +8,7 @@ from operator import is_not
 from typing import TypeVar
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.trace import Accumulation
 from codemods.graph.model.values import (
@@ -78,7 +79,7 @@ class Assignments(Operators):
         value: Value
         listed = name == "Add" and isinstance(added, (Parameters, Sequence))
         if isinstance(old, Parameters) and (old.element or not listed):
-            self.mark_owned("parameter-changed", s, old)
+            self.mark_owned(Marked.PARAMETERS_CHANGED, s, old)
         if listed and isinstance(old, (Parameters, Sequence)) and Parameters in (old.__class__, added.__class__):
             # params += list(net.parameters())
             value = super().binary(name, old, added, s)

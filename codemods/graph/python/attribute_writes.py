@@ -6,6 +6,7 @@ import ast
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape, Marked
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.values import (
     NONE,
@@ -64,7 +65,7 @@ class AttributeWrites(Attributes):
         elif isinstance(receiver, TreeModule):
             self.set_module_member(receiver, name, value, at)
         else:
-            self.escape_all([value], "stored where it cannot be followed")
+            self.escape_all([value], Escape.STORED_ANYWHERE)
 
     def kept_under(self, receiver: Tensor | Function) -> int:
         """The identity under which a tensor or a function keeps attributes that code gave it."""
@@ -83,16 +84,16 @@ class AttributeWrites(Attributes):
         if name == "requires_grad" and not (own or self.is_module(receiver)):
             truth = self.truth(value)
             if truth is not False:
-                self.mark("requires_grad", at)
+                self.mark(Marked.REQUIRES_GRAD, at)
             owner: Value = receiver.owner if isinstance(receiver, Parameters) else receiver
             self.freeze(owner, None if truth is None else not truth)
             return True
         if name == "grad" and not own:
             cleared = isinstance(value, Const) and value.value is None
-            self.mark_owned("zero_grad" if cleared else "gradients-changed", at, receiver)
+            self.mark_owned(Marked.CLEARED if cleared else Marked.GRADIENTS_CHANGED, at, receiver)
             return True
         if name == "data" and not isinstance(receiver, (Instance, Class)):
-            self.mark("data-written", at)
+            self.mark(Marked.DATA_WRITTEN, at)
             return True
         return False
 
@@ -117,7 +118,7 @@ class AttributeWrites(Attributes):
                 self._put_new_part(receiver, value)
         self.stored(value, Carrier("attribute", oid, name), at)
         if isinstance(receiver, Unknown) and not receiver.data:
-            self.escape(value, "stored on an object that cannot be seen")
+            self.escape(value, Escape.STORED_UNSEEN)
 
     def _put_new_part(self, container: Instance, value: Value) -> None:
         if self.is_module(value):

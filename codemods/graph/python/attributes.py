@@ -9,6 +9,7 @@ from typing import Any
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PLAIN
+from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     DATA,
@@ -144,7 +145,7 @@ class Attributes(Objects):
         if name == "data":
             return Tensor(None)
         if name == "grad":
-            self.mark_owned("grad-read", at, receiver)
+            self.mark_owned(Marked.GRADIENT_READ, at, receiver)
             return DATA
         if name == "requires_grad":
             return NUMBER
@@ -186,7 +187,7 @@ class Attributes(Objects):
             if tensor_value is not None:
                 return tensor_value
             if name == "data":
-                self.use(receiver, "data", at)
+                self.use(receiver, UseKind.DATA, at)
                 if receiver.node is not None:
                     return self.detached(receiver, scalar=receiver.node.scalar)
         if name in PLAIN["Distribution"] and receiver.path.startswith("torch.distributions."):

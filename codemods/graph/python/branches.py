@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.state import Key, State, written_since
 from codemods.graph.model.values import (
@@ -35,7 +36,7 @@ class Branches(Expressions):
         test = self.evaluate(s.test)
         if self.raises_here:
             return
-        self.use(test, "truth", s)
+        self.use(test, UseKind.TRUTH, s)
         truth = self.truth(test)
         if truth is True:
             self.execute(s.body)
@@ -189,7 +190,7 @@ class Branches(Expressions):
 
     def _do_Match(self, s: ast.Match) -> None:
         subject = self.evaluate(s.subject)
-        self.use(subject, "passed:match", s)
+        self.use(subject, UseKind.PASSED, s, "match")
         base = self.s
         ends: list[State] = []
         exhaustive = False

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.values import (
@@ -96,7 +97,7 @@ class Expressions(InPlace):
         self.frame.yields.append(value)
         self.frame.yielded = self.clock
         if self.frame.call is None:
-            self.escape(value, "yielded to a caller that cannot be seen")
+            self.escape(value, Escape.YIELDED)
         sent = self.lost("sent")
         if not isinstance(self.frame.statement, ast.Expr):
             self.frame.sent.append(sent)
@@ -115,12 +116,12 @@ class Expressions(InPlace):
     def _eval_JoinedStr(self, e: ast.JoinedStr) -> Value:
         for part in e.values:
             if isinstance(part, ast.FormattedValue):
-                self.use(self.evaluate(part.value), "format", part)
+                self.use(self.evaluate(part.value), UseKind.FORMAT, part)
         ends = [str(part.value) if isinstance(part, ast.Constant) else "" for part in e.values]
         return Plain("text", ends[0], ends[-1]) if len(ends) > 1 else TEXT
 
     def _eval_FormattedValue(self, e: ast.FormattedValue) -> Value:
-        self.use(self.evaluate(e.value), "format", e)
+        self.use(self.evaluate(e.value), UseKind.FORMAT, e)
         return TEXT
 
     # containers
@@ -251,7 +252,7 @@ class Expressions(InPlace):
         yield
         for value, noted in before if len(self.trace.frames) == entered else ():
             if self._noted(value) == noted:
-                self.use(value, f"passed:{name}", at)
+                self.use(value, UseKind.PASSED, at, name)
 
     def _noted(self, value: Value) -> int:
         return sum(len(n.uses) + len(n.children) + len(n.stores) + len(n.escapes) for n in self.nodes_of(value))

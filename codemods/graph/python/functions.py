@@ -7,6 +7,7 @@ import builtins
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape
 from codemods.graph.model.nodes import Frame, Unseen, Value
 from codemods.graph.model.program import ClassInfo, may_walk
 from codemods.graph.model.state import Key
@@ -53,7 +54,7 @@ class Functions(Remembering):
         if receiver is not None and not self.entering_root and _is_abstract(definition):
             # whoever calls it means the method of a subclass that cannot be seen
             for value in args.all():
-                self.escape(value, "a method that only subclasses have")
+                self.escape(value, Escape.SUBCLASS_METHOD)
             return self.unseen_call(self.opaque(at, "abstract", args.all()), "abstract")
         self.entered[definition] = function.file
         key = self.memo_key(function, args, receiver) if caller.inside_module else None
@@ -110,7 +111,7 @@ class Functions(Remembering):
                 return NONE
             return self.unseen_call(self.opaque(at, "unentered", args.all()), "unentered")
         given = [*args.all(), *([] if receiver is None else [receiver]), function]
-        self.escape_all(given, "a call that was not entered")
+        self.escape_all(given, Escape.NOT_ENTERED)
         return self.unseen_call(self.opaque(at, "unentered", given), "unentered")
 
     def _computes(self, function: Function) -> bool:
@@ -153,9 +154,9 @@ class Functions(Remembering):
         marker = self.cache_of(function.definition)
         if marker is not None:
             result = self.kept_result(result, marker)
-            self.escape_all([result], "what decorates the function may hand it out again")
+            self.escape_all([result], Escape.DECORATOR_HANDS_OUT)
         if function.wrapped:
-            self.escape_all([result], "what decorates the function may keep what it returns")
+            self.escape_all([result], Escape.DECORATOR_KEEPS)
         return result
 
     def _goes_down(self, function: Function, args: Arguments, receiver: Value | None) -> bool:

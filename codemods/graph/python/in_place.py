@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     Const,
@@ -40,7 +41,7 @@ class InPlace(Definitions):
         if self.s.grad is False and name != "detach_":
             # its values change, not its history
             if isinstance(target, ast.Attribute) and target.attr == "data":
-                self.mark("data-written", function)
+                self.mark(Marked.DATA_WRITTEN, function)
             return
         if any(self.nodes_of(value) for value in args.all()):
             self._written_into(function, receiver, result)
@@ -63,7 +64,7 @@ class InPlace(Definitions):
             result = replace(result, aliases=receiver.aliases)
         if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
             if target.attr == "data":
-                self.mark("data-written", at)
+                self.mark(Marked.DATA_WRITTEN, at)
         elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)) and (
             # a frozen parameter with other values is the same parameter
             self.nodes_of(result) or self.holder(target) is None

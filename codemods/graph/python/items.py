@@ -9,6 +9,7 @@ from typing import Any
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape, Use, UseKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import (
@@ -209,7 +210,10 @@ class Items(Iteration):
             write(self, container, key, value, at, expression)
         elif isinstance(container, Plain) and container.kind == "array":
             # an array of objects
-            self.escape(value, "put into an array")
+            self.escape(value, Escape.INTO_ARRAY)
+        elif isinstance(container, Library):
+            # an object of a module that cannot be seen
+            self.escape(value, Escape.STORED_UNSEEN)
 
     def _set_in_each(self, container: Join, key: Value, value: Value, at: ast.AST, expression: ast.expr | None) -> None:
         for option in container.options:
@@ -281,7 +285,7 @@ class Items(Iteration):
         self.stored(value, Carrier("element", container.oid, name), at)
         if not container.data:
             for node in self.nodes_of(value):
-                node.uses.append(("stored-unseen:[]", self.place(at)))
+                node.uses.append(Use(UseKind.STORED_UNSEEN, self.place(at), "[]"))
         if expression is not None:
             self.trace.storings.append(Storing(self.place(at), container, expression, value, "[]", self.s.grad))
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape
 from codemods.graph.model.nodes import Frame, Value
 from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name, walks
 from codemods.graph.model.trace import Trace
@@ -161,7 +162,7 @@ class Machine(Statements):
                 outer.loops.pop()
             # what it raises ends this run of it, and not the next one
             self.raises_here = False
-            self.escape_all([result], "returned to a caller that cannot be seen")
+            self.escape_all([result], Escape.RETURNED_TO_CALLER)
             self.dead = False
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape, Marked, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -53,7 +54,7 @@ class MethodCalls(Standard):
         """Call a method of any value."""
         if name in facts.BAR_METHODS and self._is_bar(receiver):
             for value in args.all():
-                self.use(value, f"call:tqdm.tqdm.{name}", at)
+                self.use(value, UseKind.CALL, at, f"tqdm.tqdm.{name}")
             return NONE
         call = _METHODS_OF.get(receiver.__class__)
         return (call or MethodCalls._method_of_other)(self, receiver, name, args, at)
@@ -98,9 +99,9 @@ class MethodCalls(Standard):
             truth = True if on is None else self.truth(on)
             self.freeze(receiver.owner, None if truth is None else not truth)
         elif name in facts.HOOKING_METHODS:
-            self.mark_owned("hook", at, receiver)
+            self.mark_owned(Marked.HOOK, at, receiver)
         elif name.endswith("_") and not name.startswith("_"):
-            self.mark_owned("parameter-changed", at, receiver)
+            self.mark_owned(Marked.PARAMETERS_CHANGED, at, receiver)
         return self.tensor_method(receiver, name, args, at) if receiver.element else receiver
 
     def _method_of_plain(self, receiver: Const | Plain, name: str, args: Arguments, at: ast.AST) -> Value:
@@ -109,13 +110,13 @@ class MethodCalls(Standard):
             text = receiver.value if isinstance(receiver, Const) else None
             plain = isinstance(text, str) and not _ASKS.search(text)
             for value in args.all():
-                self.use(value, "format" if plain else "passed:format", at)
+                self.use(value, UseKind.FORMAT if plain else UseKind.PASSED, at, "" if plain else name)
             return formatted(receiver, "{")
         if name == "join":
             return TEXT
         if isinstance(receiver, Plain) and receiver.kind == "array":
             for value in args.all():
-                self.use(value, f"method:{name}", at)
+                self.use(value, UseKind.METHOD, at, name)
             return ARRAY
         made = self.opaque(at, name, args.all())
         made.data = made.node is None and not made.shadow
@@ -197,7 +198,7 @@ class MethodCalls(Standard):
             return self.call_value(Method(receiver, body, "run"), args, at) if isinstance(body, Function) else NONE
         if receiver.cls.family.startswith("external"):
             for value in args.all():
-                self.escape(value, "a method of a base that cannot be seen")
+                self.escape(value, Escape.BASE_METHOD)
             return self.unseen_call(self.opaque(at, name, [*args.all(), receiver, *results]), name)
         found = self.get_attribute(receiver, name, at)
         if not isinstance(found, Method) and self.nodes_of(found):
@@ -293,14 +294,14 @@ class MethodCalls(Standard):
     def _apply_function(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """``autograd.Function.apply``: its backward is a derivative unless more is seen in it."""
         nodes = [n for v in args.all() for n in self.nodes_of(v)]
-        self.mark("custom-function", at, nodes)
+        self.mark(Marked.CUSTOM_FUNCTION, at, nodes)
         forward = info.find("forward")
         if isinstance(forward, Function) and forward.file.once(_asks_for_gradients, forward.definition):
-            self.mark("requires_grad-read", at, nodes)
+            self.mark(Marked.REQUIRES_GRAD_READ, at, nodes)
         backward = info.find("backward")
         seen = backward.definition if isinstance(backward, Function) else None
         if seen is None or isinstance(seen, ast.Lambda) or not is_linear(seen):
-            self.mark("own-backward", at, nodes)
+            self.mark(Marked.OWN_BACKWARD, at, nodes)
         made = self.unknown(info.name, self.node(at, "op", nodes, label="custom-function"))
         made.shadow = self.shadow_of(args.all())
         return made

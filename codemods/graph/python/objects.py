@@ -6,6 +6,7 @@ import ast
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape
 from codemods.graph.model.nodes import Carrier, Node, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -142,7 +143,7 @@ class Objects(Names):
         """An attribute of a module of the library, or of one that cannot be seen."""
         if name in ("weight", "bias") and receiver.leaf is not None:
             for use in receiver.leaf.children if receiver.leaf in self.renewed else ():
-                use.escapes.append("its weight stays behind, and is read")
+                use.escapes.append(Escape.WEIGHT_LEFT)
             return Tensor(receiver.leaf if not self.frozen(receiver.leaf) else None)
         if (part := self.named_part(receiver, name)) is not None:
             return part

@@ -9,6 +9,7 @@ from typing import Any
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import OldForm
@@ -84,7 +85,7 @@ class Operators(OldForms):
     def _eval_UnaryOp(self, e: ast.UnaryOp) -> Value:
         value = self.evaluate(e.operand)
         if isinstance(e.op, ast.Not):
-            self.use(value, "truth", e)
+            self.use(value, UseKind.TRUTH, e)
             truth = self.truth(value)
             return NUMBER if truth is None else Const(not truth)
         if isinstance(value, Const) and isinstance(value.value, (int, float)):
@@ -148,7 +149,7 @@ class Operators(OldForms):
             (isinstance(left, Const) and isinstance(left.value, str))
             or (isinstance(left, Plain) and left.kind == "text")
         ):
-            self.use(right, "format", at)
+            self.use(right, UseKind.FORMAT, at)
             return formatted(left, "%")
         if isinstance(left, (Sequence, Tuple, Parameters)):
             found = self._of_sequences(name, left, right)
@@ -258,7 +259,7 @@ class Operators(OldForms):
 
     def _compare(self, op: ast.cmpop, left: Value, right: Value, at: ast.expr) -> Value:
         for value in (left, right):
-            self.use(value, "compare", at)
+            self.use(value, UseKind.COMPARE, at)
         if isinstance(left, Instance):
             member = left.cls.find(f"__{_METHODS.get(type(op).__name__, '')}__")
             if isinstance(member, Function):
@@ -319,7 +320,7 @@ class Operators(OldForms):
         perhaps = False
         for i, expression in enumerate(e.values):
             value = self.evaluate(expression)
-            self.use(value, "truth", e)
+            self.use(value, UseKind.TRUTH, e)
             truth = self.truth(value)
             # what is asked only on some paths ends only those
             self.raises_here = self.raises_here and not perhaps
@@ -338,7 +339,7 @@ class Operators(OldForms):
 
     def _eval_IfExp(self, e: ast.IfExp) -> Value:
         test = self.evaluate(e.test)
-        self.use(test, "truth", e)
+        self.use(test, UseKind.TRUTH, e)
         truth = self.truth(test)
         if truth is not None:
             return self.evaluate(e.body if truth else e.orelse)

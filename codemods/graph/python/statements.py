@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.state import State
 from codemods.graph.model.trace import Ran
@@ -65,12 +66,12 @@ class Statements(Branches):
                 for name in ("__cause__", "__context__"):
                     self.set_attribute(raised, name, cause, s)
             self.thrown.append(raised)
-            self.escape_all([raised], "raised")
+            self.escape_all([raised], Escape.RAISED)
         self.raises.append(self.s)
         self.dead = True
 
     def _do_Assert(self, s: ast.Assert) -> None:
-        self.use(self.evaluate(s.test), "truth", s)
+        self.use(self.evaluate(s.test), UseKind.TRUTH, s)
         if s.msg is not None:
             self.evaluate(s.msg)
 

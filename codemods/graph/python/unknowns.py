@@ -8,6 +8,7 @@ from codemods.graph.libraries.table import METHODS
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import FRESH, INTEGERS, PLAIN
+from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import ARRAY, NUMBER, Tensor, Unknown
 from codemods.graph.python.builtin_calls import BuiltinCalls
@@ -56,12 +57,12 @@ class Unknowns(BuiltinCalls):
         """A method of something that came from a library; None where nothing is known of that."""
         if facts.logs(f"{receiver.path}."):
             for value in args.all():
-                self.use(value, f"call:{receiver.path}.{name}", at)
+                self.use(value, UseKind.CALL, at, f"{receiver.path}.{name}")
             self.run_callbacks(args, at)
             return self.unknown(f"{receiver.path}.{name}", public=True)
         if receiver.path.startswith("torch.distributions."):
             if name in FRESH["Distribution"] | PLAIN["Distribution"]:
-                self.use(receiver, f"method:{name}", at)
+                self.use(receiver, UseKind.METHOD, at, name)
                 return Tensor(None) if name in FRESH["Distribution"] else NUMBER
             # only tensors have such methods: what a distribution gave
             if name not in _OF_TENSORS and (receiver.node is not None or not _made_of_others(receiver.path)):
@@ -72,7 +73,7 @@ class Unknowns(BuiltinCalls):
 
     def _opaque_tensor_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         if name in ("item", "numpy", "tolist", "size", "dim", "numel", "stride", "nelement"):
-            self.use(receiver, f"method:{name}", at)
+            self.use(receiver, UseKind.METHOD, at, name)
             return ARRAY if name in ("numpy", "tolist") else NUMBER
         return self.tensor_method(receiver, name, args, at)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Node, Owned, Value
 from codemods.graph.model.state import FROZEN
 from codemods.graph.model.values import (
@@ -335,7 +336,7 @@ class Contents(Core):
         """The leaves of a module's parameters: a tensor on it that only asks for gradients is none of them."""
         return tuple(leaf for leaf in self._all_leaves(module, set()) if leaf.label != "input")
 
-    def mark_owned(self, kind: str, node: ast.AST, value: Value | None) -> None:
+    def mark_owned(self, kind: Marked, node: ast.AST, value: Value | None) -> None:
         """The same for all parameters that ``value`` (a module, an optimizer, parameters) stands for."""
         owned = self.owned(value)
         self.mark(kind, node, None if owned.more else owned.leaves, exact=owned.exact, by=value)

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.memo import Memo
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Value
 from codemods.graph.model.program import ParsedFile
@@ -157,7 +158,7 @@ class Core:
 
     def mark(
         self,
-        kind: str,
+        kind: Marked,
         node: ast.AST,
         of: Iterable[Node] | None = None,
         *,

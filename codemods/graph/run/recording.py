@@ -11,7 +11,8 @@ from dataclasses import replace
 from itertools import islice
 
 from codemods.graph.model import facts
-from codemods.graph.model.nodes import GRADIENT_READ, Alias, Node, Place, Shadow, Unseen, Value
+from codemods.graph.model.kinds import Use, UseKind
+from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration
 from codemods.graph.model.values import (
@@ -202,12 +203,12 @@ class Recording(Holding):
         """Record that the gradient of a tensor is read, or a hook waits for it: cut off it has none."""
         for node in self.nodes_of(value):
             if not node.leaf:
-                node.uses.append((GRADIENT_READ, self.place(at)))
+                node.uses.append(Use(UseKind.GRADIENT_READ, self.place(at)))
 
     def note_attribute(self, value: Tensor | Unknown, name: str, at: ast.AST) -> None:
         """Record that an attribute is read of a tensor, if numbers have none of that name."""
         if value.node is not None and name not in _OF_NUMBERS:
-            value.node.uses.append((f"attribute:{name}", self.place(at)))
+            value.node.uses.append(Use(UseKind.ATTRIBUTE, self.place(at), name))
 
     # aliases and changes in place
 

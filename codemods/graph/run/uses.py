@@ -12,6 +12,7 @@ from operator import is_not
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape, Marked, Use, UseKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Shadow, Unseen, Value, Walk
 from codemods.graph.model.trace import Handing, Reading
 from codemods.graph.model.values import (
@@ -49,16 +50,16 @@ class Uses(Joins):
 
     # readers and carriers
 
-    def use(self, value: Value | None, kind: str, at: ast.AST) -> None:
-        """Record that a value was read by something that makes no node of it."""
+    def use(self, value: Value | None, kind: UseKind, at: ast.AST, name: str = "") -> None:
+        """Record that a value was read by something that makes no node of it: the method or function ``name``."""
         if not may_carry(value) and value.__class__ is not Tensor and value.__class__ is not Unknown:
             return
         assert value is not None
         for node in self.nodes_of(value):
-            node.uses.append((kind, self.place(at)))
+            node.uses.append(Use(kind, self.place(at), name))
         for origin in self.shadow_of([value]):
             if isinstance(origin, Node):
-                origin.uses.append((f"detached:{kind}", self.place(at)))
+                origin.uses.append(Use(kind, self.place(at), name, detached=True))
 
     def stored(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
         """Record that a carrier now holds a value."""
@@ -183,12 +184,12 @@ class Uses(Joins):
 
     # code that cannot be seen
 
-    def escape(self, value: Value | None, how: str) -> None:
+    def escape(self, value: Value | None, how: Escape) -> None:
         """Record that a value goes where code that cannot be seen may back-propagate it."""
         for node in self.nodes_of(value):
             node.escapes.append(how)
 
-    def escape_all(self, values: Iterable[Value], how: str) -> None:
+    def escape_all(self, values: Iterable[Value], how: Escape) -> None:
         """The same for all that can be come to from ``values``."""
         for node in self.reach(values):
             node.escapes.append(how)
@@ -197,7 +198,7 @@ class Uses(Joins):
         """Record that graphs are handed to a call that cannot be seen."""
         for value in args.all():
             for node in self.nodes_of(value):
-                node.uses.append(("called-unseen", self.place(at)))
+                node.uses.append(Use(UseKind.CALLED_UNSEEN, self.place(at)))
 
     def opaque(self, at: ast.AST, label: str, inputs: Iterable[Value], *, public: bool = False) -> Unknown:
         """What a call that cannot be seen makes of ``inputs``: perhaps attached, if one of them is.
@@ -209,7 +210,7 @@ class Uses(Joins):
             self.may_alter(given, at)
         label = label if public else label.rpartition(".")[2]
         for value in given:
-            self.use(value, f"call:{label}" if public else f"unseen:{label}", at)
+            self.use(value, UseKind.CALL if public else UseKind.UNSEEN_CALL, at, label)
         parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
         if parents:
             self.trace.handings.append(Handing(self.place(at), tuple(given)))
@@ -268,7 +269,7 @@ class Uses(Joins):
         another time than it is run here: what was made up to ``since`` may be walked once others have walked it."""
         for node in walk.seen if since else ():
             if node.birth <= since and not node.leaf:
-                node.escapes.append("walked at another time")
+                node.escapes.append(Escape.WALKED_ELSEWHERE)
                 self.trace.complete = False
 
     def may_call(self, values: Iterable[Value]) -> None:
@@ -291,7 +292,7 @@ class Uses(Joins):
         if any(
             isinstance(o, (Parameters, Optimizer)) or self.is_module(o) for v in args.all() for o in self.options(v)
         ):
-            self.mark("handed-out", at)
+            self.mark(Marked.HANDED_OUT, at)
         self.trace.handed.update(o.oid for v in args.all() for o in self.options(v) if isinstance(o, Instance))
         self.may_call(args.all())
 
@@ -323,7 +324,7 @@ class Uses(Joins):
                         frame.handed = True
                     for walk in self.trace.walks[walks:]:
                         self.walked_later(walk, now)
-                    self.escape_all([result], "returned to code that cannot be seen")
+                    self.escape_all([result], Escape.RETURNED)
                     results.append(result)
         return results
 

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Node, Value, Walk
 from codemods.graph.model.program import ClassInfo, may_walk
 from codemods.graph.model.trace import Step
@@ -228,7 +229,7 @@ class Backward(Uses):
         owned = self.owned(given)
         parts = [option for value in self.flat(given) for option in self.options(value)]
         seen = not owned.more or all(isinstance(part, Parameters) or self.is_module(part) for part in parts)
-        self.mark("optimized", at, owned.leaves if seen else None)
+        self.mark(Marked.OPTIMIZED, at, owned.leaves if seen else None)
 
     def optimizer_method(self, optimizer: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of an optimizer."""
@@ -252,7 +253,7 @@ class Backward(Uses):
             self.stepped(at, optimizer)
             return NONE
         if name == "zero_grad":
-            self.mark_owned("zero_grad", at, optimizer)
+            self.mark_owned(Marked.CLEARED, at, optimizer)
             return NONE
         if name == "add_param_group":
             self._optimized(args.get(0, "param_group"), at)
@@ -284,7 +285,7 @@ class Backward(Uses):
             self.stepped(at, args.get(0, "optimizer"))
             return NONE
         if name == "unscale_":
-            self.mark_owned("gradients-changed", at, args.get(0, "optimizer"))
+            self.mark_owned(Marked.GRADIENTS_CHANGED, at, args.get(0, "optimizer"))
         return NUMBER if name != "update" else NONE
 
 

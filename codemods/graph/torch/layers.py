@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape, Marked
 from codemods.graph.model.nodes import Place, Unseen, Value
 from codemods.graph.model.trace import Forward
 from codemods.graph.model.values import (
@@ -191,7 +192,7 @@ class Layers(Tensors):
         """What a forward gets when the hooks have had it that run before."""
         for hook in self._hooks_of(module, before=True):
             if not isinstance(hook, (Function, Method, Partial)):
-                self.escape_all(args.all(), "a hook that cannot be seen gets it")
+                self.escape_all(args.all(), Escape.HOOK)
                 continue
             instead = self.call_value(hook, Arguments(None, [module, Tuple(tuple(args.positional))]), at)
             if not self.is_none(instead):
@@ -210,7 +211,7 @@ class Layers(Tensors):
                 instead = self.call_value(hook, given, at)
                 result = result if self.is_none(instead) else self.join(result, instead)
             else:
-                self.escape_all([result], "a hook that cannot be seen gets it")
+                self.escape_all([result], Escape.HOOK)
         return result
 
     def layer_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
@@ -230,7 +231,7 @@ class Layers(Tensors):
         given: Value = args.positional[0] if args.positional else DATA
         if module.inplace and module.leaf is not None:
             # rows that are too long are scaled in the table itself
-            self.mark_owned("parameter-changed", at, module)
+            self.mark_owned(Marked.PARAMETERS_CHANGED, at, module)
         elif module.inplace:
             self.alter(given, "attached" if self.nodes_of(given) else "values", at)
         elif not name:
@@ -255,7 +256,7 @@ class Layers(Tensors):
         )
         mask = args.get(facts.PADDING_MASKS.get(name, -1), "src_key_padding_mask")
         if name in facts.PADDING_MASKS and (args.more or (mask is not None and not self.is_none(mask))):
-            self.mark("padded", at, inputs)
+            self.mark(Marked.PADDED, at, inputs)
         if made is not None:
             made.shadow = shadow
             self.drawn(args.all(), made)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.handlers import Handlers
+from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NONE,
@@ -58,7 +59,7 @@ def _requires_grad(engine: Layers, module: Value, name: str, args: Arguments, at
 
 @OF_MODULES.of("zero_grad")
 def _zero_grad(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark_owned("zero_grad", at, module)
+    engine.mark_owned(Marked.CLEARED, at, module)
     return NONE
 
 
@@ -69,7 +70,7 @@ def _unseen(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
 
 @OF_MODULES.of("load_state_dict")
 def _load_state_dict(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark_owned("parameters-loaded", at, module)
+    engine.mark_owned(Marked.PARAMETERS_LOADED, at, module)
     _set_mode(engine, module, "loaded")
     if not _all_seen(module):
         return engine.unknown(name)
@@ -125,7 +126,7 @@ def _children(engine: Layers, module: Value, name: str, args: Arguments, at: ast
 @OF_MODULES.of("register_buffer", "register_parameter", "add_module", "register_module")
 def _register(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     if len(args.positional) > 1:
-        engine.use(args.positional[1], f"method:{name}", at)
+        engine.use(args.positional[1], UseKind.METHOD, at, name)
         if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
             engine.put_named(module, args.positional[0], args.positional[1])
         else:
@@ -197,7 +198,7 @@ def _forward(engine: Layers, module: Value, name: str, args: Arguments, at: ast.
 
 def register_hook(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     """``module.register_..._hook(function)``."""
-    engine.mark("module-hook", at)
+    engine.mark(Marked.MODULE_HOOK, at)
     before = name == "register_forward_pre_hook"
     if not before:
         engine.run_callbacks(args, at)

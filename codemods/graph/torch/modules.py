@@ -6,6 +6,7 @@ import ast
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.trace import Handing
 from codemods.graph.model.values import (
@@ -49,8 +50,8 @@ class Modules(Layers):
             label = f"{module.leaf.label}.{name}" if known else label
         result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
         for value in args.all():
-            self.use(value, f"unseen:{name}", at)
+            self.use(value, UseKind.UNSEEN_CALL, at, name)
         self.trace.handings.append(Handing(self.place(at), (*args.all(), module)))
-        self.mark("unseen-module-method", at)
+        self.mark(Marked.UNSEEN_MODULE_METHOD, at)
         self.forwarded(at, module, first, grad, name, args)
         return result

@@ -8,6 +8,7 @@ from dataclasses import replace
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PARTS, SOMETIMES
+from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import INDEX, NUMBER, Const, Plain, Tensor, Tuple, Unknown
 from codemods.graph.torch.backward import Backward
@@ -36,7 +37,7 @@ class Results(Backward):
         if made.node is None:
             # what is cut forgets where it comes from: the reading is noted here
             for value in inputs:
-                self.use(value, f"method:{name}", at)
+                self.use(value, UseKind.METHOD, at, name)
         cut = {"": made, "i": INDEX, "f": Tensor(None), "p": NUMBER}
         names = tuple(part for part, _ in parts if part.isidentifier())
         return Tuple(tuple(cut[sort] if sort else replace(made) for _, sort in parts), names)
@@ -74,7 +75,7 @@ class Results(Backward):
         """What a factory makes: no history, a leaf if it asks for gradients."""
         asks = args.keywords.get("requires_grad")
         if asks is not None and self.truth(asks) is not False:
-            self.mark("requires_grad", at)
+            self.mark(Marked.REQUIRES_GRAD, at)
             return Tensor(self.leaf(at, "input"), scalar)
         return Tensor(None, scalar, index=index)
 
@@ -85,7 +86,7 @@ class Results(Backward):
         given = args.positional[0]
         tensors = [o for o in self.options(given) if isinstance(o, (Tensor, Unknown))]
         if not tensors:
-            self.use(given, "detach", at)
+            self.use(given, UseKind.DETACH, at)
             return None
         made = self.tensor_op(at, name, [given], saves=False, scalar=self.is_scalar(given))
         if isinstance(given, Tensor):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Use, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Const, Mapping, Tensor, Unknown
@@ -77,7 +78,7 @@ class Stores(Modules):
         """Record that something that cannot be seen was given values to keep."""
         for value in args.all():
             for node in self.nodes_of(value):
-                node.uses.append((f"stored-unseen:{name}", self.place(at)))
+                node.uses.append(Use(UseKind.STORED_UNSEEN, self.place(at), name))
         for i, value in enumerate(args.positional):
             if self.nodes_of(value) and isinstance(at, ast.Call) and i < len(at.args):
                 self.trace.storings.append(Storing(self.place(at), receiver, at.args[i], value, name, self.s.grad))

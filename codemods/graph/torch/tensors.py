@@ -12,6 +12,7 @@ from dataclasses import replace
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import FRESH, INTEGERS
+from codemods.graph.model.kinds import Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import DATA, INDEX, NUMBER, Tensor, Tuple, Unknown
 from codemods.graph.torch.operations import OF_SEVERAL, OF_TENSORS, OF_TORCH
@@ -39,7 +40,7 @@ class Tensors(Results):
         """An attribute of a tensor, None if tensors have none of that name."""
         if name == "data":
             if isinstance(tensor, Tensor):
-                self.use(tensor, "data", at)
+                self.use(tensor, UseKind.DATA, at)
                 made = self.detached(
                     tensor, scalar=tensor.scalar or bool(tensor.node and tensor.node.scalar), index=tensor.index
                 )
@@ -47,21 +48,21 @@ class Tensors(Results):
             return None
         if name == "grad":
             # nobody knows which tensor it is where it has no history: another name may have asked for gradients
-            self.mark("grad-read", at, self.nodes_of(tensor) or None)
+            self.mark(Marked.GRADIENT_READ, at, self.nodes_of(tensor) or None)
             self.wants_gradient(tensor, at)
             return DATA
         if name in ("grad_fn", "_saved_tensors"):
-            self.mark("graph-read", at)
-            self.use(tensor, "history-read", at)
-            self.escape(tensor, "its grad_fn is read")
+            self.mark(Marked.GRAPH_READ, at)
+            self.use(tensor, UseKind.HISTORY_READ, at)
+            self.escape(tensor, Escape.GRAPH_READ)
             return self.unknown("grad_fn")
         if name in facts.PLAIN_METHODS:
             if name in ("requires_grad", "is_leaf"):
-                self.use(tensor, "history-read", at)
+                self.use(tensor, UseKind.HISTORY_READ, at)
             if name == "requires_grad":
-                self.mark("requires_grad-read", at, self.nodes_of(tensor))
+                self.mark(Marked.REQUIRES_GRAD_READ, at, self.nodes_of(tensor))
             elif name == "is_leaf":
-                self.mark("is_leaf-read", at, self.nodes_of(tensor))
+                self.mark(Marked.IS_LEAF_READ, at, self.nodes_of(tensor))
             return NUMBER
         if name in ("T", "mT", "H", "mH", "real", "imag"):
             return self.sharing(tensor, self.tensor_op(at, name, [tensor], saves=False))
@@ -77,7 +78,7 @@ class Tensors(Results):
         inputs = [tensor]
         if name in facts.LIKE_ANOTHER:
             for value in args.all():
-                self.use(value, f"method:{name}", at)
+                self.use(value, UseKind.METHOD, at, name)
         else:
             inputs += args.all()
         several = self.elements_of(f"Tensor.{name}", inputs, args.positional, args.keywords, at)
@@ -125,7 +126,7 @@ class Tensors(Results):
         if not integers and name not in FRESH.get(head, ()):
             return None
         for value in args.all():
-            self.use(value, f"torch.{name}", at)
+            self.use(value, UseKind.TORCH, at, name)
         return INDEX if integers else Tensor(None)
 
     def _one_result(self, name: str, args: Arguments, at: ast.AST) -> Value:
@@ -146,7 +147,7 @@ class Tensors(Results):
         """A function of ``torch.nn.functional``."""
         if name in INTEGERS["torch.nn.functional"]:
             for value in args.all():
-                self.use(value, f"torch.{name}", at)
+                self.use(value, UseKind.TORCH, at, name)
             return INDEX
         if args.positional and self.may_be_true(args.get(facts.INPLACE_AT.get(name, -1), "inplace")):
             self.alter(args.positional[0], "attached" if self.nodes_of(args.positional[0]) else "values", at)

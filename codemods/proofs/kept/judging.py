@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from codemods.graph.model.nodes import GRADIENT_READ, Carrier, Frame, Node, Place, Value
+from codemods.graph.model.kinds import Use, UseKind
+from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Value
 from codemods.proofs.kept.model import HISTORY, Kept, Part, Result
 from codemods.proofs.kept.names import had_before
 from codemods.proofs.kept.run import Run
 from codemods.proofs.kept.uses import arithmetic, benign, changes_in_place
 from codemods.proofs.kept.values import nodes_of, odd, scalar, sometimes_number, statement_span, through_phi
 from codemods.proofs.syntax import DEFINITIONS
+from codemods.proofs.unseen import Way, leaves_sight
 from codemods.terms.spans import Span
 
-_HISTORY = ("history-read", GRADIENT_READ)
+_HISTORY = (UseKind.HISTORY_READ, UseKind.GRADIENT_READ)
 
 
 class Judge:
@@ -159,10 +161,10 @@ class Judge:
             if later and not had_before(stores, node, walk.place, kept):
                 return "walked", False
         tensor = False
-        for kind, place in node.uses:
-            later = place.clock >= kept.since and not benign(kind, place)
-            if later and not had_before(stores, node, place, kept):
-                if kind in _HISTORY:
+        for use in node.uses:
+            later = use.place.clock >= kept.since and not benign(use)
+            if later and not had_before(stores, node, use.place, kept):
+                if _asks_for_history(use):
                     return "code asks for its graph or its gradient", False
                 tensor = True
         return "", tensor
@@ -193,11 +195,11 @@ class Judge:
             seen.add(id(node))
             if node.walks:
                 return "walked", False
-            if (node.escapes or node.kind == "call") and not freed:
+            if leaves_sight([node], (Way.ESCAPED, Way.MADE)) and not freed:
                 return "may be walked by code that cannot be seen", False
-            if any(kind in _HISTORY for kind, _ in node.uses):
+            if any(map(_asks_for_history, node.uses)):
                 return "code asks for its graph or its gradient", False
-            if node.escapes or not all(benign(kind, place) for kind, place in node.uses):
+            if node.escapes or not all(map(benign, node.uses)):
                 tensor = True
             for child in node.children:
                 if id(child) not in seen:
@@ -216,6 +218,10 @@ def _carrier_of(name: str) -> str:
     while isinstance(node, (ast.Subscript, ast.Call)):
         node = node.value if isinstance(node, ast.Subscript) else node.func
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _asks_for_history(use: Use) -> bool:
+    return use.kind in _HISTORY and not use.detached
 
 
 def _callee(place: Place) -> str:

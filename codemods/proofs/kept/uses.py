@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.graph.model import facts
+from codemods.graph.model.kinds import Use, UseKind
 from codemods.graph.model.nodes import Node, Place
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.kept.model import Kept
@@ -19,22 +20,19 @@ _PLAIN_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "neg")
 _COUNTS_FEW = ("sum", "item", "count_nonzero", "nonzero", "count", "any", "all", "eq", "tolist")
 
 
-def benign(kind: str, place: Place) -> bool:
+def benign(use: Use) -> bool:
     """Whether a use does with a number what it does with a tensor, but for digits that people read.
 
     A Python float adds in double precision. What is computed of it may decide how training goes on: a seed, a best
     value, a length. So a number has to go straight to people.
     """
-    if kind == "format":
-        return True
-    how, _, called = kind.partition(":")
-    if how != "call":
+    if use.detached or use.kind not in (UseKind.FORMAT, UseKind.CALL):
         return False
-    if facts.logs(called):
+    if use.kind is UseKind.FORMAT or facts.logs(use.name):
         return True
-    top = called.partition(".")[0]
-    known = called in _NEEDS_NUMBERS or called in facts.NUMBERS_OF or top in _COMPARING
-    return (known or (top in facts.NUMERIC_LIBRARIES and top != "pickle")) and _told(place)
+    top = use.name.partition(".")[0]
+    known = use.name in _NEEDS_NUMBERS or use.name in facts.NUMBERS_OF or top in _COMPARING
+    return (known or (top in facts.NUMERIC_LIBRARIES and top != "pickle")) and _told(use.place)
 
 
 def _told(place: Place) -> bool:

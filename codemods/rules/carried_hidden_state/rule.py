@@ -125,7 +125,7 @@ class CarriedHiddenState(Rule):
             joint=flags(joint),
             states=places if joint else (),
             retained=first.freed_by.retains is True,
-            changed=ledger.changed(first, "step", "parameter-changed"),
+            changed=ledger.changed(first),
             trail=trail(first),
             late=too_late(ledger.trace, carries),
         )

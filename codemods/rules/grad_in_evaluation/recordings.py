@@ -10,49 +10,50 @@ from typing import Any
 
 from codemods.graph.model import facts
 from codemods.graph.model.facts import WITH_INDICES
+from codemods.graph.model.kinds import Marked, Use, UseKind
 from codemods.graph.model.nodes import Frame, Node, Place, Value, all_ancestors, all_descendants
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance, Join, Module, Optimizer, Parameters, Unknown
+from codemods.proofs.marks import clearings
 from codemods.proofs.reach import folds
 from codemods.proofs.syntax import DEFINITIONS
+from codemods.proofs.unseen import Way, leaves_sight, ways_out
 
 _NEED_GRADIENTS = {
-    "requires_grad": "an input asks for gradients",
-    "grad-read": ".grad is read",
-    "hook": "a gradient hook is registered",
-    "module-hook": "a hook is registered",
-    "enable_grad": "gradients are switched on inside",
-    "set_grad_enabled": "gradients are switched on inside",
-    "functional-gradient": "a functional gradient is taken",
-    "graph-read": "the graph itself is read",
-    "requires_grad-read": "the code branches on requires_grad",
-    "gradients-changed": "gradients are changed",
-    "grad-mode-read": "the code asks whether gradients are on",
-    "error-caught": "an error that only gradients make is caught",
+    Marked.REQUIRES_GRAD: "an input asks for gradients",
+    Marked.GRADIENT_READ: ".grad is read",
+    Marked.HOOK: "a gradient hook is registered",
+    Marked.MODULE_HOOK: "a hook is registered",
+    Marked.ENABLE_GRAD: "gradients are switched on inside",
+    Marked.SET_GRAD_ENABLED: "gradients are switched on inside",
+    Marked.FUNCTIONAL_GRADIENT: "a functional gradient is taken",
+    Marked.GRAPH_READ: "the graph itself is read",
+    Marked.REQUIRES_GRAD_READ: "the code branches on requires_grad",
+    Marked.GRADIENTS_CHANGED: "gradients are changed",
+    Marked.GRAD_MODE_READ: "the code asks whether gradients are on",
+    Marked.ERROR_CAUGHT: "an error that only gradients make is caught",
 }
 
-_LOOK_AT_NOTHING = frozenset(
+_NOT_LOOKING = frozenset(
     [
-        "detach",
-        "data",
-        "method:size",
-        "method:dim",
-        "method:numel",
-        "method:nelement",
-        "method:type",
-        "method:get_device",
-        "method:new",
-        "method:new_zeros",
-        "method:new_ones",
-        "method:new_tensor",
-        "method:new_full",
-        "method:new_empty",
-        "method:register_hook",
-        "method:retain_grad",
-        "method:register_post_accumulate_grad_hook",
+        "size",
+        "dim",
+        "numel",
+        "nelement",
+        "type",
+        "get_device",
+        "new",
+        "new_zeros",
+        "new_ones",
+        "new_tensor",
+        "new_full",
+        "new_empty",
+        "register_hook",
+        "retain_grad",
+        "register_post_accumulate_grad_hook",
     ]
 )
-"""Uses of a tensor that do not look at its values."""
+"""Methods of a tensor that do not look at its values."""
 
 _LEARNS = frozenset(("learn", "train", "fit", "optimize", "optimise", "minimize", "minimise", "backprop"))
 """Methods of what cannot be seen that may well walk what they are given, whatever is made of their result. That it is
@@ -77,8 +78,8 @@ class Recordings:
         self._made.sort(key=lambda n: n.birth)
         self._births = [n.birth for n in self._made]
         self._kernels = sorted(n.birth for n in real if n.label in facts.OTHER_KERNELS or folds(n))
-        self._watched = any(m.kind == "saved-hooks" for m in trace.marks)
-        self._padded = sorted(m.place.clock for m in trace.marks if m.kind == "padded")
+        self._watched = any(m.kind is Marked.SAVED_TENSORS_HOOKS for m in trace.marks)
+        self._padded = sorted(m.place.clock for m in trace.marks if m.kind is Marked.PADDED)
         self._needed = sorted(n.birth for n in real if id(n) in needed)
         self._doubted = sorted(n.birth for n in real if id(n) in doubted)
         self._outliving: dict[Frame, list[int]] = {}
@@ -86,7 +87,7 @@ class Recordings:
         self._read: dict[str, bool] = {}
         self._walks = sorted(w.place.clock for w in trace.walks)
         self._steps = sorted(s.place.clock for s in trace.steps)
-        self._marks = sorted((m.place.clock, m.kind) for m in trace.marks if m.kind in _NEED_GRADIENTS)
+        self._marks = sorted((m.place.clock, _NEED_GRADIENTS[m.kind]) for m in trace.marks if m.kind in _NEED_GRADIENTS)
         origins = [
             origin
             for walk in trace.walks
@@ -150,7 +151,7 @@ class Recordings:
         if _count(self._walks, first, last):
             return "needed", {"walks": True, "marked": marked, "steps": _count(self._steps, first, last) > 0}
         if marked:
-            return "needed", {"why": _NEED_GRADIENTS[self._marks[low][1]], "marked": True}
+            return "needed", {"why": self._marks[low][1], "marked": True}
         if _count(self._needed, first, last):
             return "needed", {"flows": True}
         if any(start < first and last < end and _count(self._needed, last, end) for start, end in self._trace.caching):
@@ -214,7 +215,7 @@ class _Given:
 
     def __init__(self, trace: Trace) -> None:
         stepping = [step.optimizer for step in trace.steps]
-        stepping += [mark.by for mark in trace.marks if mark.kind == "zero_grad" and not is_module(mark.by)]
+        stepping += [mark.by for mark in clearings(trace) if not is_module(mark.by)]
         steppers = {getattr(value, "oid", 0) for value in stepping} - {0}
         self._armed: set[ast.AST] = set()
         self._moduled: set[ast.AST] = set()
@@ -228,19 +229,11 @@ class _Given:
     def fate(self, node: Node) -> str:
         """``needed`` where a graph is walked or may be kept to be walked; ``doubted`` where that depends on code that
         cannot be seen, and that got nothing to step with."""
-        if node.walks or node.escapes:
+        history = any(use.kind is UseKind.HISTORY_READ and not use.detached for use in node.uses)
+        if node.walks or history or leaves_sight([node], (Way.ESCAPED, Way.STORED)):
             return "needed"
-        found = ""
-        for kind, place in node.uses:
-            if kind.startswith("stored-unseen") or kind == "history-read":
-                return "needed"
-            how, _, name = kind.partition(":")
-            if how == "unseen" or (how == "call" and not _looks(name)):
-                fate = self._called(name, place)
-                if fate == "needed":
-                    return fate
-                found = fate or found
-        return found
+        fates = {self._called(out.name, out.place) for out in ways_out(node) if out.way is Way.CALL and out.place}
+        return next((fate for fate in ("needed", "doubted") if fate in fates), "")
 
     def _called(self, name: str, place: Place) -> str:
         """What a call may do: anything where it gets an optimizer or parameters as well; where nothing is made of what
@@ -258,16 +251,10 @@ def is_module(value: Value | None) -> bool:
     return isinstance(value, Module) or (isinstance(value, Instance) and value.cls.is_module)
 
 
-def _looks(path: str) -> bool:
-    """Whether a function of a library, or of Python itself, only looks at what it is given."""
-    top = path.partition(".")[0]
-    known = (*facts.NUMERIC_LIBRARIES, *facts.CARRYING_LIBRARIES, *facts.LOOKING_LIBRARIES)
-    return top == path or top in known or facts.logs(path)
-
-
-def _looks_at_nothing(kind: str) -> bool:
+def _looks_at_nothing(use: Use) -> bool:
     """Whether a use of a tensor does not look at its values."""
-    return kind in _LOOK_AT_NOTHING or kind.startswith("attribute:")
+    plain = use.kind in (UseKind.DETACH, UseKind.DATA, UseKind.ATTRIBUTE)
+    return plain or (use.kind is UseKind.METHOD and use.name in _NOT_LOOKING)
 
 
 def picks(made: list[Any], after: int) -> bool:
@@ -283,9 +270,8 @@ def what_reads(made: list[Any], after: int, since: int = 0) -> str:
     ``number`` for losses only, or empty."""
     found = ""
     for node in itertools.islice(all_descendants(made), _MOST):
-        uses = ((kind, place) for kind, place in node.uses if place.clock >= since and not _goes_on(node, place))
-        kinds = (kind.removeprefix("detached:") for kind, _ in uses)
-        if node.escapes or any(not _looks_at_nothing(kind) for kind in kinds):
+        uses = (use for use in node.uses if use.place.clock >= since and not _goes_on(node, use.place))
+        if node.escapes or not all(map(_looks_at_nothing, uses)):
             if not node.scalar:
                 return "data"
             found = "number"

@@ -12,9 +12,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.proofs.blocks import bound, deeds, leaves_of, leaves_suite, looks_only, read
 from codemods.proofs.early_changes import Group
-
-_READERS = ("grad-read", "graph-read", "functional-gradient", "hook", "module-hook")
-"""Marks of what looks at gradients, or runs once per backward."""
+from codemods.proofs.marks import changes_gradients, clearings, clears, hooked, sees_each_backward
 
 
 class Remedy:
@@ -35,7 +33,7 @@ class Remedy:
         if any(w.kind != "backward" for w, _ in self.group.late.values()):
             return None, "autograd.grad needs the old values"
         done = deeds(self.trace, self.suite, self.group.frame, self.group.turns)
-        if done is None or any(m.kind in ("hook", "module-hook") for m in self.trace.marks):
+        if done is None or hooked(self.trace):
             return (
                 None,
                 "gradient hooks run once per backward"
@@ -74,7 +72,7 @@ class Remedy:
         done = self.done[k]
         if done.walks or done.steps or done.nodes or done.forwards or not done.marks:
             return False
-        return isinstance(self.suite[k], ast.Expr) and all(m.kind == "zero_grad" for m in done.marks)
+        return isinstance(self.suite[k], ast.Expr) and all(map(clears, done.marks))
 
     # the first remedy
 
@@ -148,10 +146,8 @@ class Remedy:
                 found.append(walk)
         cleared = [
             m.place.clock
-            for m in self.trace.marks
-            if m.kind == "zero_grad"
-            and m.place.clock < step.place.clock
-            and (m.leaves is None or owned <= {id(leaf) for leaf in m.leaves})
+            for m in clearings(self.trace)
+            if m.place.clock < step.place.clock and (m.leaves is None or owned <= {id(leaf) for leaf in m.leaves})
         ]
         return [w for w in found if not cleared or w.place.clock > cleared[-1]]
 
@@ -171,8 +167,7 @@ class Remedy:
             if node.kind in ("call", "argument") or any(p.leaf and (later or id(p) in moved) for p in node.parents):
                 return False
         # of clipping the owner is looked at later
-        kinds = ("zero_grad", "gradients-changed")
-        return all(m.kind in kinds and m.leaves is not None for m in done.marks)
+        return all((clears(m) or changes_gradients(m)) and m.leaves is not None for m in done.marks)
 
     def _apart(self, early: range, late: range) -> bool:
         """Whether neither block reads or binds what the other one binds."""
@@ -185,13 +180,13 @@ class Remedy:
         walks = [w for k in late for w in self.done[k].walks]
         before = [w for k in early for w in self.done[k].walks]
         own = {id(w) for w in (*walks, *before)}
-        marks = [m for m in self.trace.marks if m.kind == "zero_grad"]
+        marks = clearings(self.trace)
         inside = {id(m) for k in early for m in self.done[k].marks}
         for mark in self.trace.marks:
-            if mark.kind in _READERS:
+            if sees_each_backward(mark):
                 self.why = "gradients are read elsewhere"
                 return None
-            if mark.kind == "gradients-changed":
+            if changes_gradients(mark):
                 blocks = [moved, passed]
                 for side, block in ((late, moved), (early, passed)):
                     if any(mark in self.done[k].marks for k in side):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model.nodes import GRADIENT_READ, Node, Place, Walk
+from codemods.graph.model.kinds import UseKind
+from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Sequence
 from codemods.proofs.blocks import crossed
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.reach import reach
-
-_LEAVES = ("stored-unseen", "called-unseen", GRADIENT_READ)
+from codemods.proofs.unseen import leaves_sight
 
 
 def is_loss(ledger: Ledger, node: Node) -> bool:
@@ -47,12 +47,7 @@ def _same_turn(one: Place, other: Place, loop: ast.AST) -> bool:
 
 def unwalked(ledger: Ledger, node: Node) -> bool:
     """Whether neither it nor what is computed from it is ever walked or leaves for code that cannot be seen."""
-    for one in node.descendants():
-        if one.walks or one.escapes or one.kind == "call":
-            return False
-        if any(kind.startswith(_LEAVES) for kind, _ in one.uses):
-            return False
-    return True
+    return not any(one.walks or leaves_sight([one]) or _gradient_read(one) for one in node.descendants())
 
 
 def harmless(ledger: Ledger, storing: Storing) -> bool:
@@ -60,9 +55,8 @@ def harmless(ledger: Ledger, storing: Storing) -> bool:
     node = storing.value.node
     if node is None:
         return True
-    for one in node.descendants():
-        if one.escapes or one.kind == "call" or any(kind.startswith(_LEAVES) for kind, _ in one.uses):
-            return False
+    if any(leaves_sight([one]) or _gradient_read(one) for one in node.descendants()):
+        return False
     # a later walk may come to it only through what its own step made of it
     after = [r for r in ledger.readings_of.get(node, ()) if r.place.clock > storing.place.clock]
     container = getattr(storing.container, "oid", 0)
@@ -70,6 +64,10 @@ def harmless(ledger: Ledger, storing: Storing) -> bool:
     if first is None:
         return True
     return not any(walk.place.clock > first and node in walk.seen for walk in ledger.trace.walks)
+
+
+def _gradient_read(node: Node) -> bool:
+    return any(use.kind is UseKind.GRADIENT_READ and not use.detached for use in node.uses)
 
 
 def used_through(ledger: Ledger, carry: Carry) -> bool:

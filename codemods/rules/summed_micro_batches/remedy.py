@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Place, Walk
 from codemods.graph.model.program import ParsedFile
-from codemods.graph.model.trace import Mark, Trace
+from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import read, suites_around, within
-from codemods.proofs.reach import RUN_BY_BACKWARD
+from codemods.proofs.marks import backward_runs_code, clearings, clears, tells_backwards_apart
 from codemods.proofs.sums import Sum, may_remember, own_forward, share
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules.summed_micro_batches.scaling import Scaling
 from codemods.terms.edits import (
     Edit,
@@ -21,21 +23,6 @@ from codemods.terms.edits import (
     ReplaceExpression,
     WrapExpression,
 )
-
-_TOUCHING = frozenset(
-    {
-        "grad-read",
-        "gradients-changed",
-        "zero_grad",
-        "graph-read",
-        "handed-out",
-        "functional-gradient",
-        "parameter-changed",
-        "parameters-loaded",
-        "data-written",
-    }
-)
-"""What must not happen while a window is summed: each backward in it would be seen by it."""
 
 _NAMES = ("micro_loss", "part_loss", "micro_batch_loss", "loss_part")
 
@@ -88,9 +75,9 @@ class Plan:
             self.why = "the terms share a graph"
         elif any(w.call is not self.walk.call for n in (*mine, *others) if not n.leaf for w in n.walks):
             self.why = "it is walked elsewhere too"
-        elif self.walk.retains and any(n.escapes for n in (*mine, *others)):
+        elif self.walk.retains and leaves_sight((*mine, *others), (Way.ESCAPED,)):
             self.why = "it is kept for code that cannot be seen"
-        elif any(m.kind in RUN_BY_BACKWARD for m in self.trace.marks):
+        elif backward_runs_code(self.trace):
             self.why = "backward runs code"
         elif _goes_on_after_errors(self.sum.place):
             self.why = "an error in the window may be caught"
@@ -172,8 +159,8 @@ class Plan:
     def _used_behind(self, loop: ast.AST) -> bool:
         """Whether something outside the loop needs the gradients that the last backward in it left."""
         ends = [w.place.clock for w in self.trace.walks if w.call is self.walk.call]
-        cleared = [m.place.clock for m in self.trace.marks if m.kind == "zero_grad"]
-        used = [m.place for m in self.trace.marks if m.kind in _TOUCHING and m.kind != "zero_grad"]
+        cleared = [m.place.clock for m in clearings(self.trace)]
+        used = [m.place for m in self.trace.marks if tells_backwards_apart(m) and not clears(m)]
         used += [s.place for s in self.trace.steps] + [w.place for w in self.trace.walks]
         for place in used:
             last = max((end for end in ends if end < place.clock), default=None)
@@ -201,13 +188,13 @@ class Plan:
             inside = self.sum.in_the_loop(place) or any(p.frame.yields for p in place.chain())
             return inside and not any(id(p.node) in allowed for p in place.chain())
 
-        places = [m.place for m in self.trace.marks if m.kind in _TOUCHING]
+        places = [m.place for m in self.trace.marks if tells_backwards_apart(m)]
         places += [s.place for s in self.trace.steps]
         places += [w.place for w in self.trace.walks if w.call is not self.walk.call]
         if any(disturbs(place) for place in places):
             self.why = "gradients or parameters are used in the loop"
             return False
-        reads = [m for m in self.trace.marks if m.kind == "grad-read" and id(m.place.node) in allowed]
+        reads = [m for m in self.trace.marks if m.kind is Marked.GRADIENT_READ and id(m.place.node) in allowed]
         if reads:
             self.why = "gradients are read"
         return not reads
@@ -217,8 +204,7 @@ class Plan:
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
         call = statement.value
-        marks: list[Mark] = [m for m in self.trace.marks if m.kind == "zero_grad" and m.place.node is call]
-        return bool(marks) and not call.args
+        return not call.args and any(m.place.node is call for m in clearings(self.trace))
 
     def _resets(self, statement: ast.stmt) -> bool:
         """``total = 0``, ``losses = []`` and ``losses.clear()``."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codemods.graph.model import facts
+from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Join, Tensor, Unknown
@@ -175,7 +176,7 @@ class Attempt:
         expression = _expression(taker.place, fake)
         if expression is None:
             return None
-        asked = any(m.kind == "requires_grad" and m.place.frame is frame and m.place.clock > node.birth
+        asked = any(m.kind is Marked.REQUIRES_GRAD and m.place.frame is frame and m.place.clock > node.birth
                     and _asks(m.place.node, statement.targets[0]) for m in self.trace.marks)  # fmt: skip
         return Cut(taker.place, expression, (fake,), None if asked else statement)
 
@@ -308,7 +309,7 @@ class Attempt:
 
 def _taken_as_tensor(node: Node) -> bool:
     """Whether the program detaches it, computes a loss of it, or does arithmetic with it that no list knows."""
-    return any(kind == "detach" for kind, _ in node.uses) or any(
+    return any(use.kind is UseKind.DETACH and not use.detached for use in node.uses) or any(
         child.kind in ("op", "module") and child.label.partition(":")[0] in _OF_TENSORS for child in node.children
     )
 

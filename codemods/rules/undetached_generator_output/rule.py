@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.proofs.blocks import crossed
@@ -18,8 +19,6 @@ from codemods.rules.base import Rule
 from codemods.rules.undetached_generator_output.cuts import Attempt, arguments, node_of
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
-
-_HOOKS = frozenset({"hook"})
 
 
 class UndetachedGeneratorOutput(Rule):
@@ -67,7 +66,10 @@ class UndetachedGeneratorOutput(Rule):
         yield from self._needed(trace, lives)
         if not trace.complete or len({id(s.optimizer) for s in trace.steps}) < 2:
             return
-        if any(m.kind in _HOOKS or (m.kind == "module-hook" and _backward_hook(m.place.node)) for m in trace.marks):
+        if any(
+            m.kind is Marked.HOOK or (m.kind is Marked.MODULE_HOOK and _backward_hook(m.place.node))
+            for m in trace.marks
+        ):
             return
         attempts: list[Attempt] = []
         everything: list[Node] = []

@@ -7,6 +7,7 @@ import keyword
 from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape
 from codemods.graph.model.nodes import Frame, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -96,7 +97,7 @@ def _super(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value
 def _type(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     given = args.positional
     if len(given) > 1:
-        engine.escape_all(args.all(), "what makes the class may use it")
+        engine.escape_all(args.all(), Escape.METACLASS)
     found: Value | None = None
     if len(given) == 1:
         found = _type_of(given[0])

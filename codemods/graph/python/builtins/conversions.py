@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Unseen, Value
 from codemods.graph.model.values import (
     DATA,
@@ -26,7 +27,7 @@ from codemods.graph.python.containers import Containers
 @BUILTINS.of("float", "int", "bool", "complex")
 def _number(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     first = args.positional[0] if args.positional else None
-    engine.use(first, f"call:{name}", at)
+    engine.use(first, UseKind.CALL, at, name)
     if isinstance(first, Const) and isinstance(first.value, (int, float)):
         return first
     return NUMBER
@@ -35,14 +36,14 @@ def _number(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Valu
 @BUILTINS.of("str", "repr", "format", "ascii", "chr", "hex")
 def _text(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     for value in args.positional:
-        engine.use(value, "format", at)
+        engine.use(value, UseKind.FORMAT, at)
     return TEXT
 
 
 @BUILTINS.of("print")
 def _print(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     for value in args.all():
-        engine.use(value, "format", at)
+        engine.use(value, UseKind.FORMAT, at)
     return NONE
 
 
@@ -53,7 +54,7 @@ def _plain(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value
 
 @BUILTINS.of("any", "all")
 def _truth(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(args.positional[0] if args.positional else None, "truth", at)
+    engine.use(args.positional[0] if args.positional else None, UseKind.TRUTH, at)
     return NUMBER
 
 
@@ -83,7 +84,7 @@ def _arithmetic(engine: Containers, name: str, args: Arguments, at: ast.AST) -> 
 @BUILTINS.of("eval", "exec")
 def _code(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     for space in {engine.frame.fid, engine.frame.module_globals}:
-        engine.escape_all(engine.elements(Namespace(space)), "code in a text may use it")
+        engine.escape_all(engine.elements(Namespace(space)), Escape.EVALUATED_TEXT)
     return engine.unknown(name)
 
 

@@ -6,6 +6,7 @@ import ast
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NUMBER,
@@ -142,7 +143,7 @@ def _extreme(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
     given = args.positional
     values = given if len(given) > 1 else [v for value in given for v in _every(engine, value, at)]
     for value in values:
-        engine.use(value, "compare", at)
+        engine.use(value, UseKind.COMPARE, at)
     engine.ordered_by(args, values, at)
     default = args.keywords.get("default")
     return engine.one_of([*values, *([default] if default is not None else [])]) or NUMBER

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import Escape
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.state import CLEARED
 from codemods.graph.model.values import NONE, NUMBER, Const, Sequence, Tuple
@@ -24,7 +25,7 @@ def _send(engine: Filling, container: Sequence, name: str, args: Arguments, at: 
     if container.kind != "generator" or not args.positional:
         return None
     # what runs behind the ``yield`` gets it, at a time of its own
-    engine.escape_all(args.positional, "sent to a generator")
+    engine.escape_all(args.positional, Escape.SENT)
     sent = engine.taken(at, Tuple(tuple(args.positional)), "sent")
     for received in engine.s.get((container.oid, SENT)) or ():
         engine.replace_everywhere(received, engine.join(received, sent))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.handlers import Handlers
+from codemods.graph.model.kinds import Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     ARRAY,
@@ -47,7 +48,7 @@ def _backward(engine: BuiltinCalls, receiver: Unknown, name: str, args: Argument
         and not isinstance(engine.frame.file.parent(at), (ast.Expr, ast.Return, ast.Lambda))
     ):
         # what walks a graph gives nothing that anyone wants: this may be a derivative
-        engine.escape_all(args.all(), "a backward that cannot be seen gets it")
+        engine.escape_all(args.all(), Escape.UNSEEN_BACKWARD)
         return None
     if (
         given
@@ -80,7 +81,7 @@ def _wrapped_backward(engine: BuiltinCalls, receiver: Unknown, name: str, args: 
 @OF_UNSEEN.of(*facts.HOOKING_METHODS)
 def _hook(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
     # of a node of the graph, perhaps
-    engine.mark("hook", at)
+    engine.mark(Marked.HOOK, at)
 
 
 @OF_UNSEEN.of("register_forward_hook", "register_forward_pre_hook")
@@ -131,7 +132,7 @@ def _step(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
     if receiver.path.startswith("torch.optim.lr_scheduler"):
         for value in args.all():
             # ReduceLROnPlateau compares it with earlier ones
-            engine.use(value, "scheduler", at)
+            engine.use(value, UseKind.SCHEDULER, at)
         return NONE
     if args.empty or any(isinstance(v, (Function, Method)) for v in args.all()):
         return engine.optimizer_method(receiver, "step", args, at)
@@ -140,7 +141,7 @@ def _step(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
 
 @OF_UNSEEN.of("zero_grad")
 def _zero_grad(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark("zero_grad", at, by=receiver)
+    engine.mark(Marked.CLEARED, at, by=receiver)
     return NONE
 
 
@@ -225,6 +226,6 @@ def _item(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
     return engine.join(found, given[1]) if len(given) > 1 else found
 
 
-@OF_GRAPHLESS.of("append", "add", "put", "push", "store", "update", "extend", "insert", "appendleft")
+@OF_GRAPHLESS.of(*facts.PUTTING_METHODS)
 def _put(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
     engine.store_in_unknown(receiver, name, args, at)

@@ -6,6 +6,7 @@ import ast
 
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import INDEX, NUMBER, Const, Plain, Tensor, Tuple
 from codemods.graph.torch.operations.table import OF_SEVERAL, OF_TORCH
@@ -30,7 +31,7 @@ def _as_tensor(engine: Results, head: str, name: str, args: Arguments, at: ast.A
 @OF_TORCH.of("tensor")
 def _tensor(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
     for value in args.all():
-        engine.use(value, "detach", at)
+        engine.use(value, UseKind.DETACH, at)
     number = bool(args.positional) and isinstance(args.positional[0], (Const, Plain))
     return engine.fresh_tensor(args, at, scalar=number)
 
@@ -62,7 +63,7 @@ def _made(engine: Results, name: str, args: Arguments, at: ast.AST) -> Value:
 @OF_TORCH.of("is_tensor", "equal", "numel", "save")
 def _looks(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
     for value in args.all():
-        engine.use(value, f"torch.{name}", at)
+        engine.use(value, UseKind.TORCH, at, name)
     return NUMBER
 
 

@@ -7,6 +7,7 @@ import ast
 from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import FRESH
+from codemods.graph.model.kinds import Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import ARRAY, INDEX, NUMBER, Tensor
 from codemods.graph.torch.operations.table import OF_TENSORS
@@ -25,33 +26,33 @@ def _backward(engine: Results, tensor: Value, name: str, args: Arguments, at: as
 
 @OF_TENSORS.of(*facts.DETACHING)
 def _detach(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, "detach", at)
+    engine.use(tensor, UseKind.DETACH, at)
     return engine.alias("detach", tensor, engine.detached(tensor, scalar=is_one(tensor)), at)
 
 
 @OF_TENSORS.of(*(facts.PLAIN_METHODS - {"numpy", "tolist"}))
 def _number(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, f"method:{name}", at)
+    engine.use(tensor, UseKind.METHOD, at, name)
     return NUMBER
 
 
 @OF_TENSORS.of("numpy", "tolist")
 def _array(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     if name == "numpy" and engine.s.grad is not False and engine.trying and engine.nodes_of(tensor):
-        engine.mark("error-caught", at)
-    engine.use(tensor, f"method:{name}", at)
+        engine.mark(Marked.ERROR_CAUGHT, at)
+    engine.use(tensor, UseKind.METHOD, at, name)
     return ARRAY
 
 
 @OF_TENSORS.of(*(n for n in FRESH["Tensor"] if not n.startswith("new") and n not in facts.DETACHING))
 def _fresh(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, f"method:{name}", at)
+    engine.use(tensor, UseKind.METHOD, at, name)
     return Tensor(None)
 
 
 @OF_TENSORS.of(*facts.WITHOUT_GRADIENT)
 def _index(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, f"method:{name}", at)
+    engine.use(tensor, UseKind.METHOD, at, name)
     return INDEX
 
 
@@ -63,7 +64,7 @@ def _requires_grad(engine: Results, tensor: Value, name: str, args: Arguments, a
         if leaf:
             engine.freeze(tensor, True)
         return tensor
-    engine.mark("requires_grad", at)
+    engine.mark(Marked.REQUIRES_GRAD, at)
     if not engine.nodes_of(tensor):
         if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and engine.thawed(at.func.value):
             return tensor
@@ -75,8 +76,8 @@ def _requires_grad(engine: Results, tensor: Value, name: str, args: Arguments, a
 
 @OF_TENSORS.of(*facts.HOOKING_METHODS)
 def _hook(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, f"method:{name}", at)
-    engine.mark("hook", at, engine.nodes_of(tensor) or None)
+    engine.use(tensor, UseKind.METHOD, at, name)
+    engine.mark(Marked.HOOK, at, engine.nodes_of(tensor) or None)
     engine.wants_gradient(tensor, at)
     return engine.opaque(at, name, [])
 
@@ -84,7 +85,7 @@ def _hook(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AS
 @OF_TENSORS.of(*facts.OF_COROUTINES)
 def _coroutine(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     # what a function that is ``async`` returns, handed on by an exception
-    engine.escape(tensor, "what runs the coroutine gets it")
+    engine.escape(tensor, Escape.COROUTINE)
     return tensor
 
 
@@ -96,5 +97,5 @@ def _pieces(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.
 
 @OF_TENSORS.of(*(name for name in facts.FACTORIES if name.startswith("new")))
 def _new(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, f"method:{name}", at)
+    engine.use(tensor, UseKind.METHOD, at, name)
     return engine.handed_on(name, args, at) or engine.fresh_tensor(args, at)

@@ -1,0 +1,116 @@
+"""The vocabulary of a trace: what was done about gradients, what reads a value, and how a value gets out of sight."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from codemods.graph.model.nodes import Place
+
+
+class Marked(Enum):
+    """What a :class:`~codemods.graph.model.trace.Mark` tells of gradients, or of parameters."""
+
+    CLEARED = "zero_grad"
+    GRADIENT_READ = "grad-read"
+    GRADIENTS_CHANGED = "gradients-changed"
+    PARAMETERS_CHANGED = "parameter-changed"
+    PARAMETERS_LOADED = "parameters-loaded"
+    DATA_WRITTEN = "data-written"
+    """Values were written through ``.data``, which no backward notices."""
+    OPTIMIZED = "optimized"
+    """An optimizer was made."""
+    HOOK = "hook"
+    MODULE_HOOK = "module-hook"
+    SAVED_TENSORS_HOOKS = "saved-hooks"
+    CUSTOM_FUNCTION = "custom-function"
+    """An ``autograd.Function`` was applied."""
+    OWN_BACKWARD = "own-backward"
+    """The same, where its ``backward`` is of the tree."""
+    RECOMPUTED = "recomputed"
+    """A checkpoint runs its function once more in the backward."""
+    REENTRANT_CHECKPOINT = "reentrant-checkpoint"
+    FUNCTIONAL_GRADIENT = "functional-gradient"
+    GRAPH_READ = "graph-read"
+    REQUIRES_GRAD_READ = "requires_grad-read"
+    IS_LEAF_READ = "is_leaf-read"
+    GRAD_MODE_READ = "grad-mode-read"
+    REQUIRES_GRAD = "requires_grad"
+    """An input was made to ask for gradients."""
+    ENABLE_GRAD = "enable_grad"
+    SET_GRAD_ENABLED = "set_grad_enabled"
+    HANDED_OUT = "handed-out"
+    """Code that cannot be seen got a module, parameters or an optimizer."""
+    UNSEEN_MODULE_METHOD = "unseen-module-method"
+    PADDED = "padded"
+    ERROR_CAUGHT = "error-caught"
+    """The code counts on an error that only tensors with a graph make."""
+
+
+class UseKind(Enum):
+    """What reads a value and makes no node of it."""
+
+    FORMAT = "format"
+    TRUTH = "truth"
+    COMPARE = "compare"
+    SCHEDULER = "scheduler"
+    DETACH = "detach"
+    DATA = "data"
+    ATTRIBUTE = "attribute"
+    METHOD = "method"
+    TORCH = "torch"
+    """A function of torch, which gives something other than a tensor with a graph."""
+    CALL = "call"
+    """A function with a public name."""
+    PASSED = "passed"
+    """A call of which nothing else is noted."""
+    HISTORY_READ = "history-read"
+    GRADIENT_READ = "gradient-read"
+    """Its ``.grad`` is read, or it gets a hook."""
+    UNSEEN_CALL = "unseen"
+    """A function that cannot be seen, for what it returns."""
+    CALLED_UNSEEN = "called-unseen"
+    """A module that cannot be seen."""
+    STORED_UNSEEN = "stored-unseen"
+    """It was put into something that cannot be seen."""
+
+
+class Use(NamedTuple):
+    """One reading of a value: ``name`` is the method, attribute or function.
+
+    ``detached`` tells that what was read is a tensor without history that comes from the value.
+    """
+
+    kind: UseKind
+    place: Place
+    name: str = ""
+    detached: bool = False
+
+
+class Escape(Enum):
+    """How a value goes where code that cannot be seen may back-propagate it; the text completes a sentence."""
+
+    WEIGHT_LEFT = "its weight stays behind, and is read"
+    WALKED_ELSEWHERE = "walked at another time"
+    BASE_METHOD = "a method of a base that cannot be seen"
+    SUBCLASS_METHOD = "a method that only subclasses have"
+    NOT_ENTERED = "a call that was not entered"
+    DECORATOR_HANDS_OUT = "what decorates the function may hand it out again"
+    DECORATOR_KEEPS = "what decorates the function may keep what it returns"
+    RAISED = "raised"
+    STORED_ANYWHERE = "stored where it cannot be followed"
+    STORED_UNSEEN = "stored on an object that cannot be seen"
+    INTO_ARRAY = "put into an array"
+    SENT = "sent to a generator"
+    YIELDED = "yielded to a caller that cannot be seen"
+    RETURNED_TO_CALLER = "returned to a caller that cannot be seen"
+    RETURNED = "returned to code that cannot be seen"
+    METACLASS = "what makes the class may use it"
+    EVALUATED_TEXT = "code in a text may use it"
+    HOOK = "a hook that cannot be seen gets it"
+    UNSEEN_BACKWARD = "a backward that cannot be seen gets it"
+    COROUTINE = "what runs the coroutine gets it"
+    FUNCTIONAL_GRADIENT = "a functional gradient may use it"
+    CALLED_LATER = "it may be back-propagated later"
+    GRAPH_READ = "its grad_fn is read"
