@@ -32,15 +32,24 @@ class Lines:
         import torch
         import torch.fx.traceback as module
 
-        original = module.format_stack
-        before = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+        original, switch = module.format_stack, torch.set_anomaly_enabled
+        wanted = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+
+        def asked(enabled: bool, check_nan: bool = True) -> None:
+            # Lightning switches the mode off as a matter of course: what is asked for comes once we are done.
+            nonlocal wanted
+            wanted = enabled, check_nan
+            switch(True, enabled and check_nan)
 
         def undo() -> None:
             module.format_stack = original
-            torch.set_anomaly_enabled(*before)
+            if torch.set_anomaly_enabled is asked:
+                torch.set_anomaly_enabled = switch
+            switch(*wanted)
 
         module.format_stack = self._stack
-        torch.set_anomaly_enabled(True, False)
+        torch.set_anomaly_enabled = asked
+        switch(True, False)
         self._undo = undo
 
     def remove(self) -> None:
