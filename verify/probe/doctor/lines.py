@@ -16,6 +16,7 @@ from ..made import SITES
 from ..sites import Tree
 
 _NOWHERE = [""]
+_MODE = ("set_anomaly_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled")
 
 
 class Lines:
@@ -32,8 +33,9 @@ class Lines:
         import torch
         import torch.fx.traceback as module
 
-        original, switch = module.format_stack, torch.set_anomaly_enabled
-        wanted = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+        formatted = module.format_stack
+        switch, on, looks_for_nan = (getattr(torch, name) for name in _MODE)
+        wanted = on(), looks_for_nan()
 
         def asked(enabled: bool, check_nan: bool = True) -> None:
             # Lightning switches the mode off as a matter of course: what is asked for comes once we are done.
@@ -42,13 +44,14 @@ class Lines:
             switch(True, enabled and check_nan)
 
         def undo() -> None:
-            module.format_stack = original
-            if torch.set_anomaly_enabled is asked:
-                torch.set_anomaly_enabled = switch
+            module.format_stack = formatted
+            for name, original in zip(_MODE, (switch, on, looks_for_nan)):  # noqa: B905 - Python 3.8 has no strict
+                setattr(torch, name, original)
             switch(*wanted)
 
         module.format_stack = self._stack
-        torch.set_anomaly_enabled = asked
+        for name, own in zip(_MODE, (asked, lambda: wanted[0], lambda: wanted[1])):  # noqa: B905
+            setattr(torch, name, own)
         switch(True, False)
         self._undo = undo
 
