@@ -107,8 +107,9 @@ def drive(path: str, name: str, trees: Mapping[str, ast.AST], lines: Iterable[in
     maker = drive(path, f"{owner}.__init__", trees) if bound and last != "__init__" else None
     for hint in own.values():
         # How each of the classes is made: of what those are made in turn nothing is asked.
-        makers = [drive(at, f"{known}.__init__", trees).configuration() for at, known in hint.pop("classes", ())]
-        hint["makers"] = makers if last != "__init__" else []
+        classes = hint.pop("classes", ())
+        made = classes if last != "__init__" else ()
+        hint["makers"] = [drive(at, f"{known}.__init__", trees).configuration() for at, known in made]
         hint["roles"] = [role for role in hint["roles"] if role != "object" or hint["makers"]] or ["tensor"]
     return Drive(path, name, tuple(dict.fromkeys(sites))[:_MOST_SITES], own, maker, tuple(sorted(lines)))
 

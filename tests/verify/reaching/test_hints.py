@@ -57,3 +57,12 @@ def test_a_drive_knows_how_its_object_is_made() -> None:
     assert (list(found.hints), found.lines) == (["size"], (11, 12))
     assert found.owner is not None
     assert [(each.function, each.arguments) for each in found.owner.sites] == [("Net", "__codemod_take__(3)")]
+
+
+def test_classes_that_take_each_other_are_asked_once() -> None:
+    text = "class A:\n    def __init__(self, b):\n        b.turn()\n    def spin(self, b):\n        b.turn()\n"
+    text += "class B:\n    def __init__(self, a):\n        a.spin()\n    def turn(self):\n        pass\n"
+    found = drive("a.py", "A.spin", {"a.py": ast.parse(text)})
+    assert [maker["name"] for maker in found.hints["b"]["makers"]] == ["B.__init__"]
+    assert found.owner is not None
+    assert found.owner.hints["b"]["makers"] == []
