@@ -10,10 +10,6 @@ from codemods.batch.campaign import Commits, Limits, Runs, Steps
 from codemods.batch.sources import Source
 from codemods.source.options import Options
 
-#: The stages of a repository, in their order.
-STAGES = ("clone", "rewrite", "verify")
-
-
 #: What is said of a repository whose branch holds rewrites that a run has kept and others.
 PARTLY = "partly kept"
 RESULT, LOG, FACTS = "result", "log.txt", "facts.json"

@@ -66,7 +66,6 @@ class Summary:
 
     settled: dict[str, int] = field(default_factory=dict)
     standing: dict[str, int] = field(default_factory=dict)
-    adopted: int = 0
     moved: int = 0
     stopped: str = ""
 
@@ -355,7 +354,6 @@ class _Work:
         facts = read_facts(self._places.of(row["slug"], stage)) if stage else None
         if facts is not None and facts.get("attempt") == row["attempt"]:
             self._advance(row, stage, self._places.log(row["slug"], stage).relative_to(self._places.work).as_posix())
-            self.summary.adopted += 1
         else:
             self._ledger.note(row["id"], attempt="")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -87,11 +86,15 @@ def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None
 
     Raises :class:`UserError` if it cannot be written; a file is then as it was before.
     """
+    from codemods.source.errors import os_reason
+
     if output is not None:
+        from codemods.source.writing import replace_file
+
         try:
-            _save(output, data if isinstance(data, bytes) else data.encode("utf-8", "backslashreplace"))
+            replace_file(output, data if isinstance(data, bytes) else data.encode("utf-8", "backslashreplace"))
         except OSError as error:
-            raise UserError(f"cannot write {output}: {_reason(error)}") from None
+            raise UserError(f"cannot write {output}: {os_reason(error)}") from None
         return
     target = stream or sys.stdout
     if target is None:
@@ -110,7 +113,7 @@ def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None
         # What is left in the buffer would fail once more, at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), target.fileno())
         name = "error" if target is sys.stderr else "output"
-        raise UserError(f"cannot write standard {name}: {_reason(error)}") from None
+        raise UserError(f"cannot write standard {name}: {os_reason(error)}") from None
 
 
 def read_stdin() -> bytes:
@@ -118,26 +121,6 @@ def read_stdin() -> bytes:
     if sys.stdin is None:
         raise UserError("standard input is closed")
     return sys.stdin.buffer.read()
-
-
-def _save(file: Path, data: bytes) -> None:
-    """Write ``data`` to ``file`` wholly, or leave what was there; a device or a pipe takes what it takes."""
-    target = Path(os.path.realpath(file))
-    if file.exists() and not (file.is_file() and os.access(target.parent, os.W_OK)):
-        file.write_bytes(data)
-        return
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        beside.write_bytes(data)
-        if target.exists():
-            shutil.copymode(target, beside)
-        os.replace(beside, target)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 class ProgressBar:

@@ -78,7 +78,7 @@ class Repository:
             if name in tracked:
                 names[file] = name
             else:
-                bad.append(f"{file} ({self._why_untracked(real, name, tracked)})")
+                bad.append(f"{file} ({self._why_untracked(name, tracked)})")
         if bad:
             raise CommitError(f"git does not track {_few(bad)}; add it first, or leave it out with --exclude")
         return names
@@ -108,7 +108,7 @@ class Repository:
                 found.append(next(fields, ""))
         return found
 
-    def _why_untracked(self, real: Path, name: str, tracked: dict[str, str]) -> str:
+    def _why_untracked(self, name: str, tracked: dict[str, str]) -> str:
         if not name:
             return f"outside {self.top}"
         for folder in Path(name).parents:

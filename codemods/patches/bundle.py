@@ -6,7 +6,6 @@ whole (``version``), one for each change, and before each file one that tells of
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -26,6 +25,7 @@ from codemods.source.enclosing import Outline
 from codemods.source.errors import os_reason
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
+from codemods.source.writing import replace_file
 from codemods.terms.findings import Finding, Promise
 
 VERSION = 1
@@ -118,19 +118,8 @@ def save(
     and where the bundle cannot be written.
     """
     data = dump(result, options=options, proofs=proofs, own=own)
-    target = os.path.realpath(file)
-    temporary = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{os.getpid()}.tmp")
     try:
-        if os.path.isdir(target):
-            raise IsADirectoryError(0, "is a folder")
-        try:
-            with open(temporary, "xb") as stream:
-                stream.write(data)
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        replace_file(Path(file), data)
     except OSError as error:
         raise BundleError(f"cannot write {file}: {os_reason(error)}") from None
 

@@ -17,8 +17,8 @@ _HISTORY = 2000
 """So many commits back a rename is looked for."""
 
 
-def require_inside(path: str, root: Path) -> None:
-    """Raise :class:`~codemods.patches.parsing.PatchError` for a path that leads, or might lead, out of ``root``."""
+def require_inside(path: str) -> None:
+    """Raise :class:`~codemods.patches.parsing.PatchError` for a path that leads, or might lead, out of its folder."""
     parts = path.replace("\\", "/").split("/")
     if not path or path.startswith(("/", "\\")) or os.path.isabs(path) or parts[0].endswith(":"):
         raise PatchError(f"the patch names {path!r}: only paths below the folder are taken")

@@ -58,10 +58,10 @@ class _Fitting:
         self.root = root
         self.renames = Renames(root)
         for file in bundle.diff:
-            require_inside(file.path, root)
+            require_inside(file.path)
         for change in bundle.changes:
             for finding in change.findings:
-                require_inside(finding.path, root)
+                require_inside(finding.path)
         self.files = [file for file in bundle.diff if selected(file.path, root, paths)]
         self.sources: dict[str, SourceFile] = {}
         self.bases: dict[str, Base] = {}

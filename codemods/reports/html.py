@@ -66,7 +66,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
         .get_template("review.html")
         .render(
             report=report,
-            headline=_headline(report, changed),
+            headline=_headline(report),
             facts=_facts(report),
             changed=changed,
             left=left,
@@ -91,7 +91,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     return text.rstrip("\n") + "\n"
 
 
-def _headline(report: Report, changed: list[Card]) -> str:
+def _headline(report: Report) -> str:
     if not report.applied:
         files = len({reported.finding.path for reported in report.findings})
         return f"{count_text(len(report.findings), 'finding')}" + (f" in {count_text(files, 'file')}" if files else "")

@@ -6,7 +6,6 @@ who asks for a translation is told.
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import logging
 import re
@@ -55,11 +54,6 @@ class Translation(NamedTuple):
     def divides(self) -> bool:
         """Whether a ``/`` in it may mean the division of integers, which gives a fraction now."""
         return "/" in self.text and _FUTURE_DIVISION.search(self.source.text) is None
-
-
-def available() -> bool:
-    """Whether fissix is installed."""
-    return importlib.util.find_spec("fissix") is not None
 
 
 def translations(sources: Iterable[SourceFile]) -> list[Translation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import sys
 import time
@@ -73,6 +74,25 @@ def create_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         raise Unwritable(shown, 0, os_reason(error)) from None
     _sync_folder(os.fspath(path.parent))
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Make ``data`` the content of the file ``path``, wholly, or leave what was there; for our own outputs.
+
+    Of a link the file that it leads to changes; a device or a pipe takes what it takes. Raises ``OSError``.
+    """
+    target = Path(os.path.realpath(path))
+    if path.exists() and not (path.is_file() and os.access(target.parent, os.W_OK)):
+        path.write_bytes(data)
+        return
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(data)
+        if target.exists():
+            shutil.copymode(target, beside)
+        os.replace(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _writable(source: SourceFile, target: str, folder: str) -> os.stat_result:

@@ -28,7 +28,6 @@ from verify.running.settings import Command, Settings, is_notebook
 BOOT = Path(verify.probe.__file__).parent / "boot"
 #: The probe ends the run a little before the limit, so that there is a census; seconds at most.
 GRACE = 10.0
-MEBIBYTE = 1 << 20
 
 # Without importing torch, which takes seconds, and in words that any Python 3 knows.
 _QUESTION = """

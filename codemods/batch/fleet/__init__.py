@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from codemods.batch.campaign import Campaign
 from codemods.batch.errors import CampaignError, Exhausted, is_full
 from codemods.source.home import needs
+from codemods.source.writing import replace_file
 
 #: What a report can be; the first are made where none is asked for, Parquet only if its library is installed.
 FORMS = ("html", "markdown", "csv", "parquet")
@@ -53,7 +53,5 @@ def write_reports(campaign: Campaign, folder: Path | None = None, forms: Sequenc
 
 
 def _write(path: Path, text: str) -> Path:
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_bytes(text.encode("utf-8", "backslashreplace"))
-    os.replace(temporary, path)
+    replace_file(path, text.encode("utf-8", "backslashreplace"))
     return path

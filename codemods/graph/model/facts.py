@@ -533,8 +533,6 @@ FRAMEWORK_EVALUATION = _words(
 )
 """Hooks that Lightning calls without gradients (docs: LightningModule)."""
 
-IN_PLACE_SUFFIX = "_"
-
 LOGGING_LIBRARIES = (
     *("logging", "tensorboard", "tensorboardX", "torch.utils.tensorboard", "wandb", "visdom", "mlflow", "comet_ml"),
     *("neptune", "sacred", "csv", "matplotlib", "seaborn", "tqdm", "loguru", "rich"),
@@ -571,9 +569,6 @@ WEIGHT_CACHES = _words(
 )
 """Contexts in which the first forward leaves what it makes of a weight to the others: one without gradients leaves them
 no graph (pytorch/pytorch#112583, which torch 2.13 has mended for ``autocast``; ``cached``: ran on 2.13)."""
-
-LIGHTNING_LOGGING = _words("log log_dict")
-"""Methods of ``LightningModule`` that keep a detached copy of what they get (docs)."""
 
 
 def logs(path: str) -> bool:

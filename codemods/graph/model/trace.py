@@ -109,7 +109,6 @@ class Accumulation:
 
     place: Place
     target: ast.expr
-    added_expr: ast.expr
     old: Value
     added: Value
     new: Value

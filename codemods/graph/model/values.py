@@ -306,8 +306,6 @@ def may_carry(value: Value | None) -> bool:
 
 
 NONE = Const(None)
-TRUE = Const(True)
-FALSE = Const(False)
 NUMBER = Plain("number")
 TEXT = Plain("text")
 ARRAY = Plain("array")

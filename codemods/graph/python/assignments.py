@@ -105,7 +105,6 @@ class Assignments(Operators):
                 Accumulation(
                     self.place(s),
                     s.target,
-                    s.value,
                     old,
                     added,
                     value,
@@ -234,9 +233,7 @@ class Assignments(Operators):
             return
         parts = tuple(part for t in (*others, *begun) for part in self.parts_of(t))
         self.trace.accumulations.append(
-            Accumulation(
-                self.place(expression), target, others[-1], old, added, value, self.carrier(target), self.s.grad, parts
-            )
+            Accumulation(self.place(expression), target, old, added, value, self.carrier(target), self.s.grad, parts)
         )
 
     def carrier(self, target: ast.expr) -> Carrier | None:

@@ -59,7 +59,7 @@ class Functions(Remembering):
         self.entered[definition] = function.file
         key = self.memo_key(function, args, receiver) if caller.inside_module else None
         if key is not None:
-            remembered = self.recall(key, args, receiver, at)
+            remembered = self.recall(key, args, at)
             if remembered is not None:
                 self.called[definition] = function.file
                 return remembered
@@ -74,7 +74,7 @@ class Functions(Remembering):
         if key is None:
             result = self.run_body(frame, definition)
         else:
-            result = self.run_and_remember(key, args, receiver, frame, definition)
+            result = self.run_and_remember(key, args, frame, definition)
         if isinstance(definition, ast.AsyncFunctionDef) and not isinstance(caller.file.parent(at), ast.Await):
             for walk in self.trace.walks[walks:]:
                 self.walked_later(walk, frame.birth)

@@ -35,7 +35,7 @@ class Remembering(Frames):
             return None
         return (id(function.definition), getattr(receiver, "oid", None), self.s.grad, tuple(parts))
 
-    def recall(self, key: Any, args: Arguments, receiver: Value | None, at: ast.AST) -> Value | None:
+    def recall(self, key: Any, args: Arguments, at: ast.AST) -> Value | None:
         """What the call gave before, made of these arguments; None where nothing is remembered that still holds."""
         memo = self.memos.get(key)
         if memo is None:
@@ -70,9 +70,7 @@ class Remembering(Frames):
             fresh[node] = made
         return rebuild(memo.result, fresh, tuple(o for o in self.shadow_of(args.all()) if isinstance(o, Unseen)))
 
-    def run_and_remember(
-        self, key: Any, args: Arguments, receiver: Value | None, frame: Frame, definition: ast.AST
-    ) -> Value:
+    def run_and_remember(self, key: Any, args: Arguments, frame: Frame, definition: ast.AST) -> Value:
         """Run the body of a function, and remember what it gave where that follows from what it read."""
         born, first_oid = self.clock, frame.fid
         trace = self.trace

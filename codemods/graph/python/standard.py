@@ -48,9 +48,6 @@ _OPERATORS = {
 }
 """Functions of ``operator`` that are arithmetic, by the names of the syntax (docs: operator)."""
 
-_PUTTING = {"heappush": "append", "heappop": "pop", "heapify": "sort"}
-"""Functions of ``heapq`` that change the list they are given, as methods of it (docs: heapq)."""
-
 _BOTH = ("heappushpop", "heapreplace")
 """Functions of ``heapq`` that put and take."""
 

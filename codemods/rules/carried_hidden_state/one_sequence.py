@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.model.nodes import Frame
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.carried import Carry
 from codemods.proofs.syntax import DEFINITIONS, called
 from codemods.source.walking import walk
 
@@ -24,11 +24,11 @@ _OF_GENERATORS = frozenset({"shuffle", "permutation"})
 """Methods that do so of what draws random numbers, as ``random.Random`` and ``numpy.random.Generator`` (docs)."""
 
 
-def continues_sequence(ledger: Ledger, carry: Carry) -> bool:
+def continues_sequence(carry: Carry) -> bool:
     """Whether something says that consecutive batches continue one sequence."""
     frames = _frames_to(carry)
     files: dict[str, ParsedFile] = {f.file.path: f.file for f in frames}
-    generator = _generator(carry, frames[-1], files)
+    generator = _generator(carry, files)
     if generator is not None:
         files.setdefault(generator[0].path, generator[0])
     if any(_shuffles(file) for file in files.values()):
@@ -44,13 +44,10 @@ def continues_sequence(ledger: Ledger, carry: Carry) -> bool:
 
 
 def _frames_to(carry: Carry) -> list[Frame]:
-    found = []
-    for place in carry.freed_by.place.chain():
-        found.append(place.frame)
-    return found
+    return [place.frame for place in carry.freed_by.place.chain()]
 
 
-def _generator(carry: Carry, frame: Frame, files: dict[str, ParsedFile]) -> tuple[ParsedFile, ast.AST] | None:
+def _generator(carry: Carry, files: dict[str, ParsedFile]) -> tuple[ParsedFile, ast.AST] | None:
     loop = carry.loop
     iterated = getattr(loop, "iter", None)
     if isinstance(loop, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):

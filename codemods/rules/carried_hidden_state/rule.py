@@ -120,7 +120,7 @@ class CarriedHiddenState(Rule):
             goes="go" if len({c.carrier.name for c in carries}) > 1 else "goes",
             cut=cut,
             fresh=None if window else fresh_state(ledger, carries),
-            continues=continues_sequence(ledger, first),
+            continues=continues_sequence(first),
             flags=flags(walks),
             joint=flags(joint),
             states=places if joint else (),

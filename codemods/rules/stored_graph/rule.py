@@ -191,7 +191,7 @@ class StoredGraph(Rule):
                     and old in reach([n])
                     and n.stores
                 ]
-                if not new or not unwalked(ledger, old) or not unwalked(ledger, new[0]):
+                if not new or not unwalked(old) or not unwalked(new[0]):
                     continue
                 walk = training_walk(ledger, old, loop)
                 if walk is None:

@@ -45,7 +45,7 @@ def _same_turn(one: Place, other: Place, loop: ast.AST) -> bool:
     return any(a is loop for a, _ in one.turns()) and any(a is loop for a, _ in other.turns())
 
 
-def unwalked(ledger: Ledger, node: Node) -> bool:
+def unwalked(node: Node) -> bool:
     """Whether neither it nor what is computed from it is ever walked or leaves for code that cannot be seen."""
     return not any(one.walks or leaves_sight([one]) or _gradient_read(one) for one in node.descendants())
 
