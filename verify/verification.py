@@ -6,6 +6,7 @@ which files are rewritten follows from what the first run loaded, unless the cal
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -16,10 +17,9 @@ from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
 from codemods.source.options import Options
 from codemods.source.project import project_root
-from codemods.source.targets import Targets, read_targets
 from verify.errors import VerifyError
 from verify.isolation import Workspace
-from verify.judging.bench import Telling, judge
+from verify.judging.bench import Telling, asked, judge
 from verify.judging.reasons import joined, noted, reason_of
 from verify.judging.search import Search
 from verify.judging.shapes import judge_by_shapes
@@ -27,7 +27,7 @@ from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verif
 from verify.running import missing
 from verify.running.asking import wants_of
 from verify.running.rewriting import Key, Rewriter, RuleRewriter, Version
-from verify.running.runner import Place, Runner
+from verify.running.runner import Asked, Place, Runner
 from verify.running.settings import Command, Settings, is_notebook
 
 #: Pieces that one command may lack.
@@ -58,20 +58,21 @@ def verify(
     jobs: int | None = None,
     tell: Telling = lambda _: None,
     place: Callable[..., Place] = Workspace,
+    runner: Runner | None = None,
 ) -> Verified:
     """Run ``commands`` on the original and the rewritten tree and judge every rewrite.
 
     ``tree`` is the root of what is copied and rewritten, by default the project around the first command's script.
     ``targets`` are the files that may be rewritten, by default those of the tree that the commands load; ``wanted`` is
     asked which rewrites are made in them, as by :func:`codemods.rewriting.apply.apply`. A ``rewriter`` makes other
-    changes than our rules would; ``place`` is where programs run. Raises :class:`VerifyError` for what
-    the user has to put right before anything can be run.
+    changes than our rules would; ``place`` is where programs run; a ``runner`` that is open already has a place, a tree
+    and settings of its own. Raises :class:`VerifyError` for what the user has to put right before anything can be run.
     """
     root = root_of(commands, tree)
     for command in commands:
         if not command.cwd.resolve().is_relative_to(root.resolve()) and not _inside(command, root):
             raise VerifyError(f"{command.text}: lies outside {root}; name the tree with --tree")
-    with Runner(root, settings, place) as runner:
+    with contextlib.nullcontext(runner) if runner is not None else Runner(root, settings, place) as runner:
         trouble = runner.trouble()
         if trouble:
             return Verified(_unjudged(root, settings, trouble))
@@ -81,7 +82,7 @@ def verify(
             originals.append(_first(runner, command, tell))
         tell("looking for rewrites")
         if rewriter is None:
-            chosen = targets if targets is not None else _targets(root, commands, originals, exclude)
+            chosen = targets if targets is not None else _targets(runner, commands, originals, exclude)
             rewriter = RuleRewriter(chosen, options, root=root, jobs=jobs, wanted=wanted)
         version = rewriter.all()
         entries = _entries(runner, rewriter, version, commands, originals, exclude, tell)
@@ -119,11 +120,24 @@ def _entries(
     runs = list(zip(commands, originals, strict=True))
     if runner.settings.shapes:
         return [judge_by_shapes(runner, rewriter, version, *run, tell) for run in runs]
-    # Where nothing is rewritten, nothing is to be reached.
-    sources = [each for each in _all(runner.root, exclude) if each.notebook is None] if version.groups else []
-    search = Search(runner, rewriter, version, sources, tell)
+    search = _search(runner, rewriter, version, exclude, tell)
     also = search.also()
     return search.run(commands, [judge(runner, rewriter, version, *run, tell, also=also) for run in runs])
+
+
+def _search(runner: Runner, rewriter: Rewriter, version: Version, exclude: Sequence[str], tell: Telling) -> Search:
+    # Where nothing is rewritten, nothing is to be reached.
+    sources = [each for each in runner.sources(exclude) if each.notebook is None] if version.groups else []
+    return Search(runner, rewriter, version, sources, tell)
+
+
+def asked_of(runner: Runner, rewriter: Rewriter, version: Version) -> Asked:
+    """What a run of the original has to tell of before ``version`` can be judged."""
+    groups, parts = asked(rewriter, version)
+    also = _search(runner, rewriter, version, (), lambda _: None).also()
+    return Asked(
+        frozenset(frozenset(group) for group in groups), frozenset(tuple(part) for part in parts), frozenset(also)
+    )
 
 
 def _first(runner: Runner, command: Command, tell: Telling) -> Run:
@@ -204,14 +218,16 @@ def _inside(command: Command, root: Path) -> bool:
     return command.script is not None and command.script.resolve().is_relative_to(root.resolve())
 
 
-def _targets(root: Path, commands: Sequence[Command], runs: Sequence[Run], exclude: Sequence[str]) -> list[SourceFile]:
+def _targets(
+    runner: Runner, commands: Sequence[Command], runs: Sequence[Run], exclude: Sequence[str]
+) -> list[SourceFile]:
     """The files of the tree that the runs loaded; all of them where that is not known."""
-    loaded = {root / path for run in runs for record in run.records for path in record.loaded}
+    loaded = {runner.root / path for run in runs for record in run.records for path in record.loaded}
     # Python does not know of a notebook that it was loaded.
     loaded |= {c.script for c in commands if c.script is not None and is_notebook(c.script.name)}
     if not loaded:
-        return _all(root, exclude)
-    found = {source.absolute.resolve(): source for source in _all(root, exclude)} if exclude else None
+        return runner.sources(exclude)
+    found = {source.absolute.resolve(): source for source in runner.sources(exclude)} if exclude else None
     sources = []
     for path in sorted(loaded | {command.script for command in commands if command.script is not None}):
         try:
@@ -221,11 +237,6 @@ def _targets(root: Path, commands: Sequence[Command], runs: Sequence[Run], exclu
         if found is None or source.absolute.resolve() in found:
             sources.append(source)
     return sources
-
-
-def _all(root: Path, exclude: Sequence[str]) -> list[SourceFile]:
-    targets: Targets = read_targets([str(root)], exclude=exclude)
-    return targets.sources
 
 
 def _unjudged(root: Path, settings: Settings, reason: str) -> Verification:

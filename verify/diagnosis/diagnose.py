@@ -50,21 +50,42 @@ def diagnose(
     settings: Settings,
     tell: Telling = lambda _: None,
     place: Callable[..., Place] = Workspace,
-    files: Mapping[str, bytes] | None = None,
     picture: bool = False,
 ) -> Diagnosis:
     """Run ``command`` on the tree at ``root`` and say what is wrong with it.
 
-    ``files`` (by path below the root) take the place of the tree's. ``picture``: tell the graph of an ordinary
-    step too. Raises :class:`VerifyError` for what the user has to put right before anything can be run.
+    ``picture``: tell the graph of an ordinary step too. Raises :class:`VerifyError` for what the user has to put right
+    before anything can be run.
     """
+    with Runner(root, settings, place) as runner:
+        return examine(command, runner, tell=tell, picture=picture)
+
+
+def examine(
+    command: Command,
+    runner: Runner,
+    *,
+    tell: Telling = lambda _: None,
+    files: Mapping[str, bytes] | None = None,
+    picture: bool = False,
+    names: bool = True,
+) -> Diagnosis:
+    """The same by ``runner``, with ``files`` (by path below the root) in place of the tree's.
+
+    Without ``names`` it is said what is wrong, and no other run is made to say who did it. Raises as :func:`diagnose`.
+    """
+    root = runner.root
     if command.script is not None and not command.script.resolve().is_relative_to(root.resolve()):
         raise VerifyError(f"{command.text}: lies outside {root}; name the tree with --tree")
-    with Runner(root, settings, place) as runner:
-        trouble = runner.trouble()
-        if trouble:
-            return _unrun(command, root, trouble)
-        return _Examination(command, runner, tell, files or {}, picture).result()
+    trouble = runner.trouble()
+    if trouble:
+        return _unrun(command, root, trouble)
+    return _Examination(command, runner, tell, files or {}, picture, names).result()
+
+
+def plain_plan(settings: Settings, *, picture: bool = False) -> dict[str, Any]:
+    """What the probe's doctor is told in a run that watches everything; see :mod:`verify.probe.doctor`."""
+    return {"ceiling": int(_NEAR * Limits(0.0, settings.memory).memory_bytes), "picture": picture}
 
 
 def faults(
@@ -114,21 +135,28 @@ class _Examination:
     """The runs of one diagnosis."""
 
     def __init__(
-        self, command: Command, runner: Runner, tell: Telling, files: Mapping[str, bytes], picture: bool
+        self,
+        command: Command,
+        runner: Runner,
+        tell: Telling,
+        files: Mapping[str, bytes],
+        picture: bool,
+        names: bool,
     ) -> None:
         self._command = command
         self._runner = runner
         self._tell = tell
         self._files = files
         self._picture = picture
+        self._names = names
         self._made: list[DoctorRun] = []
-        self._sources = Sources(runner.root)
+        self._sources = Sources(runner.root, files)
 
     def result(self) -> Diagnosis:
         """Make the runs, and what they show."""
         first = self._first()
-        closer = self._closer(first)
-        flow = self._flow(first)
+        closer = self._closer(first) if self._names else first
+        flow = self._flow(first) if self._names else None
         timed = self._timed(first)
         placed = self._placed(first)
         found = faults(first, self._sources, closer=closer, flow=flow, timed=timed, placed=placed)
@@ -136,8 +164,7 @@ class _Examination:
 
     def _run(self, name: str, plan: Mapping[str, Any]) -> Run:
         self._tell(f"{name}: {self._command.text}")
-        limit = Limits(0.0, self._runner.settings.memory).memory_bytes
-        more = {"doctor": {"ceiling": int(_NEAR * limit), **plan}, "params": False}
+        more = {"doctor": {**plain_plan(self._runner.settings), **plan}, "params": False}
         run = self._runner.run(name, self._command, files=self._files, more=more)
         self._made.append(DoctorRun(name, ending_text(run), run.wall))
         return run

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from codemods.source.errors import SourceError
-from codemods.source.files import read_source
+from codemods.source.files import read_source, source_from_bytes
 from verify.diagnosis.model import Clue
 from verify.measured.records import Site
 from verify.measured.results import Run
@@ -62,25 +62,37 @@ def site_of(value: Any) -> Site | None:
 
 
 class Sources:
-    """The lines of the tree at ``root``."""
+    """The lines of the tree at ``root``, with ``files`` (by path below it) in place of its own."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, files: Mapping[str, bytes] | None = None) -> None:
         self._root = root
+        self._files = files or {}
         self._notebooks: dict[str, dict[int, list[str]]] = {}
+        self._texts: dict[str, list[str]] = {}
 
     def text(self, site: Site | None) -> str:
         """The source of a line, less its indentation; empty where it cannot be read."""
         if site is None:
             return ""
         if site.cell is None:
+            if site.path in self._files:
+                lines = self._changed(site.path)
+                return _code(lines[site.line - 1]) if 0 < site.line <= len(lines) else ""
             return _code(linecache.getline(str(self._root / site.path), site.line))
         lines = self._cells(site.path).get(site.cell, [])
         return _code(lines[site.line - 1]) if site.line <= len(lines) else ""
 
+    def _changed(self, path: str) -> list[str]:
+        if path not in self._texts:
+            self._texts[path] = list(io.StringIO(source_from_bytes(self._files[path], path).text))
+        return self._texts[path]
+
     def _cells(self, path: str) -> dict[int, list[str]]:
         if path not in self._notebooks:
             try:
-                notebook = read_source(self._root / path).notebook
+                data = self._files.get(path)
+                source = read_source(self._root / path) if data is None else source_from_bytes(data, path)
+                notebook = source.notebook
             except SourceError:
                 # Gone since it ran.
                 notebook = None

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from codemods.source.diffs import unified_text
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
-from verify.diagnosis.diagnose import Telling, diagnose
+from verify.diagnosis.diagnose import Telling, examine
 from verify.diagnosis.model import Diagnosis, Fault, Kind, Measures
 from verify.fixing.candidates import candidates
 from verify.fixing.clues import Candidate
+from verify.fixing.runs import SharedRunner
 from verify.isolation import Workspace
 from verify.measured.records import Site
 from verify.measured.results import Verdict
 from verify.running.against import RULE, HandRewriter
 from verify.running.rewriting import Rewriter, RuleRewriter
-from verify.running.runner import Place
+from verify.running.runner import Asked, Place
 from verify.running.settings import Command, Settings
-from verify.verification import Verified, verify
+from verify.verification import Verified, asked_of, verify
 
 #: Rounds, each of which removes a fault; candidates that are tried for one fault.
 _ROUNDS = 4
@@ -80,6 +83,13 @@ class _Kept:
     ways: frozenset[str] = frozenset()
 
 
+class _Trial(NamedTuple):
+    """A candidate, and the program with it."""
+
+    candidate: Candidate
+    files: Mapping[str, bytes]
+
+
 @dataclass(frozen=True)
 class Refused:
     """A change that was tried and is not proposed, and why."""
@@ -123,13 +133,17 @@ class Fixer:
         self._settings = replace(settings, reach=0.0)
         self._options = replace(options, likely=True)
         self._tell = tell
-        self._place = place
+        self._runner = SharedRunner(root, self._settings, place)
         self._files: dict[str, bytes] = {}
         self._repairs: list[Repair] = []
         self._refused: list[Refused] = []
 
     def fix(self) -> Fixed:
         """Go round until nothing is found or nothing helps. Raises :class:`verify.errors.VerifyError` as `verify`."""
+        with self._runner:
+            return self._fix()
+
+    def _fix(self) -> Fixed:
         before = after = self._diagnosed(self._files)
         first = None if before.reason and not _wrong(before) else self._by_rules(before)
         if first is not None and not _wrong(before):
@@ -142,23 +156,26 @@ class Fixer:
             first = None
             if better is None:
                 break
-            after = better
+            # What is left is named in full only now: of most changes nobody wants to know it.
+            after = self._diagnosed(self._files) if better.faults else better
         return Fixed(before, after, tuple(self._repairs), tuple(self._refused), dict(self._files))
 
-    def _diagnosed(self, files: Files) -> Diagnosis:
-        return diagnose(
-            self._command, self._root, settings=self._settings, tell=self._tell, place=self._place, files=files
-        )
+    def _diagnosed(self, files: Files, *, names: bool = True) -> Diagnosis:
+        return examine(self._command, self._runner, tell=self._tell, files=files, names=names)
 
     def _by_rules(self, before: Diagnosis) -> _Kept | None:
         """What the static half finds, advice that is likely included, and the runs keep."""
         rewriter = RuleRewriter(self._sources(before), self._options, root=self._root, jobs=1)
+        wanted = asked_of(self._runner, rewriter, rewriter.all())
+        for fault in _wrong(before)[:1]:
+            wanted |= self._asked(fault, self._trials(fault)[:_BESIDE])
+        self._runner.ahead = wanted
         verification = self._verified(rewriter).verification
         kept = [one for one in verification.rewrites if one.verdict is Verdict.KEPT]
         files = rewriter.some(one.key for one in kept).files if kept else {}
         if not files:
             return None
-        after = self._diagnosed(files)
+        after = self._diagnosed(files, names=False)
         if not (_better(before, after) if _wrong(before) else _no_worse(before, after)):
             return None
         proof = []
@@ -187,17 +204,22 @@ class Fixer:
         """The diagnosis after the best change for ``fault`` that is proved, ``first`` among them; else None."""
         kept = [] if first is None else [first]
         priced: list[_Kept] = []
+        trials = self._trials(fault)
         left = _TRIALS if first is None else _BESIDE
-        for candidate in candidates(fault, self._source):
-            files = self._with(candidate)
+        self._runner.ahead = self._asked(fault, trials[:left])
+        for candidate, files in trials:
             if not left or len(kept) + len(priced) == _CHOICES:
                 break
-            if files is None or any(files == one.files or candidate.way in one.ways for one in kept):
+            if any(files == one.files or candidate.way in one.ways for one in kept):
                 continue
             left -= 1
             self._tell(f"trying: {candidate.title}")
-            after = self._diagnosed(files)
-            proof, trouble = self._judged(fault, before, after, files, candidate, kept)
+            proof, trouble = self._proved(files, candidate) if _verified(fault, candidate) else ((), "")
+            after = self._diagnosed(files, names=False)
+            if not _better(before, after):
+                proof, trouble = (), f"it does not help: {after.faults[0].headline if after.faults else after.reason}"
+            elif not _verified(fault, candidate):
+                proof, trouble = self._compared(fault, before, after, candidate, kept)
             one = self._kept(candidate.title, candidate.meaning, proof, files, after)
             if not trouble:
                 kept.append(replace(one, ways=frozenset({candidate.way} - {""})))
@@ -218,24 +240,25 @@ class Fixer:
         self._files = dict(best.files)
         return best.after
 
-    def _judged(
-        self,
-        fault: Fault,
-        before: Diagnosis,
-        after: Diagnosis,
-        files: Files,
-        candidate: Candidate,
-        kept: Sequence[_Kept],
+    def _trials(self, fault: Fault) -> list[_Trial]:
+        return [_Trial(each, files) for each in candidates(fault, self._source) if (files := self._with(each))]
+
+    def _asked(self, fault: Fault, trials: Sequence[_Trial]) -> Asked:
+        """What the verifications of ``trials`` will ask of the original, so that one run of it tells all."""
+        wanted = Asked()
+        for candidate, files in trials:
+            if _verified(fault, candidate):
+                with self._rewriter(files, candidate) as rewriter:
+                    wanted |= asked_of(self._runner, rewriter, rewriter.all())
+        return wanted
+
+    def _compared(
+        self, fault: Fault, before: Diagnosis, after: Diagnosis, candidate: Candidate, kept: Sequence[_Kept]
     ) -> tuple[tuple[str, ...], str]:
-        """The proof of a change that mends ``fault``; the second is why it is none."""
-        if not _better(before, after):
-            left = after.faults[0].headline if after.faults else after.reason
-            return (), f"it does not help: {left}"
+        """The proof, by diagnoses, of a change that mends ``fault``; the second is why it is none."""
         if candidate.summed:
             return _as_sum([one.after.measures for one in kept], after.measures)
-        if fault.kind not in _PROVABLE:
-            return _shown(fault, before, after)
-        return self._proved(files, "rebuild" if candidate.fresh and not self._files else RULE)
+        return _shown(fault, before, after)
 
     def _with(self, candidate: Candidate) -> Files | None:
         """The program with ``candidate`` made; None where a file cannot hold it."""
@@ -252,17 +275,21 @@ class Fixer:
             return source_from_bytes(self._files[path], path, self._root / path)
         return read_source(self._root / path, path)
 
-    def _proved(self, files: Files, rule: str) -> tuple[tuple[str, ...], str]:
-        """What a verification says of all that is changed so far; the second is why it is no proof."""
+    @contextlib.contextmanager
+    def _rewriter(self, files: Files, candidate: Candidate) -> Iterator[HandRewriter]:
+        """What makes all that is changed so far, with ``candidate``, of the tree as it is."""
+        rule = "rebuild" if candidate.fresh and not self._files else RULE
         with tempfile.TemporaryDirectory(prefix="codemod-fix-") as folder:
             for path, data in files.items():
                 place = Path(folder) / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(data)
             script = self._command.script
-            rewriter = HandRewriter(
-                Path(folder), Promise.REPAIR, root=self._root, script=script, together=True, rule=rule
-            )
+            yield HandRewriter(Path(folder), Promise.REPAIR, root=self._root, script=script, together=True, rule=rule)
+
+    def _proved(self, files: Files, candidate: Candidate) -> tuple[tuple[str, ...], str]:
+        """What a verification says of all that is changed so far; the second is why it is no proof."""
+        with self._rewriter(files, candidate) as rewriter:
             verified = self._verified(rewriter)
         rewrites = verified.verification.rewrites
         lost = next((one for one in rewrites if one.verdict is not Verdict.KEPT), None)
@@ -279,7 +306,7 @@ class Fixer:
             tree=self._root,
             rewriter=rewriter,
             tell=self._tell,
-            place=self._place,
+            runner=self._runner,
         )
 
     def _kept(self, title: str, meaning: str, proof: tuple[str, ...], files: Files, after: Diagnosis) -> _Kept:
@@ -287,6 +314,11 @@ class Fixer:
         diff = unified_text(change for old, new in pairs for change in old.shown(old.text, new.text))
         repair = Repair(title, meaning, proof, diff, after.measures)
         return _Kept(repair, dict(files), after)
+
+
+def _verified(fault: Fault, candidate: Candidate) -> bool:
+    """Whether a verification can tell that ``candidate`` mends ``fault``."""
+    return fault.kind in _PROVABLE and not candidate.summed
 
 
 def _shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str, ...], str]:

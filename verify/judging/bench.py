@@ -58,9 +58,7 @@ def judge(
     before = {group.key: group.touched.before() for group in groups}
     replaced = {group.key: group.touched.replaced({}, {}, version.old) for group in groups}
 
-    # The tree as it is, as a version in which nothing is made.
-    plain = dataclasses.replace(version, files={}, groups=(), old={}, new={})
-    gone = plain.parts(groups, version)
+    gone = _gone(version)
 
     def run(
         name: str,
@@ -134,6 +132,13 @@ def judge(
     )
 
 
+def asked(rewriter: Rewriter, version: Version) -> tuple[list[list[Line]], list[tuple[Any, ...]]]:
+    """The groups of lines and the parts that a run of the original is to tell of before ``version`` can be judged."""
+    before = {group.key: group.touched.before() for group in version.groups}
+    replaced = {group.key: group.touched.replaced({}, {}, version.old) for group in version.groups}
+    return _watch(rewriter, before, replaced), _parts_below(rewriter, _gone(version))
+
+
 def driven(
     runner: Runner,
     rewriter: Rewriter,
@@ -199,6 +204,12 @@ def as_read(run: Run, made: Version, rewriter: Rewriter) -> Run:
             )
         )
     return dataclasses.replace(run, records=tuple(records))
+
+
+def _gone(version: Version) -> dict[Key, list[Part]]:
+    """The parts of the tree as it is that ``version`` does away with."""
+    plain = dataclasses.replace(version, files={}, groups=(), old={}, new={})
+    return plain.parts(version.groups, version)
 
 
 def lines_below(rewriter: Rewriter, watched: Iterable[Lines]) -> list[list[tuple[str, int]]]:

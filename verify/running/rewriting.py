@@ -125,15 +125,22 @@ class RuleRewriter:
         self._options = options
         self._jobs = jobs
         self._below = {source.path: below(source.absolute, root) for source in targets}
+        # To look for rewrites takes as long as a short run.
+        self._known: dict[frozenset[Key] | None, Version] = {}
 
     def all(self) -> Version:
         """See :class:`Rewriter`."""
-        return self._version(self._wanted)
+        if None not in self._known:
+            self._known[None] = self._version(self._wanted)
+        return self._known[None]
 
     def some(self, keys: Iterable[Key]) -> Version:
         """See :class:`Rewriter`."""
-        places = frozenset().union(*keys)
-        return self._version(lambda findings: all(finding.key in places for finding in findings))
+        wanted = frozenset(keys)
+        if wanted not in self._known:
+            places = frozenset().union(*wanted)
+            self._known[wanted] = self._version(lambda findings: all(finding.key in places for finding in findings))
+        return self._known[wanted]
 
     def relative(self, path: str) -> str | None:
         """See :class:`Rewriter`."""

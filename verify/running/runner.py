@@ -8,13 +8,15 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 import verify.probe
+from codemods.source.files import SourceFile
 from codemods.source.secrets import Secrets
+from codemods.source.targets import read_targets
 from verify.errors import VerifyError
 from verify.isolation import Ending, Execution, Limits, Unavailable, View, Workspace, view
 from verify.isolation.environment import passed
@@ -105,6 +107,29 @@ class Place(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a run is to tell of: ``groups`` of lines and ``parts`` of lines, which it waits for, and lines ``also``."""
+
+    groups: frozenset[frozenset[tuple[str, int]]] = frozenset()
+    parts: frozenset[tuple[Any, ...]] = frozenset()
+    also: frozenset[tuple[str, int]] = frozenset()
+
+    def __or__(self, other: Asked) -> Asked:
+        return Asked(self.groups | other.groups, self.parts | other.parts, self.also | other.also)
+
+    def holds(self, other: Asked) -> bool:
+        """Whether a run that is asked for this tells of ``other`` too."""
+        lines = self.also.union(*self.groups)
+        return other.groups <= self.groups and other.parts <= self.parts and other.also <= lines
+
+    def seen(self, run: Run) -> bool:
+        """Whether all that ``run`` waited for came, so that it did not go on for its sake."""
+        lines = {line for record in run.records for line in record.reached}
+        parts = {place for record in run.records for place in record.parts_after}
+        return all(group & lines for group in self.groups if group) and self.parts <= parts
+
+
 class Runner:
     """Runs commands on the tree at ``root``; a context manager that owns the place where they run.
 
@@ -126,6 +151,7 @@ class Runner:
         #: Files that are made up beside those that were declared, as :func:`verify.running.standins.parse` has them.
         self.made_up: tuple[dict[str, Any], ...] = ()
         self._places: tuple[str, ...] | None = None
+        self._sources: dict[tuple[str, ...], list[SourceFile]] = {}
         self.secrets = Secrets((os.environ, settings.environment))
 
     def __enter__(self) -> Runner:
@@ -167,6 +193,13 @@ class Runner:
             if _numbers(found) < oldest:
                 return f"{python} has {name} {found}; {name} {'.'.join(map(str, oldest))} or newer is needed"
         return self._no_device() if self.settings.device == "cuda" else ""
+
+    def sources(self, exclude: Sequence[str] = ()) -> list[SourceFile]:
+        """The files of the tree that can be read, as they were when somebody asked first."""
+        known = tuple(exclude)
+        if known not in self._sources:
+            self._sources[known] = read_targets([str(self.root)], exclude=exclude).sources
+        return self._sources[known]
 
     def _ask(self, question: str, seconds: float) -> subprocess.CompletedProcess[str]:
         """Have the chosen interpreter answer, outside of the tree: nothing is isolated yet.

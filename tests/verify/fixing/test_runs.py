@@ -1,0 +1,96 @@
+"""Which runs are made again, and which are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from verify.diagnosis.diagnose import plain_plan
+from verify.fixing.runs import SharedRunner
+from verify.measured.records import Record
+from verify.measured.results import Outcome, Run
+from verify.running.runner import Asked, Runner
+from verify.running.settings import Command, Settings
+
+COMMAND = Command(("python", "t.py"), Path("/tree"), "t.py")
+SETTINGS = Settings(steps=3)
+DOCTOR = {"doctor": plain_plan(SETTINGS), "params": False}
+LINE, OTHER = ("t.py", 1), ("t.py", 2)
+
+
+class _Made:
+    """The runs that are really made, each of which comes to the lines in ``reached`` and makes ``steps``."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.reached = {LINE, OTHER}
+        self.steps = 3
+
+    def run(self, runner: Runner, name: str, command: Command, **asked: Any) -> Run:
+        self.asked.append(asked)
+        record = Record(reached=set(self.reached), steps=[None] * self.steps)  # type: ignore[list-item]
+        return Run(name, ("t.py",), Outcome.OK, 0, float(len(self.asked)), 0, (record,), "")
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> _Made:
+    made = _Made()
+    monkeypatch.setattr(Runner, "run", lambda runner, name, command, **asked: made.run(runner, name, command, **asked))
+    return made
+
+
+@pytest.fixture
+def runner() -> SharedRunner:
+    return SharedRunner(Path("/tree"), SETTINGS)
+
+
+def test_one_run_answers_a_diagnosis_and_a_verification(runner: SharedRunner, made: _Made) -> None:
+    first = runner.run("watching everything", COMMAND, more=DOCTOR)
+    second = runner.run("original", COMMAND, files={}, more={"knobs": False, "parts": []})
+    assert (len(made.asked), second.wall, second.name) == (1, first.wall, "original")
+    # It watched for both.
+    assert made.asked[0]["more"]["doctor"] == DOCTOR["doctor"]
+    assert made.asked[0]["more"]["params"]
+
+
+def test_the_original_is_run_again_and_another_program_by_itself(runner: SharedRunner, made: _Made) -> None:
+    runner.run("original", COMMAND)
+    runner.run("original", COMMAND, watch=[[LINE]], replay=[])
+    runner.run("rewritten", COMMAND, files={"t.py": b"1"}, watch=[[LINE]], replay=[])
+    assert len(made.asked) == 3
+    runner.run("watching everything", COMMAND, files={"t.py": b"1"}, more=DOCTOR)
+    runner.run("original", COMMAND, watch=[[LINE]], replay=[])
+    assert len(made.asked) == 3
+    runner.modules = ("wandb",)
+    runner.run("original", COMMAND)
+    assert len(made.asked) == 4
+
+
+def test_a_closer_look_is_a_run_of_its_own(runner: SharedRunner, made: _Made) -> None:
+    runner.run("watching everything", COMMAND, more=DOCTOR)
+    closer = {"doctor": {**DOCTOR["doctor"], "writes": True}, "params": False}  # type: ignore[dict-item]
+    runner.run("who writes", COMMAND, more=closer)
+    assert made.asked[1]["more"] == closer
+
+
+def test_one_run_of_the_original_tells_what_several_will_ask(runner: SharedRunner, made: _Made) -> None:
+    runner.ahead = Asked(frozenset([frozenset([LINE]), frozenset([OTHER])]))
+    for line in (LINE, OTHER):
+        runner.run("original", COMMAND, watch=[[line]], replay=[])
+    assert len(made.asked) == 1
+    assert sorted(made.asked[0]["watch"]) == [[LINE], [OTHER]]
+
+
+def test_a_run_that_may_have_waited_for_the_lines_of_others_answers_nobody_else(
+    runner: SharedRunner, made: _Made
+) -> None:
+    made.reached = {LINE}
+    runner.ahead = Asked(frozenset([frozenset([LINE]), frozenset([OTHER])]))
+    runner.run("original", COMMAND, watch=[[LINE]], replay=[])
+    assert [each["watch"] for each in made.asked] == [[[LINE], [OTHER]], [[LINE]]]
+    made.steps = 2
+    runner.ahead = Asked(frozenset([frozenset([("u.py", 1)]), frozenset([OTHER])]))
+    runner.run("original", COMMAND, watch=[[OTHER]], replay=[])
+    assert len(made.asked) == 3

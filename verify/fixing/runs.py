@@ -1,0 +1,113 @@
+"""Runs that are made once: who asks for the same program in the same way again gets the run that was made.
+
+A diagnosis and a verification watch different things. Here each run watches both, so that one run of a change is enough
+for both. Two runs are still made of an original: that they compute the same is what makes it repeatable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from verify.diagnosis.diagnose import plain_plan
+from verify.isolation import Workspace
+from verify.measured.results import Run
+from verify.running.runner import Asked, Place, Runner
+from verify.running.settings import Command, Settings
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A run of a program, and what was asked for when it was made."""
+
+    name: str
+    asked: Asked
+    replay: tuple[Any, ...] | None
+    run: Run
+
+
+class SharedRunner(Runner):
+    """A :class:`Runner` for one diagnosis after another, and the verifications between them."""
+
+    def __init__(self, root: Path, settings: Settings, place: Callable[..., Place] = Workspace) -> None:
+        super().__init__(root, settings, place)
+        self._made: dict[Any, list[_Made]] = {}
+        self._trouble: str | None = None
+        #: What is about to be asked of a program as it was, by several who do not know of each other.
+        self.ahead = Asked()
+
+    def trouble(self) -> str:
+        """See :meth:`Runner.trouble`."""
+        if self._trouble is None:
+            self._trouble = super().trouble()
+        return self._trouble
+
+    def run(
+        self,
+        name: str,
+        command: Command,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        watch: Iterable[Iterable[tuple[str, int]]] = (),
+        replay: Iterable[tuple[str, Any]] | None = None,
+        also: Iterable[tuple[str, int]] = (),
+        more: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """See :meth:`Runner.run`."""
+        rest = {key: value for key, value in (more or {}).items() if value}
+        parts = [tuple(part) for part in rest.pop("parts", ())]
+        plain = plain_plan(self.settings)
+        if rest.pop("doctor", plain) != plain or rest or self.settings.shapes:
+            # It looks closer, or drives the program in another way: nobody asks for that twice.
+            return super().run(name, command, files=files, watch=watch, replay=replay, also=also, more=more)
+        asked = Asked(
+            frozenset(frozenset(group) for group in watch),
+            frozenset(parts),
+            frozenset(also),
+        )
+        seeds = None if replay is None else tuple(tuple(seed) for seed in replay)
+        made = self._made.setdefault(self._program(command, files or {}), [])
+
+        def make(asked: Asked) -> Run:
+            run = super(SharedRunner, self).run(
+                name,
+                command,
+                files=files,
+                watch=[sorted(group) for group in sorted(asked.groups, key=sorted)],
+                replay=seeds,
+                also=asked.also,
+                more={"doctor": plain, "params": True, "parts": [list(part) for part in sorted(asked.parts, key=repr)]},
+            )
+            made.append(_Made(name, asked, seeds, run))
+            return run
+
+        known = self._known(made, name, asked, seeds)
+        if known is None and not files and asked.groups and self.ahead != asked and self.ahead.holds(asked):
+            together, self.ahead = self.ahead, Asked()
+            make(together)
+            known = self._known(made, name, asked, seeds)
+        return replace(make(asked) if known is None else known, name=name)
+
+    def _program(self, command: Command, files: Mapping[str, bytes]) -> Any:
+        made_up = repr((self.made_up, self.modules, self.folders, command.text in self.without_states))
+        return command.argv, command.cwd, tuple(sorted(files.items())), made_up
+
+    def _known(self, made: Sequence[_Made], name: str, asked: Asked, seeds: tuple[Any, ...] | None) -> Run | None:
+        """The run that answers: the first one for who watches nothing, else one that was made for the same purpose."""
+        for each in made:
+            if asked == Asked() and seeds is None:
+                if each.asked.seen(each.run) or self._short(each.run):
+                    return each.run
+                continue
+            if each.name != name or each.replay != seeds or not each.asked.holds(asked):
+                continue
+            if each.asked == asked or each.asked.seen(each.run) or self._short(each.run):
+                return each.run
+        return None
+
+    def _short(self, run: Run) -> bool:
+        """Whether ``run`` ended before any run of its program would be stopped, whatever it waits for."""
+        steps, record = self.settings.steps, run.record
+        return len(record.steps) < steps and len(record.backwards) < steps
