@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import ast
+import importlib
+import inspect
+import pkgutil
+from collections import defaultdict
 
+import pytest
+import torch
+
+from codemods.graph.model import facts
+from codemods.graph.model.kinds import Marked
 from tests.graph.tools import run
 
 CONV = """
@@ -194,3 +203,41 @@ def test_a_flag_on_a_module_freezes_nothing(frozen: str) -> None:
 
 def test_a_flag_on_each_parameter_freezes() -> None:
     assert run("for p in net.parameters():\n    p.requires_grad = False\nout = net(x)").graph("out") == "free"
+
+
+CHECKED = """
+class Wide({base}):
+    def _check_input_dim(self, x):
+        super()._check_input_dim(x)
+    def forward(self, x):
+        self._check_input_dim(x)
+        return F.batch_norm(x, None, None, self.weight, self.bias, True)
+out = Wide(3)(x)
+"""
+
+
+@pytest.mark.parametrize("base", ["nn.BatchNorm1d", "nn.modules.batchnorm._BatchNorm"])
+def test_checks_of_torch_keep_nothing(base: str) -> None:
+    trace = run(CHECKED.format(base=base)).trace
+    assert not any(mark.kind is Marked.UNSEEN_MODULE_METHOD for mark in trace.marks)
+    assert not trace.handings
+
+
+def test_a_check_of_a_base_that_cannot_be_seen_may_do_anything() -> None:
+    trace = run("from elsewhere import Base" + CHECKED.format(base="Base")).trace
+    assert any(len(handing.given) > 1 for handing in trace.handings)
+
+
+def test_checks_of_torch_write_and_return_nothing() -> None:
+    defined: dict[str, list[ast.AST]] = defaultdict(list)
+    for part in pkgutil.iter_modules(torch.nn.modules.__path__, "torch.nn.modules."):
+        tree = ast.parse(inspect.getsource(importlib.import_module(part.name)))
+        for cls in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+            for node in cls.body:
+                if isinstance(node, ast.FunctionDef):
+                    defined[node.name].append(node)
+    for name in facts.CHECKS_OF_LAYERS:
+        assert defined[name], name
+        for node in (node for method in defined[name] for node in ast.walk(method)):
+            assert not isinstance(node, ast.Return) or node.value is None, name
+            assert not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)), name

@@ -328,6 +328,13 @@ TRANSPARENT_MODULE_METHODS = _words(
 )
 """Methods of ``nn.Module`` that return the module itself (docs: torch.nn.Module)."""
 
+CHECKS_OF_LAYERS = _words(
+    """
+    _check_input_dim _check_non_zero_input_channels check_input check_forward_args check_hidden_size flatten_parameters
+    """
+)
+"""Methods of torch's own layers that look at what they are given, and keep and return nothing of it (source: torch/nn)."""
+
 MODULE_EVIDENCE = _words(
     """
     eval train parameters named_parameters zero_grad state_dict load_state_dict named_modules modules children

@@ -187,6 +187,12 @@ def _view(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST
     return engine.new_sequence(parts, rest)
 
 
+@OF_MODULES.of(*facts.CHECKS_OF_LAYERS)
+def _check(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    of_torch = module.name if isinstance(module, Module) else isinstance(module, Instance) and module.cls.layer
+    return NONE if of_torch else None
+
+
 @OF_MODULES.of("forward")
 def _forward(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value | None:
     layer = _layer(engine, module)
