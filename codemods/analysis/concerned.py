@@ -21,7 +21,7 @@ from pathlib import PurePosixPath
 from codemods.analysis.job import every_gate
 from codemods.analysis.outline import imports, may_act, may_switch
 from codemods.analysis.project import Project
-from codemods.graph.model.facts import TORCH_LIBRARIES
+from codemods.graph.model.facts.libraries import TORCH_LIBRARIES
 from codemods.graph.model.program import Tree
 from codemods.graph.python.loading import NEVER_OF_THE_TREE
 from codemods.source.gates import code_of

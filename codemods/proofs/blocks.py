@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.gradients import DETACHING
+from codemods.graph.model.facts.libraries import is_logging
+from codemods.graph.model.facts.operations import LOOKING_CALLS, PLAIN_METHODS
 from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
@@ -144,8 +146,8 @@ def looks_only(trace: Trace, statement: ast.stmt, also: frozenset[str] = frozens
             path = trace.called.get(node, "")
             name = path.rpartition(".")[2]
             # of what cannot be seen only that is known which tensors have
-            known = facts.PLAIN_METHODS | facts.DETACHING if path.startswith("?.") else facts.LOOKING_CALLS
-            if not (name in known or name in also or facts.logs(path)):
+            known = PLAIN_METHODS | DETACHING if path.startswith("?.") else LOOKING_CALLS
+            if not (name in known or name in also or is_logging(path)):
                 return False
     return isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass, ast.If))
 

@@ -5,13 +5,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.layers import (
+    LOSS_MODULES,
+    MODULE_CONTAINERS,
+    MODULES_WITH_PARAMETERS,
+    MODULES_WITHOUT_PARAMETERS,
+)
+from codemods.graph.model.facts.libraries import KEEPING_NOTHING, MODEL_LIBRARIES
+from codemods.graph.model.facts.memory import TURNED
+from codemods.graph.model.facts.operations import FOLDING
+from codemods.graph.model.facts.saved import (
+    SAVES_BOTH,
+    SAVES_INPUT,
+    SAVES_OTHER,
+    SAVES_OUTPUT,
+    SAVES_SELF,
+    WEIGHT_FOR_INPUT,
+    WEIGHT_WITHIN,
+)
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.state import FROZEN
 
-_SEEN_MODULES = (
-    facts.MODULES_WITH_PARAMETERS | facts.MODULES_WITHOUT_PARAMETERS | facts.LOSS_MODULES | facts.MODULE_CONTAINERS
-)
+_SEEN_MODULES = MODULES_WITH_PARAMETERS | MODULES_WITHOUT_PARAMETERS | LOSS_MODULES | MODULE_CONTAINERS
 _OPERATORS = frozenset(c.__name__ for c in ast.operator.__subclasses__())
 
 _MASK = 64
@@ -76,17 +91,17 @@ def reads_value(node: Node, leaf: Node) -> bool:
         return False
     attached = any(p.certain and p is not leaf and (not p.leaf or p.label == "input") for p in node.parents)
     if node.kind == "module":
-        if node.label in facts.WEIGHT_WITHIN:
+        if node.label in WEIGHT_WITHIN:
             return True
-        if node.label in facts.WEIGHT_FOR_INPUT:
+        if node.label in WEIGHT_FOR_INPUT:
             return attached
-        if node.label in facts.MODULES_WITH_PARAMETERS or leaf.label in ("Embedding", "EmbeddingBag"):
+        if node.label in MODULES_WITH_PARAMETERS or leaf.label in ("Embedding", "EmbeddingBag"):
             return False
         # a class that cannot be seen, or a forward that was remembered: what comes in goes through its weights
-        return attached or leaf.label.startswith(tuple(facts.MODEL_LIBRARIES))
+        return attached or leaf.label.startswith(tuple(MODEL_LIBRARIES))
     if node.kind == "op":
         other = attached or any(p.leaf and p is not leaf for p in node.parents)
-        return (node.label in facts.SAVES_OTHER and other) or node.label in facts.SAVES_SELF
+        return (node.label in SAVES_OTHER and other) or node.label in SAVES_SELF
     return False
 
 
@@ -94,8 +109,8 @@ def folds(node: Node) -> bool:
     """Whether a product may be computed by another kernel where an operand asks for gradients or does not: both are
     computed, where a parameter always asks for them, and one is a view whose rows do not lie side by side."""
     computed = [parent for parent in node.parents if not parent.leaf or parent.label == "input"]
-    folded = node.kind == "op" and node.label in facts.FOLDING and len(computed) > 1
-    return folded and any(parent.label in facts.TURNED for parent in computed)
+    folded = node.kind == "op" and node.label in FOLDING and len(computed) > 1
+    return folded and any(parent.label in TURNED for parent in computed)
 
 
 def maybe_frozen(walk: Walk) -> bool:
@@ -105,7 +120,7 @@ def maybe_frozen(walk: Walk) -> bool:
 
 def library_model(node: Node) -> bool:
     """Whether it is what a module of a library made that keeps no graph and takes no gradients."""
-    return node.kind == "module" and any(p.leaf and p.label.startswith(facts.KEEPING_NOTHING) for p in node.parents)
+    return node.kind == "module" and any(p.leaf and p.label.startswith(KEEPING_NOTHING) for p in node.parents)
 
 
 def opaque(node: Node) -> bool:
@@ -195,12 +210,12 @@ def _one_step(forward: ast.AST) -> bool:
 
 def savers(original: Node) -> Iterator[Node]:
     """The nodes that keep the very memory of a tensor for their backward."""
-    if original.kind != "leaf" and _label(original) in facts.SAVES_OUTPUT:
+    if original.kind != "leaf" and _label(original) in SAVES_OUTPUT:
         yield original
     for child in original.children:
         label = _label(child)
-        if (label in facts.SAVES_INPUT and child.parents[0] is original) or (
-            label in facts.SAVES_BOTH and child.kind == "op" and len(child.parents) == 2
+        if (label in SAVES_INPUT and child.parents[0] is original) or (
+            label in SAVES_BOTH and child.kind == "op" and len(child.parents) == 2
         ):
             yield child
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.layers import LOSS_MODULES, MODULES_WITH_PARAMETERS
+from codemods.graph.model.facts.memory import SHARING_MEMORY
 from codemods.graph.model.nodes import Node, Place, Walk, all_descendants
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
@@ -131,9 +132,9 @@ def _keepers(node: Node, clock: int) -> Iterator[Node]:
     for child in node.children:
         if child.birth > clock:
             continue
-        if child.saves and (child.kind == "op" or child.label in facts.MODULES_WITH_PARAMETERS | facts.LOSS_MODULES):
+        if child.saves and (child.kind == "op" or child.label in MODULES_WITH_PARAMETERS | LOSS_MODULES):
             yield child
-        elif child.kind == "op" and (child.label == "getitem" or child.label in facts.SHARING_MEMORY):
+        elif child.kind == "op" and (child.label == "getitem" or child.label in SHARING_MEMORY):
             yield from _keepers(child, clock)
 
 

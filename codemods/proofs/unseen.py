@@ -6,7 +6,9 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.gradients import FUNCTIONAL_GRADIENTS
+from codemods.graph.model.facts.libraries import LOOKING_LIBRARIES, NUMERIC_LIBRARIES, is_logging
+from codemods.graph.model.facts.python import CARRYING_LIBRARIES
 from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Node, Place
 from codemods.graph.run.contents import ANY
@@ -39,7 +41,7 @@ class WayOut:
 KEPT = frozenset({Way.ESCAPED, Way.STORED, Way.MADE, Way.MODULE})
 """The ways on which it may be kept; a plain call is thought to be over when it returns."""
 
-_LOOKING = tuple(f"{library}." for library in facts.LOOKING_LIBRARIES)
+_LOOKING = tuple(f"{library}." for library in LOOKING_LIBRARIES)
 
 _OF_USES = {
     UseKind.STORED_UNSEEN: Way.STORED,
@@ -73,10 +75,10 @@ def leaves_sight(nodes: Iterable[Node], ways: Container[Way] = KEPT) -> bool:
 def only_looks(path: str) -> bool:
     """Whether the function with this public name only looks at what it is given, or hands it on."""
     top = path.partition(".")[0]
-    known = top == path or top in facts.NUMERIC_LIBRARIES or top in facts.CARRYING_LIBRARIES
-    return known or facts.logs(path) or computes(path)
+    known = top == path or top in NUMERIC_LIBRARIES or top in CARRYING_LIBRARIES
+    return known or is_logging(path) or computes(path)
 
 
 def computes(path: str) -> bool:
     """Whether a function with this public name computes with what it gets, and never back-propagates it."""
-    return path.startswith(_LOOKING) and not path.startswith(("torch.autograd.", *facts.FUNCTIONAL_GRADIENTS))
+    return path.startswith(_LOOKING) and not path.startswith(("torch.autograd.", *FUNCTIONAL_GRADIENTS))

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.libraries import LOSS_LIBRARIES
+from codemods.graph.model.facts.operations import FACTORIES
 from codemods.graph.model.kinds import Escape, Marked
 from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
 from codemods.graph.model.program import ParsedFile, receiver_name
@@ -27,7 +28,7 @@ _READS = frozenset({Marked.GRADIENT_READ, Marked.GRADIENTS_CHANGED, Marked.HOOK,
 _BRANCHES = frozenset({Marked.REQUIRES_GRAD_READ, Marked.IS_LEAF_READ})
 _PASSES = frozenset({Marked.REENTRANT_CHECKPOINT, Marked.CUSTOM_FUNCTION})
 _CONSTANT = frozenset({"zeros", "ones", "full", "eye", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones"})
-_FILLED = facts.FACTORIES - {"tensor", "from_numpy", "as_tensor", "Tensor", "FloatTensor", "load", "new_tensor"}
+_FILLED = FACTORIES - {"tensor", "from_numpy", "as_tensor", "Tensor", "FloatTensor", "load", "new_tensor"}
 
 
 class InputRequiresGrad(Rule):
@@ -333,7 +334,7 @@ def _by_a_setting(place: Place) -> str:
 
 
 def _loss_class(node: Node) -> bool:
-    known = any(node.label.startswith(f"{path}.") for path in facts.LOSS_LIBRARIES)
+    known = any(node.label.startswith(f"{path}.") for path in LOSS_LIBRARIES)
     return node.kind == "call" and known and "Loss" in node.label.rpartition(".")[2]
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.outdated import GONE_CALLS, OLD_METHODS, REMOVED_CALLS, RENAMED_CALLS, SIZE_AVERAGE_AT
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import OldForm, Trace
@@ -30,7 +30,7 @@ from codemods.terms.edits import (
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
-_MASKED = frozenset(m for m in facts.OLD_METHODS if m.startswith("masked"))
+_MASKED = frozenset(m for m in OLD_METHODS if m.startswith("masked"))
 
 _ASYNC = re.compile(r"\basync\s*=(?!=)")
 
@@ -108,7 +108,7 @@ class LegacyCall(Rule):
         b"Loss(False",
         b"Loss(True",
         b"Loss(None",
-        *(_word(path) for path in (*facts.RENAMED_CALLS, *facts.REMOVED_CALLS)),
+        *(_word(path) for path in (*RENAMED_CALLS, *REMOVED_CALLS)),
     )
 
     # reading a run
@@ -214,7 +214,7 @@ def _asynchronous(tree: ast.Module) -> list[ast.Call]:
         for node in walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in facts.OLD_METHODS
+        and node.func.attr in OLD_METHODS
         and any(k.arg == "async" for k in node.keywords)
     ]
 
@@ -273,12 +273,12 @@ def _base(site: Site, file: ParsedFile) -> _Change | None:
 
 def _renamed(site: Site, file: ParsedFile, named: ast.expr) -> _Change:
     path = site.facts["path"]
-    today = facts.RENAMED_CALLS.get(path)
+    today = RENAMED_CALLS.get(path)
     if today is None:
-        successor = facts.REMOVED_CALLS[path]
+        successor = REMOVED_CALLS[path]
         message = f"{path} is gone; {successor} took its place, with other arguments or results"
         return _Change(site.span, message, f"see {successor}", ())
-    refused = path in facts.GONE_CALLS
+    refused = path in GONE_CALLS
     (module, _, name), (home, _, successor) = path.rpartition("."), today.rpartition(".")
     message = f"{name} is {'gone' if refused else 'deprecated'} in favour of {today}"
     if isinstance(named, ast.Attribute) and home == module:
@@ -300,7 +300,7 @@ def _loss(site: Site, file: ParsedFile) -> _Change | None:
     if None in given or "reduction" in given:
         return None
     average: str | int | None = "size_average" if "size_average" in given else None
-    at = facts.SIZE_AVERAGE_AT.get(site.facts["path"].rpartition(".")[2])
+    at = SIZE_AVERAGE_AT.get(site.facts["path"].rpartition(".")[2])
     if average is None and at is not None and len(call.args) == at + 1:
         average = at
     reduce = "reduce" if "reduce" in given else None

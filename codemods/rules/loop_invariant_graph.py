@@ -6,7 +6,10 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.layers import REPEATABLE_MODULES
+from codemods.graph.model.facts.memory import SHARING_MEMORY
+from codemods.graph.model.facts.operations import RANDOM_CALLS
+from codemods.graph.model.facts.saved import SAVES_SELF
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
@@ -221,11 +224,9 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promis
     if not changed:
         return None
     for node in old if earlier.retains else ():
-        if node.kind == "op" and node.label in facts.SAVES_SELF and any(id(p) in stepped for p in node.parents):
+        if node.kind == "op" and node.label in SAVES_SELF and any(id(p) in stepped for p in node.parents):
             return Promise.REPAIR
-    stale = [
-        n for n in old if n.label not in facts.SHARING_MEMORY and any(id(p) in stepped for p in n.ancestors() if p.leaf)
-    ]
+    stale = [n for n in old if n.label not in SHARING_MEMORY and any(id(p) in stepped for p in n.ancestors() if p.leaf)]
     return Promise.BEHAVIOUR if stale else None
 
 
@@ -367,7 +368,7 @@ class _Move:
     def _draws(self, places: list[tuple[Place, Node]]) -> bool:
         """Whether random numbers are drawn or statistics kept where the graph is built."""
         for place, node in places:
-            if node.kind == "call" or (node.kind == "module" and node.label not in facts.REPEATABLE_MODULES):
+            if node.kind == "call" or (node.kind == "module" and node.label not in REPEATABLE_MODULES):
                 self.why = "what runs there may draw random numbers or keep statistics, which a move would change"
                 return True
             bodies: list[ast.AST] = [place.statement] if place.statement is not None else []
@@ -398,7 +399,7 @@ class _Move:
                 if any(self._draws_in(definition, seen) for definition in inner):
                     return True
                 continue
-            if name in facts.RANDOM_CALLS:
+            if name in RANDOM_CALLS:
                 return True
         return False
 

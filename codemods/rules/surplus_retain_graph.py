@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.saved import SAVES_NOTHING, SUMS
 from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
@@ -261,7 +261,7 @@ def _frees_nothing(node: Node) -> bool:
     """Whether a backward leaves the node as it was; what it is computed from is asked for itself."""
     if node.kind != "op":
         return node.kind == "phi"
-    return node.label in facts.SAVES_NOTHING or node.label.removesuffix(":number") in facts.SUMS
+    return node.label in SAVES_NOTHING or node.label.removesuffix(":number") in SUMS
 
 
 def _sources(walk: Walk) -> dict[int, Unseen]:

@@ -327,12 +327,12 @@ def texts(found: Mapping[str, Seen]) -> str:
     for sort, title, said in _TITLES:
         lines.append(f"{title} = {{")
         for space, names in sorts[sort].items():
-            lines += [f'    "{space}": _words(\n        """', *_filled(sorted(names), 8), '        """\n    ),']
+            lines += [f'    "{space}": words(\n        """', *_filled(sorted(names), 8), '        """\n    ),']
         lines += ["}", f'"""{said}"""', ""]
     lines.append("_PATTERNS = {")
     for pattern, paths in parts.items():
         lines += [f'    "{pattern}": """', *_filled(sorted(paths), 8), '    """,']
-    lines += ["}", _TAIL, "SOMETIMES = _words(", '    """', *_filled(sorted(sometimes), 4), '    """', ")"]
+    lines += ["}", _TAIL, "SOMETIMES = words(", '    """', *_filled(sorted(sometimes), 4), '    """', ")"]
     return "\n".join([*lines, '"""Those of them that may give one alone, as their arguments say."""', ""])
 
 
@@ -350,9 +350,7 @@ of these tables gives something attached of what is attached.
 
 from __future__ import annotations
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+from codemods.graph.model.words import words
 
 '''
 

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from codemods.graph.model import cutting, facts
+from codemods.graph.model import cutting
+from codemods.graph.model.facts.gradients import DETACHING
+from codemods.graph.model.facts.operations import DRAWN_OF, HANDING_ON, ZERO_GRADIENT
+from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.graph.model.values import Tuple
 from tests.graph import cuts
 from tests.graph.tools import Run, run
@@ -58,9 +61,9 @@ def test_the_table_is_what_torch_does() -> None:
 
 def test_what_carries_on_is_not_in_the_table() -> None:
     said = entries()
-    for name in (facts.ZERO_GRADIENT | facts.DRAWN_OF | facts.HANDING_ON | facts.SAVES_NOTHING) - {"detach"}:
+    for name in (ZERO_GRADIENT | DRAWN_OF | HANDING_ON | SAVES_NOTHING) - {"detach"}:
         assert not said.keys() & {f"torch.{name}", f"Tensor.{name}"} - set(cutting.PARTS), name
-    assert {f"Tensor.{name}" for name in facts.DETACHING} <= said.keys()
+    assert {f"Tensor.{name}" for name in DETACHING} <= said.keys()
 
 
 # torch and the engine, one call after the other

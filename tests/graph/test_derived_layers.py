@@ -11,7 +11,7 @@ from collections import defaultdict
 import pytest
 import torch
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.layers import CHECKS_OF_LAYERS
 from codemods.graph.model.kinds import Marked
 from tests.graph.tools import run
 
@@ -236,7 +236,7 @@ def test_checks_of_torch_write_and_return_nothing() -> None:
             for node in cls.body:
                 if isinstance(node, ast.FunctionDef):
                     defined[node.name].append(node)
-    for name in facts.CHECKS_OF_LAYERS:
+    for name in CHECKS_OF_LAYERS:
         assert defined[name], name
         for node in (node for method in defined[name] for node in ast.walk(method)):
             assert not isinstance(node, ast.Return) or node.value is None, name

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codemods.graph.libraries.table import CALLS, METHODS, handlers_of
-from codemods.graph.model.facts import TORCH_LIBRARIES
+from codemods.graph.model.facts.libraries import TORCH_LIBRARIES
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
 from tests.rules.tools import LEARNING, analysed

@@ -16,7 +16,13 @@ import pytest
 import torch
 from torch import nn
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.memory import (
+    IN_PLACE_OPERATORS,
+    INPLACE_AT,
+    INPLACE_OF_LAYER,
+    MAY_SHARE,
+    SHARING_MEMORY,
+)
 
 ARGUMENTS: tuple[tuple[object, ...], ...] = (
     *((), (0,), (1,), (-1,), (0, 1), ((0, 1),), ((1, 0),), (2, 3), ((2, 3),), ((3, 2),), ((6,),), (1, 0), (0, 0)),
@@ -78,7 +84,7 @@ def shared() -> dict[str, list[str]]:
 @pytest.mark.parametrize("space", SPACES)
 def test_what_may_share_memory_is_known(space: str, shared: dict[str, list[str]]) -> None:
     assert len(shared[space]) >= SPACES[space][1]
-    assert set(shared[space]) - facts.MAY_SHARE - facts.SHARING_MEMORY - {"requires_grad_"} == set()
+    assert set(shared[space]) - MAY_SHARE - SHARING_MEMORY - {"requires_grad_"} == set()
 
 
 def test_positions_of_inplace_are_those_of_the_signatures() -> None:
@@ -87,19 +93,19 @@ def test_positions_of_inplace_are_those_of_the_signatures() -> None:
         parameters = [] if inspect.isbuiltin(function) else list(inspect.signature(function).parameters)
         if "inplace" in parameters:
             given[name] = parameters.index("inplace")
-    assert given == facts.INPLACE_AT
+    assert given == INPLACE_AT
     layers = {}
     for name, layer in vars(nn).items():
         if isinstance(layer, type) and issubclass(layer, nn.Module):
             parameters = list(inspect.signature(layer).parameters)
             if "inplace" in parameters:
                 layers[name] = parameters.index("inplace")
-    assert layers == facts.INPLACE_OF_LAYER
+    assert layers == INPLACE_OF_LAYER
 
 
 def test_operators_that_write_are_those_of_python() -> None:
     named = {name for name in dir(operator) if name.startswith("i") and hasattr(operator, f"__{name}__")}
-    assert named - {"index", "inv", "invert", "is_", "is_not"} == facts.IN_PLACE_OPERATORS
+    assert named - {"index", "inv", "invert", "is_", "is_not"} == IN_PLACE_OPERATORS
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.saved import SAVES_INPUT, SAVES_OUTPUT
 from tests.rules.tools import found, lines, mended
 
 RULE = "inplace-on-detached"
@@ -136,13 +136,13 @@ def _apply(label: str, x: torch.Tensor) -> torch.Tensor:
     return getattr(torch, label)(x) if hasattr(torch, label) else getattr(nn.functional, label)(x)
 
 
-@pytest.mark.parametrize("label", sorted(facts.SAVES_INPUT | facts.SAVES_OUTPUT))
+@pytest.mark.parametrize("label", sorted(SAVES_INPUT | SAVES_OUTPUT))
 def test_what_is_said_to_be_saved_is_saved(label: str) -> None:
     """The facts that the rule stands on, by the installed torch."""
     shape = next((s for d, s in SHAPES.items() if label.endswith(d) and label != "BatchNorm1d"), (2, 4))
     x = torch.rand(shape, requires_grad=True) * 2
     y = _apply(label, x)
-    (x if label in facts.SAVES_INPUT else y).detach().add_(0.5)
+    (x if label in SAVES_INPUT else y).detach().add_(0.5)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
 

@@ -11,7 +11,7 @@ import torch
 
 from codemods.checking.check import check
 from codemods.checking.groups import older
-from codemods.graph.model import facts
+from codemods.graph.model.facts.outdated import REMOVED_CALLS, RENAMED_CALLS
 from codemods.source.files import read_source
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
@@ -142,14 +142,14 @@ def test_a_name_of_torch_that_is_not_torch(tmp_path: Path) -> None:
     assert "t.linalg.matrix_rank(" in text
 
 
-@pytest.mark.parametrize("name", sorted(facts.REMOVED_CALLS))
+@pytest.mark.parametrize("name", sorted(REMOVED_CALLS))
 def test_removed_calls_are_named_with_their_successor(tmp_path: Path, name: str) -> None:
     (finding,) = found(tmp_path, RULE, "import torch\na = torch.rand(3, 3)\n", f"print({name}(a))\n")
     assert finding.promise is Promise.ADVICE
-    assert facts.REMOVED_CALLS[name] in finding.message
+    assert REMOVED_CALLS[name] in finding.message
 
 
-@pytest.mark.parametrize("name", sorted(facts.REMOVED_CALLS))
+@pytest.mark.parametrize("name", sorted(REMOVED_CALLS))
 def test_they_are_removed(name: str) -> None:
     """The facts, by the installed torch."""
     call = getattr(torch, name.removeprefix("torch."), None)
@@ -158,13 +158,13 @@ def test_they_are_removed(name: str) -> None:
         given = (square, square) if name in ("torch.solve", "torch.lstsq") else (square,)
         with pytest.raises(RuntimeError, match="removed"):
             call(*given)
-    head, _, last = facts.REMOVED_CALLS[name].rpartition(".")
+    head, _, last = REMOVED_CALLS[name].rpartition(".")
     assert hasattr(importlib.import_module(head), last)
 
 
-@pytest.mark.parametrize("name", sorted(facts.RENAMED_CALLS))
+@pytest.mark.parametrize("name", sorted(RENAMED_CALLS))
 def test_new_names_are_there(name: str) -> None:
-    head, _, last = facts.RENAMED_CALLS[name].rpartition(".")
+    head, _, last = RENAMED_CALLS[name].rpartition(".")
     if head == "torchvision.transforms":
         # Read, not imported: that takes operators which not every build of torchvision has.
         spec = importlib.util.find_spec("torchvision")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.terms.findings import Promise
 from tests.rules.tools import found, lines, mended
 
@@ -831,7 +831,7 @@ def test_a_copy_has_no_graph(tmp_path: Path, copy: str) -> None:
     assert len(lines(findings)) == 1
 
 
-@pytest.mark.parametrize("name", sorted(facts.SAVES_NOTHING - {"cuda"}))
+@pytest.mark.parametrize("name", sorted(SAVES_NOTHING - {"cuda"}))
 def test_what_saves_nothing_is_walked_twice_without_the_flag(name: str) -> None:
     like, flat = torch.ones(2, 2), (-1,)
     given: dict[str, tuple[object, ...]] = {

@@ -6,8 +6,19 @@ import ast
 import sys
 
 from codemods.graph.libraries.table import handlers_of
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.libraries import (
+    BAR_LIBRARIES,
+    DATA_LIBRARIES,
+    LOGGING_LIBRARIES,
+    LOOKING_LIBRARIES,
+    MODEL_LIBRARIES,
+    NUMERIC_LIBRARIES,
+    TORCH_LIBRARIES,
+)
+from codemods.graph.model.facts.memory import COLLECTIVES, IN_PLACE_OPERATORS
+from codemods.graph.model.facts.operations import TAKES_NUMBERS
+from codemods.graph.model.facts.python import CARRYING_LIBRARIES, PUTTING_METHODS
 from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
@@ -22,13 +33,13 @@ from codemods.graph.torch.storing import Stores
 
 _KNOWN = frozenset(
     (
-        *(name.partition(".")[0] for name in facts.MODEL_LIBRARIES | facts.CARRYING_LIBRARIES),
-        *facts.NUMERIC_LIBRARIES,
-        *facts.TORCH_LIBRARIES,
-        *facts.DATA_LIBRARIES,
-        *facts.LOGGING_LIBRARIES,
-        *facts.LOOKING_LIBRARIES,
-        *facts.BAR_LIBRARIES,
+        *(name.partition(".")[0] for name in MODEL_LIBRARIES | CARRYING_LIBRARIES),
+        *NUMERIC_LIBRARIES,
+        *TORCH_LIBRARIES,
+        *DATA_LIBRARIES,
+        *LOGGING_LIBRARIES,
+        *LOOKING_LIBRARIES,
+        *BAR_LIBRARIES,
         *sys.stdlib_module_names,
     )
 )
@@ -68,9 +79,9 @@ class Libraries(Stores):
     def _notice(self, path: str, head: str, last: str, args: Arguments, at: ast.AST) -> None:
         """Record what a call does beside what it gives."""
         self._fill(head, last, args, at)
-        if head == "operator" and last in facts.IN_PLACE_OPERATORS and args.positional:
+        if head == "operator" and last in IN_PLACE_OPERATORS and args.positional:
             self.alter(args.positional[0], "values", at)
-        if head in _OF_TENSORS and last not in facts.TAKES_NUMBERS and args.positional:
+        if head in _OF_TENSORS and last not in TAKES_NUMBERS and args.positional:
             for value in self.flat(args.positional[0]):
                 self.wants_tensor(value, path, at)
         if path == "torch.save" and args.positional:
@@ -87,7 +98,7 @@ class Libraries(Stores):
         """Record what a function writes to: ``out=``, the tensors of a collective, what ``torch.relu_`` is given."""
         filled = [args.keywords.get("out")]
         in_place = last.endswith("_") and (not last.startswith("_") or last.startswith("_foreach_"))
-        if args.positional and (in_place or (head == "torch.distributed" and last in facts.COLLECTIVES)):
+        if args.positional and (in_place or (head == "torch.distributed" and last in COLLECTIVES)):
             filled.append(args.positional[0])
         for value in filled:
             for tensor in self.flat(value):
@@ -105,7 +116,7 @@ class Libraries(Stores):
             self.use(value, UseKind.CALL, at, path)
         if top not in _KNOWN:
             self.may_alter(args.all(), at)
-            if last in facts.PUTTING_METHODS and path.count(".") > 1:
+            if last in PUTTING_METHODS and path.count(".") > 1:
                 for value in args.all():
                     self.use(value, UseKind.STORED_UNSEEN, at, path)
         self.trace.handings.append(Handing(self.place(at), tuple(args.all())))

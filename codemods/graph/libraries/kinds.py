@@ -5,8 +5,18 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.libraries.table import CALLS, whole
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import TRANSPARENT_WRAPPERS
+from codemods.graph.model.facts.libraries import (
+    BAR_LIBRARIES,
+    DATA_LIBRARIES,
+    LAYER_LIBRARIES,
+    MODEL_LIBRARIES,
+    NUMERIC_LIBRARIES,
+    PRETRAINED_LIBRARIES,
+    REMEMBERING,
+)
+from codemods.graph.model.facts.python import CALLING_LATER, CARRYING_LIBRARIES, NUMBERS_OF
 from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import ARRAY, NUMBER, Tuple, Unknown
@@ -27,7 +37,7 @@ def _top(path: str) -> str:
 # progress bars
 
 
-@CALLS.of(*whole(*(facts.BAR_LIBRARIES - facts.NUMERIC_LIBRARIES)))
+@CALLS.of(*whole(*(BAR_LIBRARIES - NUMERIC_LIBRARIES)))
 def _bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
     if not args.positional:
         return None
@@ -38,12 +48,12 @@ def _bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | No
 # Python's own, and those that know nothing of tensors
 
 
-@CALLS.of(*whole(*(facts.NUMERIC_LIBRARIES - facts.BAR_LIBRARIES)))
+@CALLS.of(*whole(*(NUMERIC_LIBRARIES - BAR_LIBRARIES)))
 def _numeric(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     return _looked_at(engine, path, args, at)
 
 
-@CALLS.of(*whole(*(facts.BAR_LIBRARIES & facts.NUMERIC_LIBRARIES)))
+@CALLS.of(*whole(*(BAR_LIBRARIES & NUMERIC_LIBRARIES)))
 def _numeric_bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     return _bar(engine, path, args, at) or _looked_at(engine, path, args, at)
 
@@ -55,19 +65,19 @@ def _looked_at(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Valu
     _called_back(engine, path, args, at)
     if _top(path) in ("numpy", "math"):
         return ARRAY if _top(path) == "numpy" else NUMBER
-    return engine.unknown(path, data=_top(path) in facts.DATA_LIBRARIES, public=True)
+    return engine.unknown(path, data=_top(path) in DATA_LIBRARIES, public=True)
 
 
-@CALLS.of(*whole(*facts.CARRYING_LIBRARIES))
+@CALLS.of(*whole(*CARRYING_LIBRARIES))
 def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
-    if path in facts.CALLING_LATER:
+    if path in CALLING_LATER:
         engine.escape_all(args.all(), Escape.CALLED_LATER)
     followed = engine.standard_call(path, args, at)
     if followed is not None:
         return followed
-    if path in facts.TRANSPARENT_WRAPPERS and args.all():
+    if path in TRANSPARENT_WRAPPERS and args.all():
         return args.all()[0]
-    return _looked_at(engine, path, args, at) if path in facts.NUMBERS_OF else _carried(engine, path, args, at)
+    return _looked_at(engine, path, args, at) if path in NUMBERS_OF else _carried(engine, path, args, at)
 
 
 def _carried(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Unknown:
@@ -89,7 +99,7 @@ def _called_back(engine: Modules, path: str, args: Arguments, at: ast.AST) -> li
     return engine.run_callbacks(args, at)
 
 
-@CALLS.of(*(path for path in facts.CALLING_LATER if _top(path) not in facts.CARRYING_LIBRARIES))
+@CALLS.of(*(path for path in CALLING_LATER if _top(path) not in CARRYING_LIBRARIES))
 def _later(engine: Modules, path: str, args: Arguments, at: ast.AST) -> None:
     engine.escape_all(args.all(), Escape.CALLED_LATER)
 
@@ -97,20 +107,20 @@ def _later(engine: Modules, path: str, args: Arguments, at: ast.AST) -> None:
 # models and layers
 
 
-@CALLS.of(*whole(*facts.MODEL_LIBRARIES))
+@CALLS.of(*whole(*MODEL_LIBRARIES))
 def _model(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     return engine.blob(at, path)
 
 
-@CALLS.of(*(f"{library}.*" for library in facts.LAYER_LIBRARIES))
+@CALLS.of(*(f"{library}.*" for library in LAYER_LIBRARIES))
 def _layer(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
     last = path.rpartition(".")[2]
-    if not last[:1].isupper() or last in facts.REMEMBERING or any(engine.is_module(v) for v in args.positional):
+    if not last[:1].isupper() or last in REMEMBERING or any(engine.is_module(v) for v in args.positional):
         return None
     return engine.blob(at, path)
 
 
-@CALLS.of(*whole(*facts.PRETRAINED_LIBRARIES))
+@CALLS.of(*whole(*PRETRAINED_LIBRARIES))
 def _pretrained(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
     if not path.endswith(".from_pretrained") or any(word in path for word in _PREPARING):
         return None

@@ -6,8 +6,17 @@ import ast
 from dataclasses import replace
 
 from codemods.graph.libraries.table import CALLS
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.gradients import (
+    BACKWARD_FUNCTIONS,
+    FUNCTIONAL_GRADIENTS,
+    GRAD_FUNCTIONS,
+    GRAD_MODE_QUESTIONS,
+    GRAD_OFF,
+    GRAD_ON,
+    GRAD_SWITCH,
+    WEIGHT_CACHES,
+)
 from codemods.graph.model.kinds import Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Library, Method, Tensor
@@ -16,7 +25,7 @@ from codemods.graph.torch.modules import Modules
 # modes
 
 
-@CALLS.of(*facts.GRAD_OFF)
+@CALLS.of(*GRAD_OFF)
 def _no_grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     if args.positional and isinstance(args.positional[0], (Function, Method)):
         return decorated(args.positional[0], False)
@@ -27,7 +36,7 @@ def _no_grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     return GradMode(False)
 
 
-@CALLS.of(*facts.GRAD_ON)
+@CALLS.of(*GRAD_ON)
 def _enable_grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     if args.positional and isinstance(args.positional[0], (Function, Method)):
         return decorated(args.positional[0], True)
@@ -35,7 +44,7 @@ def _enable_grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Va
     return GradMode(True)
 
 
-@CALLS.of(*facts.GRAD_SWITCH)
+@CALLS.of(*GRAD_SWITCH)
 def _set_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     mode = args.get(0, "mode")
     truth = engine.truth(mode) if mode is not None else None
@@ -55,7 +64,7 @@ def decorated(function: Value, mode: bool | None) -> Value:
     return function
 
 
-@CALLS.of(*facts.GRAD_MODE_QUESTIONS)
+@CALLS.of(*GRAD_MODE_QUESTIONS)
 def _is_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     engine.mark(Marked.GRAD_MODE_READ, at)
     return NUMBER
@@ -64,7 +73,7 @@ def _is_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) -
 # walks
 
 
-@CALLS.of(*facts.BACKWARD_FUNCTIONS)
+@CALLS.of(*BACKWARD_FUNCTIONS)
 def _backward(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
     if not isinstance(at, ast.Call):
         return None
@@ -81,7 +90,7 @@ def _backward(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
     return NONE
 
 
-@CALLS.of(*facts.GRAD_FUNCTIONS)
+@CALLS.of(*GRAD_FUNCTIONS)
 def _grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
     return engine.autograd_grad(args, at) if isinstance(at, ast.Call) else None
 
@@ -102,7 +111,7 @@ def _vmap(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | N
     return args.positional[0] if args.positional else None
 
 
-@CALLS.of(*(f"{name.rstrip('.')}.*" for name in facts.FUNCTIONAL_GRADIENTS), "torch.autograd.gradcheck")
+@CALLS.of(*(f"{name.rstrip('.')}.*" for name in FUNCTIONAL_GRADIENTS), "torch.autograd.gradcheck")
 def _functional_gradient(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     engine.mark(Marked.FUNCTIONAL_GRADIENT, at)
     for value in args.all():
@@ -189,7 +198,7 @@ def _function(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
     return engine.torch_function(head, last, args, at) if head in _HEADS else None
 
 
-@CALLS.of(*facts.WEIGHT_CACHES)
+@CALLS.of(*WEIGHT_CACHES)
 def _autocast(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     return engine.unknown(path, public=True)
 

@@ -6,8 +6,9 @@ import ast
 from dataclasses import replace
 
 from codemods.graph.libraries.table import CALLS
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import LEAVING_WEIGHTS, TRANSPARENT_WRAPPERS
+from codemods.graph.model.facts.libraries import SOME
 from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, Module
@@ -17,7 +18,7 @@ from codemods.graph.torch.modules import Modules
 @CALLS.of("torch.nn.*")
 def _module(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
     head, _, last = path.rpartition(".")
-    if path == f"torch.nn.{facts.SOME}" or last == "from_pretrained":
+    if path == f"torch.nn.{SOME}" or last == "from_pretrained":
         return engine.blob(at, path)
     return engine.make_module(last, args, at) if head == "torch.nn" else None
 
@@ -51,12 +52,12 @@ def _init(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     return args.all()[0] if args.all() else NONE
 
 
-@CALLS.of(*(facts.TRANSPARENT_WRAPPERS - {"copy.copy", "copy.deepcopy"}))
+@CALLS.of(*(TRANSPARENT_WRAPPERS - {"copy.copy", "copy.deepcopy"}))
 def _wrapper(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
     if not args.all():
         return None
     module = args.all()[0]
-    if path in facts.LEAVING_WEIGHTS and isinstance(module, Module) and module.leaf is not None:
+    if path in LEAVING_WEIGHTS and isinstance(module, Module) and module.leaf is not None:
         engine.renewed.add(module.leaf)
     return module
 

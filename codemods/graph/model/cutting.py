@@ -6,25 +6,22 @@ of these tables gives something attached of what is attached.
 
 from __future__ import annotations
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from codemods.graph.model.words import words
 
 PLAIN = {
-    "torch": _words(
+    "torch": words(
         """
         allclose cudnn_is_acceptable equal get_device is_complex is_conj is_distributed is_floating_point is_inference
         is_neg is_nonzero is_same_size is_signed is_storage is_tensor is_vulkan_available manual_seed numel
         result_type sym_constrain_range sym_constrain_range_for_size sym_float sym_int sym_not sym_sqrt typename
         """
     ),
-    "torch.nn.functional": _words(
+    "torch.nn.functional": words(
         """
         assert_int_or_pair has_torch_function has_torch_function_unary has_torch_function_variadic
         """
     ),
-    "Tensor": _words(
+    "Tensor": words(
         """
         allclose const_data_ptr data_ptr dense_dim device dim dim_order dtype element_size equal get_device
         is_coalesced is_complex is_conj is_contiguous is_cpu is_cuda is_distributed is_floating_point is_inference
@@ -34,12 +31,12 @@ PLAIN = {
         sparse_dim storage storage_offset stride tolist untyped_storage
         """
     ),
-    "PackedSequence": _words(
+    "PackedSequence": words(
         """
         is_cuda
         """
     ),
-    "Distribution": _words(
+    "Distribution": words(
         """
         batch_shape dim event_shape has_enumerate_support has_rsample param_shape reinterpreted_batch_ndims
         set_default_validate_args
@@ -49,7 +46,7 @@ PLAIN = {
 """No tensor comes out of these."""
 
 INTEGERS = {
-    "torch": _words(
+    "torch": words(
         """
         all any argmax argmin argsort argwhere bitwise_and bitwise_left_shift bitwise_not bitwise_or
         bitwise_right_shift bitwise_xor bucketize col_indices_copy count_nonzero crow_indices_copy eq gcd gcd_ ge
@@ -58,17 +55,17 @@ INTEGERS = {
         searchsorted signbit
         """
     ),
-    "torch.nn.functional": _words(
+    "torch.nn.functional": words(
         """
         one_hot
         """
     ),
-    "torch.linalg": _words(
+    "torch.linalg": words(
         """
         matrix_rank
         """
     ),
-    "Tensor": _words(
+    "Tensor": words(
         """
         all any argmax argmin argsort argwhere bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_
         bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor
@@ -77,7 +74,7 @@ INTEGERS = {
         logical_and logical_not logical_or logical_xor long lt multinomial ne nonzero not_equal short signbit
         """
     ),
-    "PackedSequence": _words(
+    "PackedSequence": words(
         """
         batch_sizes sorted_indices unsorted_indices
         """
@@ -86,13 +83,13 @@ INTEGERS = {
 """Integers or booleans come out of these."""
 
 FRESH = {
-    "torch": _words(
+    "torch": words(
         """
         detach detach_ empty_like full_like histc linspace logspace ones_like rand_like randint_like randn_like tensor
         zeros_like
         """
     ),
-    "torch.special": _words(
+    "torch.special": words(
         """
         airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u
         chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l
@@ -102,17 +99,17 @@ FRESH = {
         spherical_bessel_j0
         """
     ),
-    "torch.nested": _words(
+    "torch.nested": words(
         """
         nested_tensor
         """
     ),
-    "Tensor": _words(
+    "Tensor": words(
         """
         data detach detach_ histc new_empty new_full new_ones new_tensor new_zeros
         """
     ),
-    "Distribution": _words(
+    "Distribution": words(
         """
         enumerate_support sample sample_n
         """
@@ -182,7 +179,7 @@ PARTS = {
 """What gives several, some of them cut: the name of each element, or its place, and its sort where it is cut: ``i`` for
 integers, ``f`` for other tensors, ``p`` for what is none. Some give only the first of them."""
 
-SOMETIMES = _words(
+SOMETIMES = words(
     """
     Tensor.max Tensor.median Tensor.min Tensor.nanmedian Tensor.unique Tensor.unique_consecutive torch.max
     torch.median torch.min torch.nanmedian torch.nn.functional.adaptive_max_pool1d

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.kinds import Escape, Marked
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.values import (
@@ -113,7 +113,7 @@ class AttributeWrites(Attributes):
             new = name not in self.attributes.setdefault(oid, {})
             self.s.set((oid, name), value)
             self.attributes[oid][name] = None
-            if new and isinstance(receiver, Instance) and receiver.cls.layer in facts.MODULE_CONTAINERS:
+            if new and isinstance(receiver, Instance) and receiver.cls.layer in MODULE_CONTAINERS:
                 # its parts run in the order in which it got them
                 self._put_new_part(receiver, value)
         self.stored(value, Carrier("attribute", oid, name), at)

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PLAIN
+from codemods.graph.model.facts.layers import PACKING
+from codemods.graph.model.facts.operations import BOUND_METHODS
 from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
@@ -155,7 +156,7 @@ class Attributes(Objects):
 
     def _unlisted(self, receiver: Tensor | Tuple, name: str, at: ast.AST) -> Value:
         """An attribute that is in no table: part of what it is asked of."""
-        known = facts.BOUND_METHODS if isinstance(receiver, Tensor) else ("index", "count", "_replace", "_asdict")
+        known = BOUND_METHODS if isinstance(receiver, Tensor) else ("index", "count", "_replace", "_asdict")
         writes = name.endswith("_") and not name.endswith("__")
         if writes:
             # whoever gets the method may call it
@@ -181,7 +182,7 @@ class Attributes(Objects):
         if receiver.module is not None:
             return self._object_attribute(receiver.module, name, at)
         if name in ("data", "grad", "grad_fn", "requires_grad", "shape", "dtype", "device", "is_cuda", "ndim"):
-            if name == "data" and receiver.path in facts.PACKING:
+            if name == "data" and receiver.path in PACKING:
                 return self.tensor_op(at, name, [receiver], saves=False)
             tensor_value = self.tensor_attribute(receiver, name, at)
             if tensor_value is not None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.gradients import GRAD_OFF, GRAD_ON, WEIGHT_CACHES
+from codemods.graph.model.facts.libraries import FRAMEWORK_BASES
+from codemods.graph.model.facts.python import PASSING_DECORATORS
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.program import ClassInfo
@@ -75,9 +77,9 @@ class Definitions(Assignments):
                 value = replace(value, grad_mode=decorator.enabled)
             elif isinstance(decorator, Library):
                 path = canonical(decorator.path)
-                if path in facts.GRAD_OFF:
+                if path in GRAD_OFF:
                     value = replace(value, grad_mode=False)
-                elif path in facts.GRAD_ON:
+                elif path in GRAD_ON:
                     value = replace(value, grad_mode=True)
                 elif path.rpartition(".")[2] in ("staticmethod", "classmethod", "property", "cached_property"):
                     kind = path.rpartition(".")[2].replace("cached_property", "property")
@@ -87,7 +89,7 @@ class Definitions(Assignments):
                     return self.lost(s.name, "call")
             elif isinstance(decorator, Method) and decorator.name in ("setter", "deleter"):
                 value = replace(value, kind=decorator.name)
-            elif isinstance(decorator, Unknown) and decorator.path in facts.WEIGHT_CACHES:
+            elif isinstance(decorator, Unknown) and decorator.path in WEIGHT_CACHES:
                 value = replace(value, caching=True)
             elif (made := self._applied_decorator(decorator, value, s)) is not None:
                 value = made
@@ -105,7 +107,7 @@ class Definitions(Assignments):
         if isinstance(decorator, Function):
             return decorator.file.once(_keeps, decorator.definition)
         path = decorator.path if isinstance(decorator, (Library, Unknown)) else ""
-        return path.partition(".")[0] not in facts.PASSING_DECORATORS
+        return path.partition(".")[0] not in PASSING_DECORATORS
 
     def _applied_decorator(self, decorator: Value, value: Function, s: ast.AST) -> Value | None:
         """What a decorator of the tree makes of a function: another function around it. None where it is not known, or
@@ -242,8 +244,8 @@ def _family(s: ast.ClassDef, bases: tuple[Value, ...]) -> str:
                 return base.info.family
         elif isinstance(base, Library):
             path = canonical(base.path)
-            if path in facts.FRAMEWORK_BASES:
-                return facts.FRAMEWORK_BASES[path]
+            if path in FRAMEWORK_BASES:
+                return FRAMEWORK_BASES[path]
             if path.startswith("torch.nn.") and path.rpartition(".")[2] not in _TENSORS:
                 return "module"
             if path.startswith("torch.optim."):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
+from codemods.graph.model.facts.libraries import FRAMEWORK_EVALUATION
+from codemods.graph.model.facts.python import UNFOLLOWED_METHODS
 from codemods.graph.model.kinds import Escape
 from codemods.graph.model.nodes import Frame, Unseen, Value
 from codemods.graph.model.program import ClassInfo, may_walk
@@ -145,7 +147,7 @@ class Functions(Remembering):
         elif (
             function.cls is not None
             and function.cls.family == "lightning"
-            and getattr(function.definition, "name", "") in facts.FRAMEWORK_EVALUATION
+            and getattr(function.definition, "name", "") in FRAMEWORK_EVALUATION
         ):
             self.s.grad = False
 
@@ -255,7 +257,7 @@ class Functions(Remembering):
         if info.family == "optimizer":
             return self.make_optimizer(args, at, info)
         leaf = None
-        if info.layer in facts.MODULES_WITH_PARAMETERS:
+        if info.layer in MODULES_WITH_PARAMETERS:
             leaf = self.leaf(at, info.layer)
         made = Instance(self.new_oid(), info, leaf)
         self.attributes[made.oid] = {}
@@ -325,7 +327,7 @@ class Functions(Remembering):
 def _acts_unseen(info: ClassInfo) -> bool:
     """Whether a special method of a class may back-propagate that is not called where Python calls it."""
     return any(
-        isinstance(method, ast.FunctionDef) and method.name in facts.UNFOLLOWED_METHODS and may_walk(info.file, method)
+        isinstance(method, ast.FunctionDef) and method.name in UNFOLLOWED_METHODS and may_walk(info.file, method)
         for method in getattr(info.node, "body", ())
     )
 

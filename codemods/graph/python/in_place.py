@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.memory import CHANGES_SHAPE
 from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
@@ -79,7 +79,7 @@ class InPlace(Definitions):
     def _altered(self, name: str, receiver: Value, args: Arguments, at: ast.AST) -> None:
         if name == "requires_grad_":
             self.alter(receiver, "requires_grad", at)
-        elif name.removesuffix("_") in facts.CHANGES_SHAPE:
+        elif name.removesuffix("_") in CHANGES_SHAPE:
             self.alter(receiver, "shape", at)
         elif name not in ("share_memory_", "detach_"):
             self.alter(receiver, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)

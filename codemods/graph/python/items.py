@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import MODULE_CONTAINERS
+from codemods.graph.model.facts.libraries import SOME
 from codemods.graph.model.kinds import Escape, Use, UseKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.trace import Storing
@@ -136,7 +137,7 @@ class Items(Iteration):
         inner = self.contained(container)
         if inner is not None:
             return self._item_of_derived(container, inner, key, at)
-        if container.cls.layer in facts.MODULE_CONTAINERS and (layer := self.layer_of(container)) is not None:
+        if container.cls.layer in MODULE_CONTAINERS and (layer := self.layer_of(container)) is not None:
             return self.get_item(layer, key, at)
         items = self.s.get((container.oid, ITEMS))
         if items:
@@ -146,7 +147,7 @@ class Items(Iteration):
     def _item_of_library(self, container: Library, key: Value, at: ast.AST) -> Value:
         if not container.path.endswith(".__dict__"):
             return self.taken(at, container)
-        name = key.value if isinstance(key, Const) else facts.SOME
+        name = key.value if isinstance(key, Const) else SOME
         return Library(f"{container.path.removesuffix('__dict__')}{name}")
 
     def _item_of_class(self, container: Class, key: Value, at: ast.AST) -> Value:
@@ -260,7 +261,7 @@ class Items(Iteration):
     def _set_in_module(
         self, container: Module, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
     ) -> None:
-        if container.name in facts.MODULE_CONTAINERS:
+        if container.name in MODULE_CONTAINERS:
             self._put_part(container, key, value)
 
     def _set_in_namespace(

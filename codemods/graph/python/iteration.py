@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     ARRAY,
@@ -173,7 +173,7 @@ class Iteration(AttributeWrites):
                     return [self.handed_out(turned, at)] * 2
                 return self.iterate(got, at)
         inner = self.contained(value)
-        if inner is None and value.cls.layer in facts.MODULE_CONTAINERS:
+        if inner is None and value.cls.layer in MODULE_CONTAINERS:
             inner = self.layer_of(value)
         if inner is not None:
             return self.iterate(inner, at)

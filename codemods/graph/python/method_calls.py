@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.gradients import BACKWARD_METHODS, HOOKING_METHODS
+from codemods.graph.model.facts.libraries import BAR_METHODS
 from codemods.graph.model.kinds import Escape, Marked, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.program import ClassInfo
@@ -52,7 +53,7 @@ class MethodCalls(Standard):
 
     def call_method(self, receiver: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """Call a method of any value."""
-        if name in facts.BAR_METHODS and self._is_bar(receiver):
+        if name in BAR_METHODS and self._is_bar(receiver):
             for value in args.all():
                 self.use(value, UseKind.CALL, at, f"tqdm.tqdm.{name}")
             return NONE
@@ -98,7 +99,7 @@ class MethodCalls(Standard):
             on = args.get(0, "requires_grad")
             truth = True if on is None else self.truth(on)
             self.freeze(receiver.owner, None if truth is None else not truth)
-        elif name in facts.HOOKING_METHODS:
+        elif name in HOOKING_METHODS:
             self.mark_owned(Marked.HOOK, at, receiver)
         elif name.endswith("_") and not name.startswith("_"):
             self.mark_owned(Marked.PARAMETERS_CHANGED, at, receiver)
@@ -171,7 +172,7 @@ class MethodCalls(Standard):
             if name in ("manual_backward", "backward"):
                 return self.wrapped_backward(args, at)
             return self.module_method(receiver, name, args, at)
-        if name in facts.BACKWARD_METHODS:
+        if name in BACKWARD_METHODS:
             return self.wrapped_backward(args, at)
         return self._inherited_method(receiver, name, args, at)
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import ast
 import builtins
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.layers import (
+    LOSS_MODULES,
+    MODULE_CONTAINERS,
+    MODULES_WITH_PARAMETERS,
+    MODULES_WITHOUT_PARAMETERS,
+)
+from codemods.graph.model.facts.libraries import NUMBERS
 from codemods.graph.model.nodes import Carrier, Frame, Value
 from codemods.graph.model.values import NUMBER, Const, Imported, Join, Library, TreeModule, may_carry
 from codemods.graph.python.loading import NEVER_OF_THE_TREE, Loading
@@ -112,10 +118,10 @@ class Names(Loading):
     def _star_library(self, prefix: str) -> None:
         """``from torch.nn import *`` and the like: the names that matter are known."""
         known: dict[str, frozenset[str]] = {
-            "torch.nn": facts.MODULES_WITH_PARAMETERS
-            | facts.MODULES_WITHOUT_PARAMETERS
-            | facts.LOSS_MODULES
-            | facts.MODULE_CONTAINERS
+            "torch.nn": MODULES_WITH_PARAMETERS
+            | MODULES_WITHOUT_PARAMETERS
+            | LOSS_MODULES
+            | MODULE_CONTAINERS
             | {"Module", "Parameter"},
             "torch.autograd": frozenset({"Variable", "Function", "grad", "no_grad", "backward"}),
             "torch": frozenset({"nn", "optim", "Tensor", "no_grad", "autograd", "cuda"}),
@@ -150,4 +156,4 @@ class Names(Loading):
 def library_member(library: str, name: str) -> Value:
     """What a library outside the tree calls ``name``."""
     path = f"{library}.{name}"
-    return NUMBER if path in facts.NUMBERS else Library(path)
+    return NUMBER if path in NUMBERS else Library(path)

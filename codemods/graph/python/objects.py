@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import (
+    ALWAYS_WEIGHTED,
+    LAYER_SETTINGS,
+    MODULE_CONTAINERS,
+    MODULE_EVIDENCE,
+    NAMED_PARTS,
+    TRANSPARENT_MODULE_METHODS,
+)
 from codemods.graph.model.kinds import Escape
 from codemods.graph.model.nodes import Carrier, Node, Value
 from codemods.graph.model.program import ClassInfo
@@ -136,7 +143,7 @@ class Objects(Names):
             return self._parts_by_name(receiver)
         if name == "training":
             return NUMBER
-        known = name in facts.MODULE_EVIDENCE or name in facts.TRANSPARENT_MODULE_METHODS or name in _OF_MODULES
+        known = name in MODULE_EVIDENCE or name in TRANSPARENT_MODULE_METHODS or name in _OF_MODULES
         return Method(receiver, None, name) if known or name.startswith("register_") else None
 
     def _of_layer(self, receiver: Module, name: str) -> Value:
@@ -147,7 +154,7 @@ class Objects(Names):
             return Tensor(receiver.leaf if not self.frozen(receiver.leaf) else None)
         if (part := self.named_part(receiver, name)) is not None:
             return part
-        known = facts.NAMED_PARTS.get((receiver.name, name), "")
+        known = NAMED_PARTS.get((receiver.name, name), "")
         if receiver.leaf is None or not (known or not receiver.name):
             return Method(receiver, None, name)
         # part of a module that cannot be seen: most often a submodule with parameters among the module's own
@@ -169,7 +176,7 @@ class Objects(Names):
 
     def _parts_by_name(self, receiver: Instance | Module) -> Value:
         """The dict of the modules in a module."""
-        if isinstance(receiver, Module) and receiver.name not in facts.MODULE_CONTAINERS:
+        if isinstance(receiver, Module) and receiver.name not in MODULE_CONTAINERS:
             return Method(receiver, None, "_modules")
         made = self.new_mapping()
         seen: set[int] = set()
@@ -188,13 +195,13 @@ class Objects(Names):
 
     def _layer_attribute(self, receiver: Instance, leaf: Node, name: str) -> Value | None:
         """What an object has of the layer that its class derives from."""
-        if name in facts.LAYER_SETTINGS:
+        if name in LAYER_SETTINGS:
             return NUMBER
         if name not in ("weight", "bias"):
             return None
         parameter = Tensor(leaf if not self.frozen(leaf) else None)
         # there may be none: ``bias=False``, ``affine=False``
-        certain = name == "weight" and receiver.cls.layer in facts.ALWAYS_WEIGHTED
+        certain = name == "weight" and receiver.cls.layer in ALWAYS_WEIGHTED
         return parameter if certain else self.join(parameter, NONE)
 
     def _by_method(self, receiver: Instance, method: str, given: list[Value], at: ast.AST) -> Value | None:

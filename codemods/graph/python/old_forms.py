@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.outdated import (
+    BEFORE_FIRST_ELEMENT,
+    GONE_CALLS,
+    OLD_METHODS,
+    REMOVED_CALLS,
+    RENAMED_CALLS,
+    SIZE_AVERAGE_AT,
+)
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import OldForm
@@ -20,21 +27,21 @@ class OldForms(Calls):
         if isinstance(target, Library):
             path = canonical(f"{target.path}.{method}" if method else target.path)
             head, _, last = path.rpartition(".")
-            if path in facts.RENAMED_CALLS or path in facts.REMOVED_CALLS:
+            if path in RENAMED_CALLS or path in REMOVED_CALLS:
                 self.trace.old.append(OldForm("call", self.place(e), e.func, Library(path)))
             elif head in ("torch.nn", "torch.nn.functional") and (
-                last in facts.SIZE_AVERAGE_AT or any(k.arg in ("size_average", "reduce") for k in e.keywords)
+                last in SIZE_AVERAGE_AT or any(k.arg in ("size_average", "reduce") for k in e.keywords)
             ):
                 self.trace.old.append(OldForm("loss", self.place(e), e.func, Library(path)))
             elif head == "torch.optim.lr_scheduler" and any(k.arg == "verbose" for k in e.keywords):
                 self.trace.old.append(OldForm("verbose", self.place(e), e.func, Library(path)))
-        elif method in facts.OLD_METHODS and not isinstance(target, (Instance, Class, TreeModule)):
+        elif method in OLD_METHODS and not isinstance(target, (Instance, Class, TreeModule)):
             self.trace.old.append(OldForm(f"method:{method}", self.place(e), e.func, target))
 
     def note_old_base(self, base: ast.expr, value: Value) -> None:
         """Record a class that is derived from one which has another name today."""
         path = canonical(value.path) if isinstance(value, Library) else ""
-        if path in facts.GONE_CALLS:
+        if path in GONE_CALLS:
             self.trace.old.append(OldForm("base", self.place(base), base, Library(path)))
 
     def note_first_element(self, e: ast.Subscript) -> None:
@@ -56,7 +63,7 @@ def first_element(e: ast.expr) -> ast.expr | None:
         elif (
             isinstance(subject, ast.Call)
             and isinstance(subject.func, ast.Attribute)
-            and subject.func.attr in facts.BEFORE_FIRST_ELEMENT
+            and subject.func.attr in BEFORE_FIRST_ELEMENT
             and not subject.args
         ):
             subject = subject.func.value

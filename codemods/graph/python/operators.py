@@ -7,8 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.saved import SUMS
 from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
@@ -167,7 +167,7 @@ class Operators(OldForms):
         if self.nodes_of(left) or self.nodes_of(right) or self.held_in([left, right]):
             scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
             # a product with a number saves that number: a second backward raises (ran)
-            saves = name not in facts.SUMS and name != "Mod"
+            saves = name not in SUMS and name != "Mod"
             label = name if not isinstance(right, plain) or isinstance(left, plain) else f"{name}:number"
             if name == "Div" and not (self.nodes_of(left) or self.held_in([left])):
                 label = "Div:by"

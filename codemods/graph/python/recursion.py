@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.operations import TENSOR_METHODS
 from codemods.graph.model.program import receiver_name
 from codemods.graph.model.values import (
     Function,
@@ -80,7 +80,7 @@ def _keeps_nothing(function: Function, call: ast.Call, made: set[str]) -> bool:
     name = getattr(function.definition, "name", "")
     path = function.file.named(called)
     if path:
-        of_torch = path.startswith("torch.") and path.count(".") == 1 and path[6:] in facts.TENSOR_METHODS
+        of_torch = path.startswith("torch.") and path.count(".") == 1 and path[6:] in TENSOR_METHODS
         return path in _TAKING_APART or of_torch
     if isinstance(called, ast.Name):
         return called.id == name and function.cls is None
@@ -90,4 +90,4 @@ def _keeps_nothing(function: Function, call: ast.Call, made: set[str]) -> bool:
         return called.attr in ("append", "extend")
     if called.attr == name and function.cls is not None:
         return isinstance(called.value, ast.Name) and called.value.id == receiver_name(function.definition)
-    return called.attr in facts.TENSOR_METHODS or called.attr in ("items", "keys", "values")
+    return called.attr in TENSOR_METHODS or called.attr in ("items", "keys", "values")

@@ -9,8 +9,9 @@ import ast
 from dataclasses import replace
 from typing import Any
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import OTHER_KERNELS
+from codemods.graph.model.facts.python import CACHING, PASSING_DECORATORS
 from codemods.graph.model.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
 from codemods.graph.model.nodes import Frame, Node, Unseen, Value
 from codemods.graph.model.paths import canonical
@@ -106,7 +107,7 @@ class Remembering(Frames):
         for node in nodes_in(result):
             if node in arguments:
                 return result
-            came_from = origin(node, born, arguments, facts.OTHER_KERNELS)
+            came_from = origin(node, born, arguments, OTHER_KERNELS)
             if came_from is None:
                 return result
             origins[node] = came_from
@@ -127,7 +128,7 @@ class Remembering(Frames):
         value = self.values.get(decorator.func if isinstance(decorator, ast.Call) else decorator)
         if isinstance(value, Library):
             path = canonical(value.path)
-            return path in facts.CACHING or path.partition(".")[0] not in facts.PASSING_DECORATORS
+            return path in CACHING or path.partition(".")[0] not in PASSING_DECORATORS
         # one of the tree is run itself, and what it keeps is seen
         return isinstance(value, Unknown)
 

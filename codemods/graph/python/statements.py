@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.gradients import PARAMETRIZATION_CACHES, WEIGHT_CACHES
+from codemods.graph.model.facts.python import EXIT_STACKS
 from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.state import State
@@ -218,7 +219,7 @@ class Statements(Branches):
             leave()
         if caches := set().union(*caching):
             self.trace.caching.append((entered, self.tick()))
-            if caches & facts.PARAMETRIZATION_CACHES:
+            if caches & PARAMETRIZATION_CACHES:
                 self.trace.shared_weights.append((entered, self.tick()))
         if not exits:
             return
@@ -263,7 +264,7 @@ class Statements(Branches):
                         None,
                     )[1]
                 )
-        elif isinstance(value, Unknown) and value.path in facts.EXIT_STACKS:
+        elif isinstance(value, Unknown) and value.path in EXIT_STACKS:
             before = self.s.grad
             exits.append(lambda: setattr(self.s, "grad", before))
         elif isinstance(item.context_expr, ast.Call):
@@ -278,7 +279,7 @@ class Statements(Branches):
             if isinstance(result, Sequence) and result.kind == "generator":
                 result = self.one_of(self.elements(result)) or self.unknown("entered")
             self.assign(item.optional_vars, result, None)
-        return {o.path for o in self.options(value) if isinstance(o, Unknown)} & facts.WEIGHT_CACHES
+        return {o.path for o in self.options(value) if isinstance(o, Unknown)} & WEIGHT_CACHES
 
     def _do_Try(self, s: ast.Try) -> None:
         base = self.s

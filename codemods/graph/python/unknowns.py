@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.libraries.table import METHODS
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import FRESH, INTEGERS, PLAIN
+from codemods.graph.model.facts.gradients import DETACHING
+from codemods.graph.model.facts.layers import PACKING
+from codemods.graph.model.facts.libraries import is_logging
+from codemods.graph.model.facts.operations import KEEPS_SHAPE
 from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import ARRAY, NUMBER, Tensor, Unknown
@@ -16,7 +19,7 @@ from codemods.graph.python.unseen import methods
 from codemods.graph.python.unseen.methods import OF_GRAPHLESS, OF_UNSEEN
 from codemods.graph.run.contents import ANY
 
-_OF_TENSORS = facts.DETACHING | PLAIN["Tensor"] | FRESH["Tensor"] | INTEGERS["Tensor"]
+_OF_TENSORS = DETACHING | PLAIN["Tensor"] | FRESH["Tensor"] | INTEGERS["Tensor"]
 """Methods that cut a graph and that no distribution has (ran: torch 2.13)."""
 
 _MADE_OF_OTHERS = frozenset({
@@ -55,7 +58,7 @@ class Unknowns(BuiltinCalls):
 
     def _method_of_public(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
         """A method of something that came from a library; None where nothing is known of that."""
-        if facts.logs(f"{receiver.path}."):
+        if is_logging(f"{receiver.path}."):
             for value in args.all():
                 self.use(value, UseKind.CALL, at, f"{receiver.path}.{name}")
             self.run_callbacks(args, at)
@@ -67,7 +70,7 @@ class Unknowns(BuiltinCalls):
             # only tensors have such methods: what a distribution gave
             if name not in _OF_TENSORS and (receiver.node is not None or not _made_of_others(receiver.path)):
                 return self.opaque(at, f"{receiver.path}.{name}", [receiver, *args.all()], public=True)
-        if receiver.path in facts.PACKING and name in facts.KEEPS_SHAPE | {"pin_memory"}:
+        if receiver.path in PACKING and name in KEEPS_SHAPE | {"pin_memory"}:
             return receiver
         return None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.layers import MODULES_WITHOUT_PARAMETERS
 from codemods.graph.model.nodes import Alias, Value
 from codemods.graph.model.state import State, merge
 from codemods.graph.model.values import (
@@ -152,7 +152,7 @@ def _without_alike(options: list[Value]) -> list[Value]:
     """Of modules of the library that have no parameters one of each class: they compute the same."""
     kept: dict[object, Value] = {}
     for option in options:
-        alike = isinstance(option, Module) and option.leaf is None and option.name in facts.MODULES_WITHOUT_PARAMETERS
+        alike = isinstance(option, Module) and option.leaf is None and option.name in MODULES_WITHOUT_PARAMETERS
         kept.setdefault(option.name if isinstance(option, Module) and alike else option, option)
     return list(kept.values())
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.memory import SHARING_MEMORY
 from codemods.graph.model.kinds import Use, UseKind
 from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Value
 from codemods.graph.model.program import ParsedFile
@@ -170,7 +170,7 @@ class Recording(Holding):
             made.shadow = shadow
             if saves:
                 self.drawn(given, made)
-        bases = self.memory(given[0]) if label in facts.SHARING_MEMORY and given else ()
+        bases = self.memory(given[0]) if label in SHARING_MEMORY and given else ()
         return Tensor(made, scalar, shadow=shadow, bases=bases)
 
     @staticmethod

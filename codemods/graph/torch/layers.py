@@ -8,8 +8,22 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import (
+    BASE_LAYERS,
+    LOSS_MODULES,
+    MODULE_CONTAINERS,
+    MODULES_WITH_PARAMETERS,
+    MODULES_WITHOUT_PARAMETERS,
+    OF_INDICES,
+    PACKING,
+    PADDING_MASKS,
+    PAIR_STATE,
+    RECURRENT,
+    TUPLE_OUTPUT,
+)
+from codemods.graph.model.facts.libraries import KEEPING_NOTHING
+from codemods.graph.model.facts.memory import INPLACE_OF_LAYER, SHARING_LAYERS
 from codemods.graph.model.kinds import Escape, Marked
 from codemods.graph.model.nodes import Place, Unseen, Value
 from codemods.graph.model.trace import Forward
@@ -65,7 +79,7 @@ class Layers(Tensors):
     def make_module(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """``torch.nn.Name(...)``."""
         oid = self.new_oid()
-        if name in facts.MODULE_CONTAINERS:
+        if name in MODULE_CONTAINERS:
             made = Module(oid, name)
             items: list[Value] = []
             several: list[Value] = []
@@ -90,20 +104,20 @@ class Layers(Tensors):
                 for key, value in self.keywords_in(args.get(0, "modules")).items():
                     self.s.set((oid, ("key", key)), value)
             return made
-        if name in facts.MODULES_WITH_PARAMETERS:
+        if name in MODULES_WITH_PARAMETERS:
             bound = args.get({"Embedding": 3, "EmbeddingBag": 2}.get(name, -1), "max_norm")
             scales = name.startswith("Embedding") and bound is not None and not self.is_none(bound)
             return Module(oid, name, self.leaf(at, name), inplace=scales)
-        if name in facts.LOSS_MODULES:
+        if name in LOSS_MODULES:
             scalar = self.is_reduced(args) or not args.keywords
             plain = not args.more and len(args.positional) <= 1
             return Module(oid, name, scalar_output=scalar, dimensionless_output=scalar and plain)
         affine = args.keywords.get("affine")
         if name.startswith("InstanceNorm") and affine is not None and self.truth(affine) is not False:
             return Module(oid, name, self.leaf(at, name))
-        if name in facts.MODULES_WITHOUT_PARAMETERS or name in ("Module",):
-            flag = args.get(facts.INPLACE_OF_LAYER.get(name, -1), "inplace")
-            writes = name in facts.INPLACE_OF_LAYER and (bool(args.more) or self.may_be_true(flag))
+        if name in MODULES_WITHOUT_PARAMETERS or name in ("Module",):
+            flag = args.get(INPLACE_OF_LAYER.get(name, -1), "inplace")
+            writes = name in INPLACE_OF_LAYER and (bool(args.more) or self.may_be_true(flag))
             return Module(oid, name, inplace=writes)
         if name[:1].isupper():
             return Module(oid, name, self.leaf(at, name))
@@ -112,7 +126,7 @@ class Layers(Tensors):
     def named_part(self, modules: Value, name: object) -> Value | None:
         """What a ``ModuleDict``, or a ``Sequential`` of a dict, holds under a name, as long as all that came in came
         under known names since it was made."""
-        if not isinstance(modules, Module) or modules.name not in facts.MODULE_CONTAINERS:
+        if not isinstance(modules, Module) or modules.name not in MODULE_CONTAINERS:
             return None
         found = self.s.get((modules.oid, ("key", name)))
         return found if self._all_named(modules) and isinstance(found, Value) else None
@@ -134,7 +148,7 @@ class Layers(Tensors):
     def layer_of(self, value: Value) -> Module | None:
         """What an object is by the class of ``torch.nn`` that its own one derives from: the two have one identity, and
         so the same parts and parameters."""
-        if not isinstance(value, Instance) or value.cls.layer not in facts.BASE_LAYERS:
+        if not isinstance(value, Instance) or value.cls.layer not in BASE_LAYERS:
             return None
         found = self.s.get((value.oid, LAYER))
         return found if isinstance(found, Module) else Module(value.oid, value.cls.layer, value.leaf)
@@ -142,11 +156,11 @@ class Layers(Tensors):
     def begin_layer(self, derived: Instance, args: Arguments, at: ast.AST) -> None:
         """What ``__init__`` of that class does to the object."""
         name = derived.cls.layer
-        if name not in facts.BASE_LAYERS or derived.leaf is not None:
+        if name not in BASE_LAYERS or derived.leaf is not None:
             return
         made = self.make_module(name, args, at)
         assert isinstance(made, Module)
-        if name in facts.MODULE_CONTAINERS:
+        if name in MODULE_CONTAINERS:
             for cell in (ITEMS, REST):
                 held = self.s.get((made.oid, cell))
                 if held is not None:
@@ -238,7 +252,7 @@ class Layers(Tensors):
             self.may_alter(args.all(), at)
         shadow = self.shadow_of(args.all())
         computed = args.all()
-        if name in facts.OF_INDICES and not args.more:
+        if name in OF_INDICES and not args.more:
             # whole numbers have no graph, whatever they come from
             computed = computed[1:]
             mine = self.shadow_of(computed)
@@ -254,22 +268,22 @@ class Layers(Tensors):
             dimensionless=module.dimensionless_output,
             label=name or "module",
         )
-        mask = args.get(facts.PADDING_MASKS.get(name, -1), "src_key_padding_mask")
-        if name in facts.PADDING_MASKS and (args.more or (mask is not None and not self.is_none(mask))):
+        mask = args.get(PADDING_MASKS.get(name, -1), "src_key_padding_mask")
+        if name in PADDING_MASKS and (args.more or (mask is not None and not self.is_none(mask))):
             self.mark(Marked.PADDED, at, inputs)
         if made is not None:
             made.shadow = shadow
             self.drawn(args.all(), made)
-            if name in facts.RECURRENT and args.positional and isinstance(args.positional[0], Tensor):
+            if name in RECURRENT and args.positional and isinstance(args.positional[0], Tensor):
                 self.trace.unpacked.add(made)
-        if name in facts.TUPLE_OUTPUT:
+        if name in TUPLE_OUTPUT:
             first: Value = Tensor(made)
             second: Value
             packed = args.get(0, "input")
-            if isinstance(packed, Unknown) and packed.path in facts.PACKING:
+            if isinstance(packed, Unknown) and packed.path in PACKING:
                 # what comes of a packed sequence is one
                 first = self.unknown(packed.path, made, public=True)
-            if name in facts.PAIR_STATE:
+            if name in PAIR_STATE:
                 if name == "LSTMCell":
                     return Tuple((Tensor(made), Tensor(made)))
                 second = Tuple((Tensor(made), Tensor(made)))
@@ -280,11 +294,11 @@ class Layers(Tensors):
             output = self.unknown("output", made)
             output.shadow = shadow
             # of data, and with nothing recorded, a model that keeps no graph makes data
-            known = module.leaf is not None and module.leaf.label.startswith(facts.KEEPING_NOTHING)
+            known = module.leaf is not None and module.leaf.label.startswith(KEEPING_NOTHING)
             output.data = known and not inputs and made is None and not any(isinstance(o, Unseen) for o in shadow)
             return output
         tensor = Tensor(made, scalar, shadow=shadow)
-        return self.may_share(given, tensor) if name in facts.SHARING_LAYERS else tensor
+        return self.may_share(given, tensor) if name in SHARING_LAYERS else tensor
 
     def forwarded(
         self,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import CHECKS_OF_LAYERS, MODULE_CONTAINERS, TRANSPARENT_MODULE_METHODS
 from codemods.graph.model.handlers import Handlers
 from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Value
@@ -36,7 +36,7 @@ def _module(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
     return engine.call_value(module, args, at)
 
 
-@OF_MODULES.of(*(facts.TRANSPARENT_MODULE_METHODS - {"module", "requires_grad_", "train", "eval"}))
+@OF_MODULES.of(*(TRANSPARENT_MODULE_METHODS - {"module", "requires_grad_", "train", "eval"}))
 def _itself(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     return module
 
@@ -127,7 +127,7 @@ def _children(engine: Layers, module: Value, name: str, args: Arguments, at: ast
 def _register(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     if len(args.positional) > 1:
         engine.use(args.positional[1], UseKind.METHOD, at, name)
-        if isinstance(module, Module) and module.name in facts.MODULE_CONTAINERS:
+        if isinstance(module, Module) and module.name in MODULE_CONTAINERS:
             engine.put_named(module, args.positional[0], args.positional[1])
         else:
             engine.set_named(module, args.positional[0], args.positional[1], at)
@@ -187,7 +187,7 @@ def _view(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST
     return engine.new_sequence(parts, rest)
 
 
-@OF_MODULES.of(*facts.CHECKS_OF_LAYERS)
+@OF_MODULES.of(*CHECKS_OF_LAYERS)
 def _check(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value | None:
     of_torch = module.name if isinstance(module, Module) else isinstance(module, Instance) and module.cls.layer
     return NONE if of_torch else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import NAMED_PARTS
+from codemods.graph.model.facts.libraries import KEEPING_NOTHING
 from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.trace import Handing
@@ -31,8 +32,8 @@ class Modules(Layers):
         found = handler(self, module, name, args, at) if handler is not None else None
         if found is not None:
             return found
-        if isinstance(module, Module) and (module.name, name) in facts.NAMED_PARTS:
-            part = Module(self.new_oid(), facts.NAMED_PARTS[module.name, name], module.leaf)
+        if isinstance(module, Module) and (module.name, name) in NAMED_PARTS:
+            part = Module(self.new_oid(), NAMED_PARTS[module.name, name], module.leaf)
             return self.call_value(part, args, at)
         if name.startswith("register_") and name.endswith("hook"):
             return register_hook(self, module, name, args, at)
@@ -46,7 +47,7 @@ class Modules(Layers):
         # ``transformer.encoder(x)`` runs what its module is made of
         label = module.name if isinstance(module, Module) and module.name else name
         if isinstance(module, Module) and module.leaf is not None:
-            known = module.leaf.label.startswith(facts.KEEPING_NOTHING)
+            known = module.leaf.label.startswith(KEEPING_NOTHING)
             label = f"{module.leaf.label}.{name}" if known else label
         result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
         for value in args.all():

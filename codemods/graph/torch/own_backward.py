@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.operations import NOT_LINEAR, RANDOM_FACTORIES
 
 _OF_TWO = (ast.Mult, ast.MatMult)
 _OF_THE_LEFT = (ast.Pow, ast.FloorDiv, ast.Mod)
@@ -63,11 +63,7 @@ def _breaks(node: ast.AST, gradients: set[str]) -> bool:
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         name = name.rstrip("_")
-        return (
-            name in facts.RANDOM_FACTORIES
-            or "dropout" in name
-            or (name in facts.NOT_LINEAR and _mentions(node, gradients))
-        )
+        return name in RANDOM_FACTORIES or "dropout" in name or (name in NOT_LINEAR and _mentions(node, gradients))
     if isinstance(node, ast.BinOp):
         left, right = _mentions(node.left, gradients), _mentions(node.right, gradients)
         if isinstance(node.op, _OF_TWO):

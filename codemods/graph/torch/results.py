@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PARTS, SOMETIMES
+from codemods.graph.model.facts.operations import HANDING_ON, REDUCTIONS
 from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import INDEX, NUMBER, Const, Plain, Tensor, Tuple, Unknown
 from codemods.graph.torch.backward import Backward
 
-_LEAVING_NONE = facts.REDUCTIONS | {"max", "min", "median"}
+_LEAVING_NONE = REDUCTIONS | {"max", "min", "median"}
 
 
 class Results(Backward):
@@ -81,7 +81,7 @@ class Results(Backward):
 
     def handed_on(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
         """What a constructor makes of its only argument where that may be a tensor: an alias with its history."""
-        if name not in facts.HANDING_ON or len(args.positional) != 1 or args.keywords or args.more:
+        if name not in HANDING_ON or len(args.positional) != 1 or args.keywords or args.more:
             return None
         given = args.positional[0]
         tensors = [o for o in self.options(given) if isinstance(o, (Tensor, Unknown))]

@@ -9,9 +9,20 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import FRESH, INTEGERS
+from codemods.graph.model.facts.memory import IN_PLACE_OPERATORS, INPLACE_AT, MAY_SHARE, OVERWRITES, VIEWS
+from codemods.graph.model.facts.operations import (
+    ELEMENTWISE,
+    KEEPS_SHAPE,
+    LIKE_ANOTHER,
+    PLAIN_METHODS,
+    REDUCE_AT,
+    REDUCTIONS,
+    SCALAR_FUNCTIONS,
+    WITH_INDICES,
+)
+from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.graph.model.kinds import Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import DATA, INDEX, NUMBER, Tensor, Tuple, Unknown
@@ -25,7 +36,7 @@ _SCALAR_OF_SCALARS = frozenset({
 """Functions of torch that make one number of numbers."""
 
 
-_REDUCING = facts.REDUCTIONS | facts.WITH_INDICES
+_REDUCING = REDUCTIONS | WITH_INDICES
 
 _OTHER_SIZES = frozenset({"expand", "repeat", "unsqueeze", "view", "reshape", "unbind"})
 """Methods whose result may have another size, or another number of dimensions."""
@@ -56,7 +67,7 @@ class Tensors(Results):
             self.use(tensor, UseKind.HISTORY_READ, at)
             self.escape(tensor, Escape.GRAPH_READ)
             return self.unknown("grad_fn")
-        if name in facts.PLAIN_METHODS:
+        if name in PLAIN_METHODS:
             if name in ("requires_grad", "is_leaf"):
                 self.use(tensor, UseKind.HISTORY_READ, at)
             if name == "requires_grad":
@@ -73,10 +84,10 @@ class Tensors(Results):
         handler = OF_TENSORS.get(name)
         if handler is not None:
             return handler(self, tensor, name, args, at)
-        if name == "__setitem__" or name.strip("_") in facts.IN_PLACE_OPERATORS:
+        if name == "__setitem__" or name.strip("_") in IN_PLACE_OPERATORS:
             self.alter(tensor, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)
         inputs = [tensor]
-        if name in facts.LIKE_ANOTHER:
+        if name in LIKE_ANOTHER:
             for value in args.all():
                 self.use(value, UseKind.METHOD, at, name)
         else:
@@ -89,22 +100,22 @@ class Tensors(Results):
         scalar = is_one(tensor)
         reduces = name in _REDUCING and self.reduces(name, args, start=0)
         base = name[:-1] if name.endswith("_") and not name.startswith("_") else name
-        keeps = scalar and (base in facts.SAVES_NOTHING or not args.positional) and base not in _OTHER_SIZES
+        keeps = scalar and (base in SAVES_NOTHING or not args.positional) and base not in _OTHER_SIZES
         single = scalar and base in ("view", "reshape", "unsqueeze")
         result = self.tensor_op(
             at,
             name,
             inputs,
-            saves=base not in facts.SAVES_NOTHING and name not in facts.OVERWRITES,
+            saves=base not in SAVES_NOTHING and name not in OVERWRITES,
             scalar=reduces or keeps or single,
             dimensionless=(reduces and self.drops_all(name, args))
-            or (base in facts.KEEPS_SHAPE and self.is_dimensionless(tensor))
-            or (base in facts.ELEMENTWISE and all(self.is_dimensionless(v) for v in inputs)),
+            or (base in KEEPS_SHAPE and self.is_dimensionless(tensor))
+            or (base in ELEMENTWISE and all(self.is_dimensionless(v) for v in inputs)),
         )
         if isinstance(tensor, Tensor) and tensor.aliases:
-            if base in facts.VIEWS:
+            if base in VIEWS:
                 return replace(result, aliases=tensor.aliases)
-            if base in facts.MAY_SHARE:
+            if base in MAY_SHARE:
                 return self.may_share(tensor, result)
         return result
 
@@ -132,16 +143,16 @@ class Tensors(Results):
     def _one_result(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """What a function computes that gives one tensor, by the tables of facts."""
         inputs = args.all()
-        scalar = name in facts.REDUCTIONS and self.reduces(name, args, start=1)
+        scalar = name in REDUCTIONS and self.reduces(name, args, start=1)
         dimensionless = scalar and self.drops_all(name, args)
-        if name in facts.ELEMENTWISE:
+        if name in ELEMENTWISE:
             dimensionless = bool(args.positional) and all(self.is_dimensionless(v) for v in inputs)
         if name in _SCALAR_OF_SCALARS:
             scalar = bool(args.positional) and all(self.is_scalar(v) for v in args.positional)
         made = self.tensor_op(
-            at, name, inputs, saves=name not in facts.SAVES_NOTHING, scalar=scalar, dimensionless=dimensionless
+            at, name, inputs, saves=name not in SAVES_NOTHING, scalar=scalar, dimensionless=dimensionless
         )
-        return self.may_share(inputs[0], made) if inputs and name in facts.MAY_SHARE else made
+        return self.may_share(inputs[0], made) if inputs and name in MAY_SHARE else made
 
     def functional(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A function of ``torch.nn.functional``."""
@@ -149,18 +160,18 @@ class Tensors(Results):
             for value in args.all():
                 self.use(value, UseKind.TORCH, at, name)
             return INDEX
-        if args.positional and self.may_be_true(args.get(facts.INPLACE_AT.get(name, -1), "inplace")):
+        if args.positional and self.may_be_true(args.get(INPLACE_AT.get(name, -1), "inplace")):
             self.alter(args.positional[0], "attached" if self.nodes_of(args.positional[0]) else "values", at)
         if name in ("embedding", "embedding_bag") and len(args.positional) > 1:
             bound = args.get(3, "max_norm")
             if bound is not None and not self.is_none(bound):
                 # rows that are too long are scaled in the table itself
                 self.alter(args.positional[1], "values", at)
-        scalar = name in facts.SCALAR_FUNCTIONS and self.is_reduced(args)
-        dimensionless = scalar and not args.more and len(args.positional) <= facts.REDUCE_AT
+        scalar = name in SCALAR_FUNCTIONS and self.is_reduced(args)
+        dimensionless = scalar and not args.more and len(args.positional) <= REDUCE_AT
         made = self.tensor_op(at, name, args.all(), scalar=scalar, dimensionless=dimensionless)
         if name == "multi_head_attention_forward":
             return Tuple((made, made))
         if self.gives_several(f"torch.nn.functional.{name}", args.positional[1:], args.keywords) is True:
             return Tuple((made, INDEX))
-        return self.may_share(args.all()[0], made) if args.all() and name in facts.MAY_SHARE else made
+        return self.may_share(args.all()[0], made) if args.all() and name in MAY_SHARE else made

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.libraries import NUMERIC_LIBRARIES, is_logging
+from codemods.graph.model.facts.python import NUMBERS_OF
 from codemods.graph.model.kinds import Use, UseKind
 from codemods.graph.model.nodes import Node, Place
 from codemods.graph.model.program import ParsedFile
@@ -28,11 +29,11 @@ def benign(use: Use) -> bool:
     """
     if use.detached or use.kind not in (UseKind.FORMAT, UseKind.CALL):
         return False
-    if use.kind is UseKind.FORMAT or facts.logs(use.name):
+    if use.kind is UseKind.FORMAT or is_logging(use.name):
         return True
     top = use.name.partition(".")[0]
-    known = use.name in _NEEDS_NUMBERS or use.name in facts.NUMBERS_OF or top in _COMPARING
-    return (known or (top in facts.NUMERIC_LIBRARIES and top != "pickle")) and _told(use.place)
+    known = use.name in _NEEDS_NUMBERS or use.name in NUMBERS_OF or top in _COMPARING
+    return (known or (top in NUMERIC_LIBRARIES and top != "pickle")) and _told(use.place)
 
 
 def _told(place: Place) -> bool:
@@ -60,7 +61,7 @@ def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
     at = child.place.node
     label = child.label.partition(":")[0]
     if child.kind == "call":
-        return facts.logs(child.label)
+        return is_logging(child.label)
     if child.kind != "op":
         return False
     if isinstance(at, ast.Call):

@@ -6,7 +6,8 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.gradients import GRAD_OFF
+from codemods.graph.model.facts.operations import DATA_CALLS
 from codemods.graph.model.program import ParsedFile, walks
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, called, suspends
@@ -389,7 +390,7 @@ def _enters(file: ParsedFile, item: ast.withitem, contexts: frozenset[str]) -> b
 def _switches_off(file: ParsedFile, loop: ast.AST) -> bool:
     """Whether blocks of a loop are under ``no_grad`` already: its author switches gradients off by the statement."""
     return any(
-        isinstance(n, ast.With) and any(_enters(file, i, facts.GRAD_OFF) for i in n.items) and _computes(file, n)
+        isinstance(n, ast.With) and any(_enters(file, i, GRAD_OFF) for i in n.items) and _computes(file, n)
         for n in ast.walk(loop)
     )
 
@@ -405,7 +406,7 @@ def _makes_data(file: ParsedFile, call: ast.Call) -> bool:
     if path == "torch.autograd.Variable":
         return True
     of_libraries = path.startswith(("torch.", "builtins."))
-    return (of_libraries or (not path and isinstance(call.func, ast.Attribute))) and called(call) in facts.DATA_CALLS
+    return (of_libraries or (not path and isinstance(call.func, ast.Attribute))) and called(call) in DATA_CALLS
 
 
 def _returns_value(node: ast.AST) -> bool:

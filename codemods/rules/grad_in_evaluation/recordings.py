@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import Any
 
-from codemods.graph.model import facts
-from codemods.graph.model.facts import WITH_INDICES
+from codemods.graph.model.facts.layers import OTHER_KERNELS
+from codemods.graph.model.facts.operations import WITH_INDICES
 from codemods.graph.model.kinds import Marked, Use, UseKind
 from codemods.graph.model.nodes import Frame, Node, Place, Value, all_ancestors, all_descendants
 from codemods.graph.model.trace import Forward, Trace
@@ -77,7 +77,7 @@ class Recordings:
         self._made = [n for n in real if n.certain]
         self._made.sort(key=lambda n: n.birth)
         self._births = [n.birth for n in self._made]
-        self._kernels = sorted(n.birth for n in real if n.label in facts.OTHER_KERNELS or folds(n))
+        self._kernels = sorted(n.birth for n in real if n.label in OTHER_KERNELS or folds(n))
         self._watched = any(m.kind is Marked.SAVED_TENSORS_HOOKS for m in trace.marks)
         self._padded = sorted(m.place.clock for m in trace.marks if m.kind is Marked.PADDED)
         self._needed = sorted(n.birth for n in real if id(n) in needed)

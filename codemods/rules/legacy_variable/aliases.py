@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.layers import RECURRENT
+from codemods.graph.model.facts.operations import KEEPS_SHAPE
 from codemods.graph.model.nodes import Alias, Node, Unseen, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -50,7 +51,7 @@ class Changes:
         """Whether a value may be a packed sequence, whose ``data`` is one of its fields."""
         if node is None:
             return False
-        recurrent = node.kind == "module" and node.label in facts.RECURRENT
+        recurrent = node.kind == "module" and node.label in RECURRENT
         return node.label.startswith("pack") or (recurrent and node not in self._unpacked)
 
     def tied(self, alias: Alias) -> bool:
@@ -119,7 +120,7 @@ def has_dimension(value: Value, subject: ast.expr) -> bool:
 
 
 def _is_shaped(node: Node) -> bool:
-    while node.kind == "op" and node.label in facts.KEEPS_SHAPE and len(node.parents) == 1:
+    while node.kind == "op" and node.label in KEEPS_SHAPE and len(node.parents) == 1:
         node = node.parents[0]
     return node.kind == "op" and node.label in _SHAPED
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codemods.edits.emptied import is_identity
-from codemods.graph.model import facts
+from codemods.graph.model.facts.memory import MAY_COPY, VIEWS
+from codemods.graph.model.facts.operations import FACTORIES, REDUCTIONS, WITHOUT_GRADIENT, ZERO_GRADIENT
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.observations import Decision, Site
 from codemods.proofs.repackaging import repackaging_helpers
@@ -35,7 +36,7 @@ _WITHOUT_DATA = frozenset(
 )
 """What is the same with or without a history, so that nothing need stand for ``.data``."""
 
-_ITSELF = facts.VIEWS | facts.MAY_COPY | frozenset(("short", "byte", "bool"))
+_ITSELF = VIEWS | MAY_COPY | frozenset(("short", "byte", "bool"))
 """Methods that may return the very object they are called on."""
 
 _MAY_HAND_ON = frozenset(
@@ -47,12 +48,12 @@ _MAY_HAND_ON = frozenset(
 )
 """Functions of torch that may return the very object they are given (ran)."""
 
-_WITHOUT_HISTORY = facts.FACTORIES - frozenset(
+_WITHOUT_HISTORY = FACTORIES - frozenset(
     ["load", "normal", "poisson", "multinomial", "from_file", "combinations", "cartesian_prod"]
 )
 """What makes tensors without history of whatever it gets (ran)."""
 
-_CONSTRUCTORS = frozenset(n for n in facts.FACTORIES if n.endswith("Tensor")) | {"new"}
+_CONSTRUCTORS = frozenset(n for n in FACTORIES if n.endswith("Tensor")) | {"new"}
 """The same, unless it gets one tensor, which it hands on with its history (ran)."""
 
 _NEW = frozenset({"new", "new_zeros", "new_ones", "new_tensor", "new_full", "new_empty"})
@@ -499,7 +500,7 @@ def _is_fresh(file: ParsedFile, node: ast.expr) -> bool:
         )
     if name in _ITSELF or (name.endswith("_") and not name.startswith("_")):
         return _is_fresh(file, receiver)
-    made = facts.FACTORIES | facts.REDUCTIONS | facts.WITHOUT_GRADIENT | facts.ZERO_GRADIENT
+    made = FACTORIES | REDUCTIONS | WITHOUT_GRADIENT | ZERO_GRADIENT
     return name in made or name in ("clone", "repeat")
 
 

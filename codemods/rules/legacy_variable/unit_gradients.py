@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.operations import KEEPS_SHAPE
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -24,7 +24,7 @@ from codemods.terms.spans import Span
 
 _DTYPES = {"Tensor": "", "FloatTensor": "", "DoubleTensor": "float64", "HalfTensor": "float16"}
 
-_MOVES = facts.KEEPS_SHAPE | {"detach", "neg"}
+_MOVES = KEEPS_SHAPE | {"detach", "neg"}
 
 
 @dataclass(frozen=True)

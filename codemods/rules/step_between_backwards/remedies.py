@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.operations import DATA_CALLS
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
@@ -160,7 +160,7 @@ class Remedy:
         if leaves_suite(statement) or not isinstance(statement, (ast.Expr, ast.Assign, ast.AugAssign, ast.If)):
             return False
         if done.quiet:
-            return looks_only(self.trace, statement, also=frozenset() if later else facts.DATA_CALLS)
+            return looks_only(self.trace, statement, also=frozenset() if later else DATA_CALLS)
         if any(f.grad is not True for f in done.forwards) or (later and done.forwards):
             return False
         for node in done.nodes:

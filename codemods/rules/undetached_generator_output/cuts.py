@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from codemods.graph.model import facts
+from codemods.graph.model.facts.operations import SCALAR_FUNCTIONS
 from codemods.graph.model.kinds import Marked, UseKind
 from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.trace import Forward, Trace
@@ -18,7 +18,7 @@ from codemods.graph.model.values import Join, Tensor, Unknown
 from codemods.proofs.gradients import Fate, Lives, holds, inside, leaf_masks
 from codemods.terms.edits import Edit, InsertStatements, WrapExpression
 
-_OF_TENSORS = facts.SCALAR_FUNCTIONS | {"L1Loss", "MSELoss", "SmoothL1Loss", "BCELoss", "Sub", "Div", "Pow"}
+_OF_TENSORS = SCALAR_FUNCTIONS | {"L1Loss", "MSELoss", "SmoothL1Loss", "BCELoss", "Sub", "Div", "Pow"}
 
 
 @dataclass(frozen=True, eq=False)

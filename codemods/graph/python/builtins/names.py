@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.libraries import OF_CLASSES, SOME
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NONE,
@@ -71,8 +71,8 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
         one = _one_named(engine, owner, text, at)
         if one is not None:
             return one
-    if isinstance(owner, Library) and owner.path in facts.OF_CLASSES:
-        return Library(f"{owner.path}.{facts.SOME}")
+    if isinstance(owner, Library) and owner.path in OF_CLASSES:
+        return Library(f"{owner.path}.{SOME}")
     space = engine.get_attribute(owner, "__dict__", at) if isinstance(owner, TreeModule) else None
     chosen = engine.defined_in(space) if isinstance(space, Namespace) else None
     if chosen is not None:

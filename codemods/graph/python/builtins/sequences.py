@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
@@ -125,7 +125,7 @@ def _of_sequence(engine: Containers, value: Tuple | Sequence, kind: str) -> Valu
 def _of_other(engine: Containers, value: Value, kind: str, at: ast.AST) -> Value:
     if isinstance(value, Instance) and value.cls.find("__iter__") is None:
         value = engine.layer_of(value) or value
-    if isinstance(value, Module) and value.name in facts.MODULE_CONTAINERS:
+    if isinstance(value, Module) and value.name in MODULE_CONTAINERS:
         return engine.new_sequence(list(engine.s.get((value.oid, ITEMS)) or ()), engine.s.get((value.oid, REST)))
     if isinstance(value, Plain):
         return value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.python import COMMAND_LINES
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NUMBER, Tuple, Unknown
 from codemods.graph.python.builtin_calls import BuiltinCalls
@@ -15,7 +15,7 @@ from codemods.source.walking import walk
 
 @OF_UNSEEN.of("parse_args", "parse_known_args")
 def _parse(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
-    if receiver.path not in facts.COMMAND_LINES:
+    if receiver.path not in COMMAND_LINES:
         return None
     # plain data, of which the file says what are numbers
     options = engine.unknown("argparse.Namespace", data=True, public=True)

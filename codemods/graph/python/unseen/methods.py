@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.gradients import BACKWARD_METHODS, DETACHING, HOOKING_METHODS
+from codemods.graph.model.facts.python import EXIT_STACKS, PUTTING_METHODS
 from codemods.graph.model.handlers import Handlers
 from codemods.graph.model.kinds import Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
@@ -73,12 +74,12 @@ def _is_gradient(engine: BuiltinCalls, args: Arguments) -> bool:
     )
 
 
-@OF_UNSEEN.of(*(facts.BACKWARD_METHODS - {"backward"}))
+@OF_UNSEEN.of(*(BACKWARD_METHODS - {"backward"}))
 def _wrapped_backward(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
     return engine.wrapped_backward(args, at)
 
 
-@OF_UNSEEN.of(*facts.HOOKING_METHODS)
+@OF_UNSEEN.of(*HOOKING_METHODS)
 def _hook(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
     # of a node of the graph, perhaps
     engine.mark(Marked.HOOK, at)
@@ -157,7 +158,7 @@ def _view(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
 
 def enter_context(engine: BuiltinCalls, stack: Unknown, context: Value, at: ast.AST) -> Value:
     """``stack.enter_context(context)``: it hands on what it enters."""
-    if stack.path in facts.EXIT_STACKS:
+    if stack.path in EXIT_STACKS:
         modes = {option.enabled for option in engine.options(context) if isinstance(option, GradMode)}
         if modes:
             engine.s.grad = modes.pop() if len(modes) == 1 and isinstance(context, GradMode) else None
@@ -190,7 +191,7 @@ def _number(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments,
     return NUMBER
 
 
-@OF_GRAPHLESS.of(*facts.DETACHING)
+@OF_GRAPHLESS.of(*DETACHING)
 def _detach(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
     return Tensor(None)
 
@@ -226,6 +227,6 @@ def _item(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
     return engine.join(found, given[1]) if len(given) > 1 else found
 
 
-@OF_GRAPHLESS.of(*facts.PUTTING_METHODS)
+@OF_GRAPHLESS.of(*PUTTING_METHODS)
 def _put(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
     engine.store_in_unknown(receiver, name, args, at)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.operations import DRAWN_OF, FACTORIES, WITH_INDICES
 from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import INDEX, NUMBER, Const, Plain, Tensor, Tuple
@@ -41,14 +41,14 @@ def _load(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -
     return engine.unknown("torch.load", public=True)
 
 
-@OF_TORCH.of(*facts.DRAWN_OF)
+@OF_TORCH.of(*DRAWN_OF)
 def _drawn(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
     if any(engine.nodes_of(value) for value in args.all()):
         return engine.tensor_op(at, name, args.all(), saves=False)
     return _made(engine, name, args, at)
 
 
-@OF_TORCH.of(*(facts.FACTORIES - facts.DRAWN_OF - {"tensor", "load"}))
+@OF_TORCH.of(*(FACTORIES - DRAWN_OF - {"tensor", "load"}))
 def _factory(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
     return _made(engine, name, args, at)
 
@@ -80,7 +80,7 @@ def _number(engine: Results, head: str, name: str, args: Arguments, at: ast.AST)
 # several tensors
 
 
-@OF_SEVERAL.of(*facts.WITH_INDICES)
+@OF_SEVERAL.of(*WITH_INDICES)
 def _with_indices(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value | None:
     # with a dimension it gives several: those are told by the tables
     if head != "torch":

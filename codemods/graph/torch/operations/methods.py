@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model import facts
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import FRESH
+from codemods.graph.model.facts.gradients import DETACHING, HOOKING_METHODS
+from codemods.graph.model.facts.operations import FACTORIES, PLAIN_METHODS, WITHOUT_GRADIENT
+from codemods.graph.model.facts.python import OF_COROUTINES
 from codemods.graph.model.kinds import Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import ARRAY, INDEX, NUMBER, Tensor
@@ -24,13 +26,13 @@ def _backward(engine: Results, tensor: Value, name: str, args: Arguments, at: as
     return engine.backward_method(tensor, args, at)
 
 
-@OF_TENSORS.of(*facts.DETACHING)
+@OF_TENSORS.of(*DETACHING)
 def _detach(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.use(tensor, UseKind.DETACH, at)
     return engine.alias("detach", tensor, engine.detached(tensor, scalar=is_one(tensor)), at)
 
 
-@OF_TENSORS.of(*(facts.PLAIN_METHODS - {"numpy", "tolist"}))
+@OF_TENSORS.of(*(PLAIN_METHODS - {"numpy", "tolist"}))
 def _number(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.use(tensor, UseKind.METHOD, at, name)
     return NUMBER
@@ -44,13 +46,13 @@ def _array(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.A
     return ARRAY
 
 
-@OF_TENSORS.of(*(n for n in FRESH["Tensor"] if not n.startswith("new") and n not in facts.DETACHING))
+@OF_TENSORS.of(*(n for n in FRESH["Tensor"] if not n.startswith("new") and n not in DETACHING))
 def _fresh(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.use(tensor, UseKind.METHOD, at, name)
     return Tensor(None)
 
 
-@OF_TENSORS.of(*facts.WITHOUT_GRADIENT)
+@OF_TENSORS.of(*WITHOUT_GRADIENT)
 def _index(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.use(tensor, UseKind.METHOD, at, name)
     return INDEX
@@ -74,7 +76,7 @@ def _requires_grad(engine: Results, tensor: Value, name: str, args: Arguments, a
     return tensor
 
 
-@OF_TENSORS.of(*facts.HOOKING_METHODS)
+@OF_TENSORS.of(*HOOKING_METHODS)
 def _hook(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.use(tensor, UseKind.METHOD, at, name)
     engine.mark(Marked.HOOK, at, engine.nodes_of(tensor) or None)
@@ -82,7 +84,7 @@ def _hook(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AS
     return engine.opaque(at, name, [])
 
 
-@OF_TENSORS.of(*facts.OF_COROUTINES)
+@OF_TENSORS.of(*OF_COROUTINES)
 def _coroutine(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     # what a function that is ``async`` returns, handed on by an exception
     engine.escape(tensor, Escape.COROUTINE)
@@ -95,7 +97,7 @@ def _pieces(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.
     return engine.new_sequence([], rest=engine.sharing(tensor, piece))
 
 
-@OF_TENSORS.of(*(name for name in facts.FACTORIES if name.startswith("new")))
+@OF_TENSORS.of(*(name for name in FACTORIES if name.startswith("new")))
 def _new(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.use(tensor, UseKind.METHOD, at, name)
     return engine.handed_on(name, args, at) or engine.fresh_tensor(args, at)
