@@ -1,27 +1,18 @@
-"""What the edits of a file may change: the tree that they ask for, worked out on :mod:`ast`, against the one they made.
-
-The text is rewritten by libcst. Here the same edits are made a second time, on the syntax tree alone, in the plainest
-way: what each kind may change is said in :mod:`codemods.terms.edits`, and everything else has to stay as it was. Where
-both do not come to the same tree the edits are refused, whichever of the two is wrong.
-"""
+"""The tree that edits ask for: each made on :mod:`ast`, in the plainest way."""
 
 from __future__ import annotations
 
 import ast
 import copy
-import io
-import re
-import tokenize
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from codemods.edits.bindings import MODULE, Bindings, Place
-from codemods.edits.emptied import is_harmless, is_identity, negations
+from codemods.edits.contracts.comparison import same
+from codemods.edits.contracts.trees import FUNCTIONS, SUITES, Emptied, expression_of, statements_of, suite_of
+from codemods.edits.emptied import is_identity
 from codemods.edits.positions import span_of
 from codemods.edits.source import Source
-from codemods.edits.whitespace import is_directive
 from codemods.terms.edits import (
     AddDecorator,
     AddHelper,
@@ -42,33 +33,8 @@ from codemods.terms.spans import Span
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _MARK = "codemods_wrapped_expression_"
-_TORCH_MARK = "codemods_name_of_torch_"
-_SUITES = ("body", "orelse", "finalbody")
 
 Unused = Mapping[ast.Import | ast.ImportFrom, Collection[int]]
-
-
-def check_contract(source: Source, edits: Sequence[Edit], unused: Unused, result: str, after: ast.Module) -> None:
-    """Raise EditError if ``after``, the tree of ``result``, is not what ``edits`` may make of ``source``.
-
-    ``unused`` are imports that nothing needs any more, with the indexes of their names.
-    """
-    expected = _Expected(source, list(dict.fromkeys(edits)), unused)
-    needed = {node.id for node in ast.walk(after) if isinstance(node, ast.Name)}.intersection(expected.forgotten)
-    if needed:
-        raise EditError(f"{min(needed)} would no longer be imported, but is used")
-    comparison = _Comparison(expected.extras)
-    comparison.bodies(expected.tree.body, after.body, at_top=True)
-    comparison.check_helpers(source.tree, after)
-    comparison.check_names(after)
-    _check_comments(source, expected.lost, result)
-
-
-# the tree that the edits ask for
-
-
-class _Emptied(ast.stmt):
-    """Stands where a suite lost all that it had."""
 
 
 @dataclass(eq=False)
@@ -82,7 +48,7 @@ class _Suite:
     wraps: list[tuple[int, int, str]] = field(default_factory=list)
 
 
-class _Expected:
+class Expected:
     """The tree of ``source`` with ``edits`` made in it, by what their kinds say."""
 
     def __init__(self, source: Source, edits: Sequence[Edit], unused: Unused) -> None:
@@ -98,8 +64,8 @@ class _Expected:
         self.homes = {
             id(statement): (node, name)
             for node in ast.walk(self.tree)
-            for name in _SUITES
-            for statement in _suite(node, name)
+            for name in SUITES
+            for statement in suite_of(node, name)
         }
         self.suites: dict[tuple[int, str], _Suite] = {}
         self.gone: set[int] = set()
@@ -173,25 +139,25 @@ class _Expected:
         decorated: dict[int, list[ast.expr]] = {}
         for other in edits:
             if isinstance(other, InsertStatements):
-                self._put(other.anchor, other.where, _parsed(other.code))
+                self._put(other.anchor, other.where, statements_of(other.code))
             elif isinstance(other, AddDecorator):
                 function = self._statement(other.function)
                 assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-                added = _expression_of(other.code)
+                added = expression_of(other.code)
                 known = decorated.setdefault(id(function), [])
                 if not any(same(one, added) or same(added, one) for one in known):
                     known.append(added)
                     function.decorator_list.append(added)
             elif isinstance(other, AddHelper):
-                self.extras += _parsed(other.code)
+                self.extras += statements_of(other.code)
             elif isinstance(other, WrapBlock):
                 first, last = self._statement(other.first), self._statement(other.last)
                 node, name = self.homes[id(first)]
-                suite = _suite(node, name)
+                suite = suite_of(node, name)
                 self._changes(node, name).wraps.append((_index(suite, first), _index(suite, last), other.header))
         for statement in self.identities:
             home, name = self.homes[id(statement)]
-            suite = _suite(home, name)
+            suite = suite_of(home, name)
             above = suite[: _index(suite, statement)]
             if not is_identity(statement, above) or (isinstance(home, ast.ClassDef) and name == "body"):
                 raise EditError("a statement that does more than to assign names to themselves is to be removed")
@@ -200,7 +166,7 @@ class _Expected:
     def _with_comments(self, span: Span) -> Span:
         """``span`` of a statement with the comments in its body, which may stand behind its end."""
         statement = self.source.ast_statement(span)
-        if not any(_suite(statement, name) for name in _SUITES) and not hasattr(statement, "cases"):
+        if not any(suite_of(statement, name) for name in SUITES) and not hasattr(statement, "cases"):
             return span
         end = span.end_line
         for number, line in enumerate(self.source.lines[span.end_line :], span.end_line + 1):
@@ -224,7 +190,7 @@ class _Expected:
 
     def _rebuild_suites(self) -> None:
         touched = {self._key(self.homes[one]) for one in self.gone} | self.suites.keys()
-        nodes = [(node, name) for node in ast.walk(self.tree) for name in _SUITES if (id(node), name) in touched]
+        nodes = [(node, name) for node in ast.walk(self.tree) for name in SUITES if (id(node), name) in touched]
         # What a node is moved into may itself be in a suite that changes: all are read before any is written.
         written = [(node, name, self._suite_after(node, name)) for node, name in nodes]
         for node, name, statements in written:
@@ -235,8 +201,8 @@ class _Expected:
         return id(home[0]), home[1]
 
     def _suite_after(self, node: ast.AST, name: str) -> list[ast.stmt]:
-        old, changes = _suite(node, name), self.suites.get((id(node), name), _Suite())
-        has_docstring = name == "body" and isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and _is_docstring(old[:1])
+        old, changes = suite_of(node, name), self.suites.get((id(node), name), _Suite())
+        has_docstring = name == "body" and isinstance(node, (*FUNCTIONS, ast.ClassDef)) and _is_docstring(old[:1])
         made: list[list[ast.stmt]] = [[]]
         if not old or not has_docstring:
             made[0] += _flat(changes.first)
@@ -257,13 +223,13 @@ class _Expected:
                 made[-1] += _flat(changes.first)
             made[-1] += _flat(changes.after.get(statement, ()))
         made[-1] += _flat(changes.last)
-        return made[0] or ([] if isinstance(node, ast.Module) else [_Emptied()])
+        return made[0] or ([] if isinstance(node, ast.Module) else [Emptied()])
 
 
 class _Rebuild(ast.NodeTransformer):
     """Makes the edits of expressions, from the leaves up."""
 
-    def __init__(self, expected: _Expected, changes: dict[int, list[_OfExpression]], kept: set[int]) -> None:
+    def __init__(self, expected: Expected, changes: dict[int, list[_OfExpression]], kept: set[int]) -> None:
         self.expected = expected
         self.changes = changes
         self.parts = kept
@@ -288,7 +254,7 @@ class _Rebuild(ast.NodeTransformer):
             new.keywords = [one for index, one in enumerate(new.keywords) if ("keywords", index) not in gone]
         replaced = next((e for e in changes if isinstance(e, ReplaceExpression)), None)
         if replaced is not None:
-            new = _in_context(_expression_of(replaced.code), new)
+            new = _in_context(expression_of(replaced.code), new)
         elif cut is not None:
             part = self.kept[id(self.expected._expression(cut.kept))]
             new = _filled(f"{_MARK}{cut.suffix}", part) if cut.suffix else part
@@ -304,7 +270,6 @@ class _Rebuild(ast.NodeTransformer):
 
 _OfExpression = DropArgument | RenameArgument | KeepPart | WrapExpression | ReplaceExpression
 _OF_EXPRESSIONS = (DropArgument, RenameArgument, KeepPart, WrapExpression, ReplaceExpression)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _target(edit: _OfExpression) -> Span:
@@ -341,7 +306,7 @@ def _in_context(new: ast.expr, old: ast.AST) -> ast.expr:
 
 
 def _filled(template: str, node: ast.expr) -> ast.expr:
-    filled = _Fill(node).visit(_expression_of(template))
+    filled = _Fill(node).visit(expression_of(template))
     assert isinstance(filled, ast.expr)
     return filled
 
@@ -354,31 +319,8 @@ class _Fill(ast.NodeTransformer):
         return self.node if node.id == _MARK else node
 
 
-def _parsed(code: str) -> list[ast.stmt]:
-    try:
-        return ast.parse(_marked(code)).body
-    except SyntaxError as error:
-        raise EditError(f"{code!r} does not parse: {error}") from error
-
-
-def _expression_of(code: str) -> ast.expr:
-    try:
-        return ast.parse(f"({_marked(code)}\n)", mode="eval").body
-    except SyntaxError as error:
-        raise EditError(f"{code!r} is not an expression") from error
-
-
 def _block(header: str) -> ast.stmt:
-    return _parsed(f"{header}\n    pass\n")[0]
-
-
-def _marked(code: str) -> str:
-    return code.replace(f"{{{MODULE}}}", _TORCH_MARK)
-
-
-def _suite(node: ast.AST, name: str) -> list[ast.stmt]:
-    suite = getattr(node, name, None)
-    return suite if isinstance(suite, list) and all(isinstance(one, ast.stmt) for one in suite) else []
+    return statements_of(f"{header}\n    pass\n")[0]
 
 
 def _index(suite: Sequence[ast.stmt], statement: ast.stmt) -> int:
@@ -394,196 +336,3 @@ def _is_docstring(statements: Sequence[ast.stmt]) -> bool:
         isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) and isinstance(s.value.value, str)
         for s in statements
     )
-
-
-# the comparison with what was made
-
-
-class _Comparison:
-    """Goes through two trees side by side; raises EditError where they part."""
-
-    def __init__(self, extras: Sequence[ast.stmt]) -> None:
-        self.extras = list(extras)
-        self.helpers: list[ast.stmt] = []
-        self.named: list[tuple[ast.AST, str]] = []
-        """Names in the new tree that stand for torch, or for what is behind the dot of it."""
-
-    def nodes(self, expected: ast.AST, actual: ast.AST) -> None:
-        if isinstance(expected, ast.Name) and expected.id == _TORCH_MARK and isinstance(actual, ast.Name):
-            self.named.append((actual, ""))
-            return
-        if (
-            isinstance(expected, ast.Attribute)
-            and isinstance(expected.value, ast.Name)
-            and expected.value.id == _TORCH_MARK
-            and isinstance(actual, ast.Name)
-        ):
-            self.named.append((actual, expected.attr))
-            return
-        if isinstance(expected, ast.If) and isinstance(actual, ast.If) and self._branches(expected, actual):
-            return
-        if type(expected) is not type(actual):
-            raise _parted(expected, actual)
-        for name in expected._fields:
-            mine, theirs = getattr(expected, name, None), getattr(actual, name, None)
-            if name in _SUITES and isinstance(mine, list) and isinstance(theirs, list):
-                self.bodies(mine, theirs)
-            else:
-                self.fields(mine, theirs, expected, actual)
-
-    def fields(self, mine: object, theirs: object, expected: ast.AST, actual: ast.AST) -> None:
-        if isinstance(mine, ast.AST) and isinstance(theirs, ast.AST):
-            self.nodes(mine, theirs)
-        elif isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
-            for one, other in zip(mine, theirs, strict=True):
-                self.fields(one, other, expected, actual)
-        elif not _same_constant(mine, theirs):
-            raise _parted(expected, actual)
-
-    def bodies(self, expected: Sequence[ast.stmt], actual: Sequence[ast.stmt], *, at_top: bool = False) -> None:
-        """Compare two suites."""
-        rest = list(actual)
-        wanted = list(_without_emptied(expected))
-        emptied = len(wanted) < len(expected)
-        for statement in wanted:
-            while at_top and rest and self._extra(statement, rest[0]):
-                rest.pop(0)
-            if _may_go(statement) and not (rest and same(statement, rest[0])):
-                emptied = True
-                continue
-            if not rest:
-                raise _parted(statement, None)
-            self.nodes(statement, rest.pop(0))
-        while at_top and rest and self._extra(None, rest[0]):
-            rest.pop(0)
-        if rest and not (emptied and _is_pass(actual)):
-            raise _parted(None, rest[0])
-
-    def _branches(self, expected: ast.If, actual: ast.If) -> bool:
-        """Whether the body of an ``if`` emptied, and what is left is the other branch under its negation."""
-        if not all(map(_may_go, expected.body)) or _is_pass(actual.body) or not expected.orelse:
-            return False
-        for negation in negations(expected.test):
-            if ast.dump(negation) == ast.dump(actual.test) and not actual.orelse:
-                self.bodies(expected.orelse, actual.body)
-                return True
-        return False
-
-    def _extra(self, expected: ast.stmt | None, actual: ast.stmt) -> bool:
-        """Whether ``actual`` stands here beside what was expected: an import of torch, or a helper asked for."""
-        if expected is not None and type(expected) is type(actual) and same(expected, actual):
-            return False
-        if isinstance(actual, ast.Import) and [alias.name for alias in actual.names] == [MODULE]:
-            return True
-        for extra in self.extras:
-            if type(extra) is type(actual) and same(extra, actual):
-                self.extras.remove(extra)
-                self.helpers.append(actual)
-                self.nodes(extra, actual)
-                return True
-        return False
-
-    def check_helpers(self, before: ast.Module, after: ast.Module) -> None:
-        """Raise EditError if a helper is not there, or not yet where its name is first mentioned."""
-        for extra in self.extras:
-            if not any(same(extra, statement) for statement in before.body):
-                raise _parted(extra, None)
-        for helper in self.helpers:
-            name = getattr(helper, "name", "")
-            above = after.body[: after.body.index(helper)]
-            if any(isinstance(node, ast.Name) and node.id == name for s in above for node in ast.walk(s)):
-                raise EditError(f"{name} stands below what uses it")
-
-    def check_names(self, after: ast.Module) -> None:
-        """Raise EditError if what stands for torch may be something else there."""
-        if not self.named:
-            return
-        parents = {child: node for node in ast.walk(after) for child in ast.iter_child_nodes(node)}
-        bindings = Bindings(after, parents)
-        for node, attribute in self.named:
-            assert isinstance(node, ast.Name)
-            place = Place(_header_place(node, parents))
-            if node.id not in (
-                bindings.modules_at(place) if not attribute else bindings.attributes_at(place, attribute)
-            ):
-                raise EditError(f"{node.id} in line {node.lineno} of the result is not surely torch")
-
-
-def same(expected: ast.AST, actual: ast.AST) -> bool:
-    """Whether a tree may be what was expected, whatever the file calls torch."""
-    try:
-        _Comparison(()).nodes(expected, actual)
-    except EditError:
-        return False
-    return True
-
-
-def _header_place(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> ast.AST:
-    """A node from which the scopes of a name are found: for a decorator the function itself."""
-    parent = parents.get(node)
-    child = node
-    while parent is not None and not isinstance(child, ast.stmt):
-        if isinstance(parent, (*_FUNCTIONS, ast.ClassDef)) and child in parent.decorator_list:
-            return parent
-        child, parent = parent, parents.get(parent)
-    return node
-
-
-def _without_emptied(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    return (s for s in statements if not isinstance(s, _Emptied))
-
-
-def _is_pass(statements: Sequence[ast.stmt]) -> bool:
-    return len(statements) == 1 and isinstance(statements[0], ast.Pass)
-
-
-def _may_go(statement: ast.stmt) -> bool:
-    """Whether an ``if`` is left without anything to do, and nothing happens when its test is evaluated."""
-    if isinstance(statement, _Emptied):
-        return True
-    if not isinstance(statement, ast.If) or not is_harmless(statement.test):
-        return False
-    return all(map(_may_go, (*statement.body, *statement.orelse)))
-
-
-def _same_constant(mine: object, theirs: object) -> bool:
-    if isinstance(mine, str) and isinstance(theirs, str) and _TORCH_MARK in mine:
-        return bool(re.fullmatch(re.escape(mine).replace(_TORCH_MARK, r"\w+"), theirs))
-    return type(mine) is type(theirs) and repr(mine) == repr(theirs)
-
-
-def _parted(expected: ast.AST | None, actual: ast.AST | None) -> EditError:
-    wanted = "nothing" if expected is None else type(expected).__name__
-    line = getattr(actual, "lineno", None) or getattr(expected, "lineno", None)
-    what = "nothing" if actual is None else f"{type(actual).__name__}"
-    return EditError(f"the edits would change more than they may: {what} for {wanted} near line {line}")
-
-
-# comments
-
-
-def _check_comments(source: Source, lost: Sequence[Span], result: str) -> None:
-    """Raise EditError if a comment is gone that none of the ``lost`` places had in it."""
-    kept = Counter(
-        text for line, column, text in _comments(source.text) if not any(_within(line, column, s) for s in lost)
-    )
-    missing = kept - Counter(text for _, _, text in _comments(result))
-    directives = [text for text in missing if is_directive(text)]
-    for text in directives:
-        del missing[text]
-    if missing:
-        raise EditError(f"a comment would be lost: {min(missing)}")
-
-
-def _within(line: int, column: int, span: Span) -> bool:
-    return (span.line, span.column) <= (line, column) < (span.end_line, span.end_column)
-
-
-def _comments(text: str) -> list[tuple[int, int, str]]:
-    if "#" not in text:
-        return []
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-    except (tokenize.TokenError, SyntaxError):
-        return []
-    return [(t.start[0], t.start[1], t.string.rstrip()) for t in tokens if t.type == tokenize.COMMENT]
