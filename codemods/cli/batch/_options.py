@@ -1,0 +1,69 @@
+"""What the commands of ``codemod batch`` share: options, the campaign file, what a person has to put right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from codemods.cli._terminal import UserError, emit
+from codemods.source.diffs import printable
+
+if TYPE_CHECKING:
+    from codemods.batch.campaign import Campaign
+
+app = typer.Typer(help="Rewrite, prove and publish many repositories; docs/batch.md says how.", no_args_is_help=False)
+
+File = Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="The campaign file.")]
+Format = Annotated[str, typer.Option("--format", metavar="text|json", help="Answer in this format.")]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", metavar="NAME", help="Only take this repository, by name; repeatable.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, metavar="N", help="Work on this many repositories at a time; by default one per core."
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="ADDRESS", help="Rewrite and verify on this Dask cluster, tcp://HOST:PORT."),
+]
+Most = Annotated[int | None, typer.Option("--most", min=1, metavar="N", help="Take at most this many repositories.")]
+Now = Annotated[bool, typer.Option("--now", help="Outside of the campaign's hours and beyond its number a day, too.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done and do nothing.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
+_T = TypeVar("_T")
+
+
+def answer(work: Callable[[], _T]) -> _T:
+    """Return what ``work`` returns; what a person has to put right becomes a sentence."""
+    from codemods.batch.errors import CampaignError, Exhausted
+
+    try:
+        return work()
+    except CampaignError as error:
+        raise UserError(str(error)) from None
+    except Exhausted as error:
+        raise UserError(f"{error}; what was done stands, and the same command goes on") from None
+
+
+def read_campaign(file: Path) -> Campaign:
+    """Return the campaign of ``file``; raises :class:`UserError` for a file that is none."""
+    from codemods.batch.campaign import read
+
+    return answer(lambda: read(file))
+
+
+def require_format(format: str, forms: Sequence[str] = ("text", "json")) -> None:
+    """Raise :class:`UserError` for a format that is none of ``forms``."""
+    if format not in forms:
+        raise UserError(f"--format {format}: must be one of {', '.join(forms)}")
+
+
+def say(line: str) -> None:
+    """Print a line."""
+    emit(printable(line) + "\n", None)
