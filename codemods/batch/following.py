@@ -10,8 +10,8 @@ from codemods.batch.campaign import Campaign
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.ledger import FILE, Ledger, Row
 from codemods.batch.lock import owned
+from codemods.batch.pending import chosen
 from codemods.batch.request_ledger import said_of, tell_standing
-from codemods.batch.running import chosen
 from codemods.batch.standing import MERGED, Standing, standing_of, summary
 
 Say = Callable[[str], None]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codemods.batch.errors import CampaignError, Exhausted, is_full
+from codemods.batch.ledger_rows import columns_of, insert_facts
 from codemods.batch.ledger_schema import ADDED, SCHEMA, TABLES, VERSION, VIEWS
 
 FILE = "ledger.sqlite"
@@ -294,7 +295,7 @@ class Ledger:
         with self.transaction() as db:
             before = db.execute("SELECT state FROM repositories WHERE id=?", (number,)).fetchone()[0]
             columns = {"state": state, "stage": stage, "reason": reason, "attempt": "", "changed_at": now, **columns}
-            columns |= _columns(stage, facts or {}, now)
+            columns |= columns_of(stage, facts or {}, now)
             if state != "failed":
                 # Workers that died over an earlier stage say nothing of the next.
                 columns["deaths"] = 0
@@ -305,7 +306,7 @@ class Ledger:
                 (now, number, before, state, stage, reason),
             )
             if facts is not None:
-                _insert_facts(db, number, stage, facts)
+                insert_facts(db, number, stage, facts)
 
     def plan_again(self, number: int, reason: str) -> None:
         """Forget what was done with a repository, but for its history and what was published of it."""
@@ -362,43 +363,6 @@ _RESTORED = (
     *("state", "stage", "reason", "log", "head", "commits", "changed", "verification", "why", "entries", "tree"),
     "fingerprint",
 )
-_TAKEN = ("base", "base_branch", "head", "files", "lines", "tree_files", "tree_bytes", "changed", "commits")
-
-
-def _columns(stage: str, facts: Mapping[str, Any], now: float) -> dict[str, Any]:
-    columns = {name: facts[name] for name in (*_TAKEN, "verification", "why", "fingerprint") if name in facts}
-    if "entries" in facts:
-        columns["entries"] = json.dumps(facts["entries"])
-    if stage and "seconds" in facts:
-        columns[f"{stage}_seconds"] = facts["seconds"]
-    if stage == "rewrite" and facts:
-        columns |= {"tool": facts.get("tool", ""), "tree": facts.get("tree", ""), "before": ""}
-    if stage == "clone" and facts:
-        columns |= {"cloned_at": now, "upstream": facts["base"]}
-    return columns
-
-
-def _insert_facts(db: sqlite3.Connection, number: int, stage: str, facts: Mapping[str, Any]) -> None:
-    for table in ("findings", "verdicts", "runs"):
-        if table not in facts:
-            continue
-        db.execute(f"DELETE FROM {table} WHERE repository=?", (number,))
-        for row in facts[table]:
-            names = ", ".join(row)
-            marks = ", ".join("?" * (len(row) + 1))
-            db.execute(f"INSERT INTO {table} (repository, {names}) VALUES ({marks})", (number, *row.values()))
-    if stage in ("rewrite", "verify"):
-        db.execute("DELETE FROM problems WHERE repository=?", (number,))
-    problems = [("unread", path, line, reason) for path, line, reason in facts.get("skipped", ())]
-    problems += [
-        ("failure of ours", path, line, f"{rule}: {why}") for rule, path, line, why in facts.get("failures", ())
-    ]
-    problems += [
-        ("dropped", path, line, f"{rule}: {verdict}: {why}")
-        for rule, path, line, verdict, why in facts.get("dropped", ())
-    ]
-    problems += [("note", "", 0, text) for text in facts.get("notes", ())]
-    db.executemany("INSERT INTO problems VALUES (?, ?, ?, ?, ?)", [(number, *problem) for problem in problems])
 
 
 def _views() -> str:

@@ -10,6 +10,7 @@ from codemods.batch.campaign import Campaign, Repository, Runs
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owner
+from codemods.batch.pending import by_other_tool, next_stage, require_repositories
 from codemods.batch.places import Places, slug_of
 from codemods.batch.progress import outcome
 from codemods.batch.prospects import (
@@ -24,7 +25,6 @@ from codemods.batch.prospects import (
     without,
 )
 from codemods.batch.readtree import read_tree
-from codemods.batch.running import by_other_tool, next_stage, require_repositories
 from codemods.batch.sources import Source, redact
 from codemods.batch.standing import summary
 from codemods.batch.verifying import require_for_runs

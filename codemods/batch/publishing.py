@@ -19,9 +19,9 @@ from codemods.batch.following import opened
 from codemods.batch.git import Git
 from codemods.batch.job import PARTLY
 from codemods.batch.ledger import Ledger, Row
+from codemods.batch.pending import chosen
 from codemods.batch.places import Places
 from codemods.batch.request_ledger import published_since
-from codemods.batch.running import chosen
 from codemods.batch.sources import Source, parse, redact
 from codemods.batch.standing import OPEN, Standing
 from codemods.batch.upstream import look, remote_refs

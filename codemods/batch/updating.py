@@ -13,9 +13,9 @@ from codemods.batch.campaign import Campaign, Repository
 from codemods.batch.errors import Failed, Refused
 from codemods.batch.following import Say, look, opened
 from codemods.batch.ledger import Ledger, Row
+from codemods.batch.pending import OTHER_TOOL, chosen
 from codemods.batch.publishing import require_ours, target_of
 from codemods.batch.request_ledger import tell_deed
-from codemods.batch.running import OTHER_TOOL, chosen
 from codemods.batch.standing import OPEN
 from codemods.batch.tool import digest
 from codemods.batch.upstream import look as look_upstream

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from codemods.batch import running, updating
+from codemods.batch import pending, updating
 from codemods.batch.campaign import Campaign, read
 from codemods.batch.deeds import Manner, close, merge
 from codemods.batch.following import follow
@@ -315,10 +315,10 @@ def test_what_upstream_has_mended_can_be_closed_in_bulk(world: World) -> None:
 def test_after_an_upgrade_what_comes_out_the_same_is_left(github: World, monkeypatch: pytest.MonkeyPatch) -> None:
     github.publish()
     before = github.row("one")
-    for module in ("rewriting", "running", "updating"):
+    for module in ("rewriting", "pending", "updating"):
         monkeypatch.setattr(f"codemods.batch.{module}.digest", lambda: "another")
     failures, reasons = github.update(only=["o+one"])
-    assert (failures, reasons) == (0, {"o+one": running.OTHER_TOOL})
+    assert (failures, reasons) == (0, {"o+one": pending.OTHER_TOOL})
     assert "o+one: comes out as it was" in github.said
     after = github.row("one")
     assert (after["state"], after["head"], after["tool"]) == ("published", before["head"], "another")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codemods.batch import rewriting, running
+from codemods.batch import pending, rewriting
 from codemods.batch.campaign import Campaign, read
 from codemods.batch.errors import CampaignError, Exhausted
 from codemods.batch.fleet import write_reports
@@ -19,10 +19,10 @@ from codemods.batch.job import Job, Outcome
 from codemods.batch.jobs import perform, write_facts
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owned
+from codemods.batch.pending import OTHER_TOOL, by_other_tool
 from codemods.batch.places import Places
 from codemods.batch.planning import plan, plan_text, status, status_text
 from codemods.batch.rewriting import BUNDLE, unproven_of
-from codemods.batch.running import OTHER_TOOL, by_other_tool
 from codemods.rewriting.changes import Proof
 from tests.batch.inline import run_inline
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, commit, git, repository, tree_of
@@ -440,7 +440,7 @@ def test_after_an_upgrade_only_what_comes_out_otherwise_is_done_again(
     run_inline(campaign, verified("kept"))
     before = rows(campaign)
     assert not any(one["other_tool"] for one in status(campaign)["repositories"])
-    for module in (running, rewriting):
+    for module in (pending, rewriting):
         monkeypatch.setattr(module, "digest", lambda: "newer")
     assert "3 done by a codemod with other rules; codemod batch retry --changed" in status_text(status(campaign))
 

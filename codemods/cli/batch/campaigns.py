@@ -105,7 +105,7 @@ def retry(
     """Do repositories again from the start, and whatever else is left to do."""
     if not (failed or refused or changed or everything):
         raise UserError("say what to do again: --failed, --refused, --changed or --all")
-    from codemods.batch.running import OTHER_TOOL, by_other_tool
+    from codemods.batch.pending import OTHER_TOOL, by_other_tool
 
     campaign = read_campaign(file)
     fingerprints = {one.source.key: campaign.fingerprint(one) for one in campaign.repositories}
