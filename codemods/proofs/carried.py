@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Carrier, Node, Place, Walk
@@ -436,5 +437,13 @@ def _freed(walk: Walk) -> str:
 
 def too_late(trace: Trace, carries: Iterable[Carry]) -> list[Late]:
     """The backwards that raise because of what is carried, each with what frees or changes it, as plain data."""
-    pairs = (pair for c in carries if c.walk is not None for pair in late(trace, c.freed_by, c.walk))
-    return list(dict.fromkeys(pairs))
+    found: dict[Late, None] = {}
+    for carry in carries:
+        if carry.walk is None:
+            continue
+        found.update(dict.fromkeys(late(trace, carry.freed_by, carry.walk)))
+        # what is carried of data only saves no weights: the turn after that one meets those that have changed
+        turns = [w for w in trace.walks if w.call is carry.walk.call and w.place.clock >= carry.walk.place.clock]
+        for earlier, walk in pairwise(turns):
+            found.update(dict.fromkeys(late(trace, earlier, walk)))
+    return list(found)

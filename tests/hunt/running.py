@@ -181,6 +181,7 @@ class _Watch:
         self._run = found
         self._modules: list[torch.nn.Module] = []
         self._optimizers: dict[int, int] = {}
+        self._numbers = itertools.count()
         self._alive: weakref.WeakSet[_Token] = weakref.WeakSet()
 
     def install(self, *, retain: bool) -> None:
@@ -207,7 +208,7 @@ class _Watch:
 
         def optimizer(this: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
             built(this, *args, **kwargs)
-            watch._optimizers[id(this)] = len(watch._optimizers)
+            watch._optimizers[id(this)] = next(watch._numbers)
             watch._run.starts[watch._optimizers[id(this)]] = watch._parameters(this)
 
         torch.optim.Optimizer.__init__ = optimizer  # type: ignore[method-assign]

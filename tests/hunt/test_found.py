@@ -7,10 +7,11 @@ import pytest
 from tests.hunt.checking import HARMLESS, check
 
 PRELUDE = """\
-import atexit, functools, weakref
+import atexit, collections, copy, functools, itertools, weakref
 from collections import namedtuple
 from dataclasses import dataclass, replace
 
+import numpy
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -32,6 +33,18 @@ for x in xs:
     loss.backward(retain_graph=True)
     {inside}
     opt.step()
+"""
+
+STEP = """
+{before}
+for x in xs:
+    out = net(x)
+    loss = out.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    {inside}
+{after}
 """
 
 CHECK = """
@@ -699,6 +712,65 @@ for x in xs:
         loss.backward(retain_graph=True)
     opt.step()
 """,
+    "a chain of maps that grows": STEP.format(
+        before="kept = collections.ChainMap()",
+        inside="kept = kept.new_child({'v': out.max()})",
+        after="print(float(kept['v']))",
+    ),
+    "a table that grows": STEP.format(
+        before="kept = {}", inside="kept = kept | {len(kept): out.max()}", after="print(len(kept))"
+    ),
+    "a list made anew of another": STEP.format(
+        before="kept = []", inside="kept = list(itertools.chain(kept, [out.max()]))", after="print(len(kept))"
+    ),
+    "a set that grows": STEP.format(
+        before="kept = set()", inside="kept = kept.union({out.max()})", after="print(len(kept))"
+    ),
+    "a tuple that grows by its method": STEP.format(
+        before="kept = ()", inside="kept = kept.__add__((out.max(),))", after="print(len(kept))"
+    ),
+    "references that keep nothing alive": STEP.format(
+        before="kept = []",
+        inside="kept.append(weakref.ref(loss))",
+        after="del loss, out\nprint([k() is None for k in kept])",
+    ),
+    "code that counts on an array being refused": STEP.format(
+        before="kept = []",
+        inside="kept.append(loss)",
+        after="""
+try:
+    print(kept[-1].numpy().shape)
+except RuntimeError:
+    print("attached")
+""",
+    ),
+    "code that counts on a list of arrays being refused": STEP.format(
+        before="kept = []",
+        inside="kept.append(loss)",
+        after="""
+try:
+    print(numpy.mean(kept).shape)
+except RuntimeError:
+    print("attached")
+""",
+    ),
+    "code that counts on a copy being refused": STEP.format(
+        before="kept = []",
+        inside="kept.append(out)",
+        after="""
+try:
+    copy.deepcopy(kept[-1])
+    print("copied")
+except RuntimeError:
+    print("attached")
+""",
+    ),
+    "code that asks what is kept of outputs for its flag": STEP.format(
+        before="kept = []", inside="kept.append(out)", after="print(kept[-1].requires_grad)"
+    ),
+    "a node of the graph that is called": LATER.format(
+        before="", inside="print(loss.grad_fn(torch.ones(()))[0].sum().item())"
+    ),
 }
 
 
@@ -710,6 +782,30 @@ def test_no_promise_is_broken(name: str) -> None:
 
 
 SOUND = {
+    "a cell whose pair of states is carried as one": """
+cells, head = nn.LSTMCell(3, 4), nn.Linear(4, 1)
+opt = torch.optim.Adam([*cells.parameters(), *head.parameters()], lr=0.1)
+state = (torch.zeros(5, 4), torch.zeros(5, 4))
+for x in xs:
+    state = cells(x, state)
+    loss = head(state[0]).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "an array that nobody expects to be refused": STEP.format(
+        before="kept = []",
+        inside="kept.append(loss)",
+        after="""
+try:
+    print(float(numpy.mean([float(k) for k in kept])) > 0)
+except ZeroDivisionError:
+    print("nothing")
+""",
+    ),
+    "a mean that begins with a tensor": STEP.format(
+        before="kept = torch.zeros(())", inside="kept = 0.9 * kept + 0.1 * out.mean()", after="print(kept.item() < 9)"
+    ),
     "an error of which the program stops": """
 def learn():
     state = torch.zeros(5, 4)

@@ -62,6 +62,8 @@ def _looked_at(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Valu
     """What a library makes that knows nothing of autograd: no history."""
     for value in args.all():
         engine.use(value, UseKind.CALL, at, path)
+        if _top(path) == "numpy":
+            engine.refused(value, at)
     _called_back(engine, path, args, at)
     if _top(path) in ("numpy", "math"):
         return ARRAY if _top(path) == "numpy" else NUMBER
@@ -72,6 +74,10 @@ def _looked_at(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Valu
 def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     if path in CALLING_LATER:
         engine.escape_all(args.all(), Escape.CALLED_LATER)
+    if path == "weakref.ref":
+        # it keeps nothing alive, and has nothing of what it refers to
+        engine.run_callbacks(args, at)
+        return engine.unknown(path, public=True)
     followed = engine.standard_call(path, args, at)
     if followed is not None:
         return followed

@@ -70,6 +70,8 @@ class Copying:
             return replace(value, owner=self.of(value.owner))
         if isinstance(value, Tensor) and value.node is not None and value.node.kind == "leaf":
             return Tensor(self._leaf(value.node), value.scalar, shadow=value.shadow)
+        if isinstance(value, (Tensor, Unknown)) and value.node is not None:
+            self._run.refused(value, self._at)
         if isinstance(value, (Join, Sequence, Mapping, Instance, Module, Unknown)):
             return self.of(value)
         return value

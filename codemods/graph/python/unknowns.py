@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.libraries.table import METHODS
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.cutting import FRESH, INTEGERS, PLAIN
+from codemods.graph.model.cutting import FRESH, INTEGERS, OF_TENSORS, PLAIN
 from codemods.graph.model.facts.gradients import DETACHING
 from codemods.graph.model.facts.layers import PACKING
 from codemods.graph.model.facts.libraries import is_logging
@@ -50,7 +50,7 @@ class Unknowns(BuiltinCalls):
             found = self._method_of_public(receiver, name, args, at)
         if found is not None:
             return found
-        if receiver.node is not None:
+        if receiver.node is not None and name in OF_TENSORS:
             return self._opaque_tensor_method(receiver, name, args, at)
         handler = OF_GRAPHLESS.get(name)
         found = handler(self, receiver, name, args, at) if handler is not None else None

@@ -61,6 +61,13 @@ class Uses(Joins):
             if isinstance(origin, Node):
                 origin.uses.append(Use(kind, self.place(at), name, detached=True))
 
+    def refused(self, value: Value, at: ast.AST) -> None:
+        """Record that something is done here that torch refuses for a tensor with a history, if code counts on it."""
+        if self.s.grad is not False and self.trying and self.nodes_of(value):
+            self.mark(Marked.ERROR_CAUGHT, at)
+        if self.catching:
+            self.use(value, UseKind.HISTORY_READ, at)
+
     def stored(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
         """Record that a carrier now holds a value."""
         for node in self.nodes_of(value):

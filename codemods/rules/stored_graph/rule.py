@@ -178,6 +178,8 @@ class StoredGraph(Rule):
                 continue
             if not isinstance(statement, ast.Assign) or not simple_sum(statement):
                 continue
+            if not isinstance(reading.value, Tensor):
+                continue
             for old in reading.nodes:
                 loop = None if old.leaf or not old.certain else crossed(old.place, reading.place)
                 if loop is None or old.place.statement is not statement or opaque(old):

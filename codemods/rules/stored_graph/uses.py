@@ -47,7 +47,7 @@ def _same_turn(one: Place, other: Place, loop: ast.AST) -> bool:
 
 def unwalked(node: Node) -> bool:
     """Whether neither it nor what is computed from it is ever walked or leaves for code that cannot be seen."""
-    return not any(one.walks or leaves_sight([one]) or _gradient_read(one) for one in node.descendants())
+    return not any(one.walks or leaves_sight([one]) or _graph_asked(one) for one in node.descendants())
 
 
 def harmless(ledger: Ledger, storing: Storing) -> bool:
@@ -55,7 +55,7 @@ def harmless(ledger: Ledger, storing: Storing) -> bool:
     node = storing.value.node
     if node is None:
         return True
-    if any(leaves_sight([one]) or _gradient_read(one) for one in node.descendants()):
+    if any(leaves_sight([one]) or _graph_asked(one, storing.place.clock) for one in node.descendants()):
         return False
     # a later walk may come to it only through what its own step made of it
     after = [r for r in ledger.readings_of.get(node, ()) if r.place.clock > storing.place.clock]
@@ -66,8 +66,13 @@ def harmless(ledger: Ledger, storing: Storing) -> bool:
     return not any(walk.place.clock > first and node in walk.seen for walk in ledger.trace.walks)
 
 
-def _gradient_read(node: Node) -> bool:
-    return any(use.kind is UseKind.GRADIENT_READ and not use.detached for use in node.uses)
+def _graph_asked(node: Node, since: int = 0) -> bool:
+    """Whether code asks for its gradient, or since that moment whether it has a graph."""
+    return any(
+        not use.detached
+        and (use.kind is UseKind.GRADIENT_READ or (use.kind is UseKind.HISTORY_READ and use.place.clock >= since))
+        for use in node.uses
+    )
 
 
 def used_through(ledger: Ledger, carry: Carry) -> bool:

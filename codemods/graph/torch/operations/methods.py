@@ -26,6 +26,14 @@ def _backward(engine: Results, tensor: Value, name: str, args: Arguments, at: as
     return engine.backward_method(tensor, args, at)
 
 
+@OF_TENSORS.of("grad_fn")
+def _walk_by_hand(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.mark(Marked.GRAPH_READ, at)
+    engine.use(tensor, UseKind.HISTORY_READ, at)
+    engine.escape(tensor, Escape.GRAPH_READ)
+    return engine.unknown("grad_fn")
+
+
 @OF_TENSORS.of(*DETACHING)
 def _detach(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.use(tensor, UseKind.DETACH, at)
@@ -40,8 +48,8 @@ def _number(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.
 
 @OF_TENSORS.of("numpy", "tolist")
 def _array(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    if name == "numpy" and engine.s.grad is not False and engine.trying and engine.nodes_of(tensor):
-        engine.mark(Marked.ERROR_CAUGHT, at)
+    if name == "numpy":
+        engine.refused(tensor, at)
     engine.use(tensor, UseKind.METHOD, at, name)
     return ARRAY
 
