@@ -12,7 +12,6 @@ from codemods.batch.places import slug_of
 from codemods.batch.tool import digest
 
 #: Why `again` has a repository done again of which nothing but our own analysis is another.
-#: Why `again` has a repository done again of which nothing but our own analysis is another.
 OTHER_TOOL = "by another codemod"
 
 
