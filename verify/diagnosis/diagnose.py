@@ -211,7 +211,8 @@ class _Examination:
 
     def _told(self, first: Run, faults: list[Fault]) -> Diagnosis:
         record = first.record
-        remarks = [text for text in (learning.outside(first), resources.peak(first, self._sources)) if text]
+        told = (learning.outside(first), learning.frozen(first), resources.peak(first, self._sources))
+        remarks = [text for text in told if text]
         diagnosis = Diagnosis(
             command=self._command.text,
             root=str(self._runner.root),

@@ -113,7 +113,10 @@ def no_gradient(run: Run, flow: Run | None, sources: Sources) -> list[Fault]:
 
 
 def _names(parameters: Sequence[Mapping[str, Any]]) -> str:
-    names = [p["name"] or f"one of shape {tuple(p['shape'])}" for p in parameters]
+    return _listed([p["name"] or f"one of shape {tuple(p['shape'])}" for p in parameters])
+
+
+def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -212,6 +215,18 @@ def outside(run: Run) -> str:
     if not rows or no_gradient_names(run):
         return ""
     return f"{len(rows)} parameters get gradients and are in no optimizer that steps: {_names(rows)}"
+
+
+def frozen(run: Run) -> str:
+    """Say which parameters of optimizers are frozen, in case that was meant for a while only; empty if none are."""
+    event = last(run, "learning")
+    rows = [] if event is None else [row for row in event["optimizers"] if row.get("frozen") and row["steps"]]
+    told = (
+        f"{len(row['frozen'])} of {row['parameters']} parameters of {row['name']} are frozen "
+        f"(requires_grad is False), and stay as they are: {_listed([name for name in row['frozen'] if name])}"
+        for row in rows
+    )
+    return "; ".join(text.removesuffix(": ") for text in told)
 
 
 def no_gradient_names(run: Run) -> bool:

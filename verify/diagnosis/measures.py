@@ -22,6 +22,7 @@ def measured(run: Run) -> Measures:
     moments = [one.time for one in (steps if len(steps) > 1 else backwards)]
     gaps = [after - before for before, after in itertools.pairwise(moments)]
     rows = [] if walks is None else walks["backwards"]
+    walked = [loss for one in run.record.backwards[:1] for loss in one.losses[:1]]
     return Measures(
         meant=taught["meant"],
         learning=taught["learning"],
@@ -30,4 +31,5 @@ def measured(run: Run) -> Measures:
         saved=None if holdings is None else holdings["saved"],
         nodes=rows[-1][1] + rows[-1][2] if rows else None,
         losses=tuple(loss.value for one in backwards for loss in one.losses[:1] if loss.value is not None),
+        first=walked[0].value if walked else None,
     )

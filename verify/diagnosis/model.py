@@ -79,7 +79,8 @@ class Measures:
 
     Of ``meant`` parameters (those of optimizers; where none steps, those that a backward came to) ``learning`` still
     got gradients in the second half; ``idle`` are names of the others. ``seconds`` a step; ``saved`` bytes of what the
-    largest graph keeps, ``nodes`` of the last one; None where nothing tells. ``losses`` of all backwards.
+    largest graph keeps, ``nodes`` of the last one; None where nothing tells. ``losses`` of all backwards; ``first`` is
+    that of the first one, also where torch refused to walk it.
     """
 
     meant: int = 0
@@ -89,6 +90,7 @@ class Measures:
     saved: int | None = None
     nodes: int | None = None
     losses: tuple[float, ...] = ()
+    first: float | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -71,3 +72,21 @@ def printed(name: str) -> str:
         return ast.unparse(ast.parse(name, mode="eval").body)
     except SyntaxError:
         return ""
+
+
+_KEY = re.compile(r"\[[^][]*\]$")
+
+
+def base(name: str) -> str:
+    """A path from a variable less the keys and places at its end: the container."""
+    while _KEY.search(name):
+        name = _KEY.sub("", name)
+    return name
+
+
+def keys(name: str) -> int:
+    """How many keys and places stand at the end of a path."""
+    count = 0
+    while _KEY.search(name):
+        name, count = _KEY.sub("", name), count + 1
+    return count

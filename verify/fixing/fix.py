@@ -41,7 +41,7 @@ _ROUNDING = 1e-4
 #: Faults that a verification shows to be gone.
 _PROVABLE = frozenset({Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_GRAPH})
 #: Faults that two diagnoses show to be gone.
-_SHOWABLE = frozenset({Kind.NO_GRADIENT, Kind.OTHER_DEVICE})
+_SHOWABLE = frozenset({Kind.NO_GRADIENT, Kind.OTHER_DEVICE, Kind.LOSS_CUT_OFF, Kind.NOT_IN_OPTIMIZER})
 
 #: What a rule's rewrite comes to, of the ways of :class:`verify.fixing.clues.Candidate`.
 _WAYS = {
@@ -324,7 +324,7 @@ def _verified(fault: Fault, candidate: Candidate) -> bool:
 def _shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str, ...], str]:
     """The same for a fault that no verification knows: it is gone, and the program begins as it did."""
     old, new = before.measures, after.measures
-    if old.losses[:1] != new.losses[:1]:
+    if old.first is None or old.first != new.first:
         return (), "the first loss is another one"
     lost = sorted(set(new.idle) - set(old.idle))
     if lost or new.learning < old.learning:

@@ -3,32 +3,200 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from verify.diagnosis.model import Fault
 from verify.fixing.clues import Candidate, place_of
-from verify.fixing.texts import Texts
+from verify.fixing.texts import Text, Texts
+
+#: Methods that give a value without its graph, calls of torch that make a tensor of it, what switches gradients off.
+_LEAVING = frozenset({"detach", "item", "numpy", "tolist"})
+_MAKING = frozenset({"tensor", "as_tensor", "from_numpy"})
+_OFF = frozenset({"no_grad", "inference_mode"})
+_LISTED = re.compile(r"\.(\w+)\[[^]]*\]")
 
 
 def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     """The cut left out that keeps parameters of an optimizer from their gradients."""
-    place = place_of(fault.clue("cause"), texts)
-    if place is None:
+    cuts: dict[str, list[tuple[ast.expr, ast.expr, str]]] = {}
+    files: dict[str, Text] = {}
+    for clue in (clue for clue in fault.clues if clue.role in ("cause", "made")):
+        place = place_of(clue, texts)
+        if place is not None:
+            file, statement = place
+            files[file.path] = file
+            cuts.setdefault(file.path, []).extend(_cuts(statement))
+    for path, found in cuts.items():
+        file = files[path]
+        for chosen in [found] * (len(found) > 1) + [[each] for each in found]:
+            what = ", ".join(f"{call} at {file.at(node.lineno)}" for node, _, call in chosen)
+            changes = file.replaced_all([(node, _bare(value, file)) for node, value, _ in chosen])
+            yield Candidate(f"leave out {what}", "what the optimizer holds behind it learns", changes)
+
+
+def _cuts(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr, str]]:
+    """(what gives a value without its graph, the value with it, how people call that), none in another."""
+    found: list[tuple[ast.expr, ast.expr, str]] = []
+
+    def look(node: ast.AST) -> None:
+        cut = _cut(node)
+        if cut is not None:
+            found.append((node, _uncut(cut[0]), cut[1]))  # type: ignore[arg-type]
+            return
+        for child in ast.iter_child_nodes(node):
+            look(child)
+
+    look(statement)
+    return found
+
+
+def _cut(node: ast.AST) -> tuple[ast.expr, str] | None:
+    """The value of which ``node`` is a copy without a graph, and how people call that."""
+    if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
+        return node.value, ".data"
+    if not isinstance(node, ast.Call):
+        return None
+    function = node.func
+    if isinstance(function, ast.Attribute) and not node.args and not node.keywords:
+        return (function.value, f".{function.attr}()") if function.attr in _LEAVING else None
+    if len(node.args) != 1 or isinstance(node.args[0], (ast.Starred, ast.List, ast.Tuple)):
+        return None
+    if isinstance(function, ast.Name) and function.id == "float":
+        return node.args[0], "float()"
+    owned = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+    if owned and isinstance(function, ast.Attribute) and function.attr in _MAKING:
+        told = {keyword.arg for keyword in node.keywords}
+        if ast.unparse(function.value) == "torch" and told <= {"requires_grad"}:
+            return node.args[0], f"torch.{function.attr}()"
+    return None
+
+
+def _uncut(value: ast.expr) -> ast.expr:
+    """``value`` less the cuts that it is made of itself: ``x.detach().cpu().numpy()`` is of x."""
+    while True:
+        cut = _cut(value)
+        moved = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "cpu"
+        if cut is not None:
+            value = cut[0]
+        elif moved and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.args:
+            value = value.func.value
+        else:
+            return value
+
+
+def _bare(value: ast.expr, file: Text) -> str:
+    code = file.segment(value)
+    plain = isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant))
+    return code if plain or code.startswith("(") else f"({code})"
+
+
+def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The line that runs without gradients run with them: out of its block, or of a function without its decorator."""
+    cause = fault.clue("cause")
+    place = place_of(cause, texts)
+    if cause is None or place is None or "no_grad" not in cause.text:
         return
     file, statement = place
-    cuts = [
-        node
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "detach"
-        and not node.args
-        and not node.keywords
-    ]
-    if len(cuts) == 1 and isinstance(cuts[0].func, ast.Attribute):
-        value = file.segment(cuts[0].func.value)
-        title = f"leave out .detach() at {file.at(statement.lineno)}"
-        yield Candidate(title, "what the optimizer holds behind it learns", file.replaced(cuts[0], value))
+    meaning = "gradients are recorded there, and what the optimizer holds behind it learns"
+    for block in ast.walk(file.tree):
+        if (
+            isinstance(block, ast.With)
+            and statement in ast.walk(block)
+            and all(_off(i.context_expr) for i in block.items)
+        ):
+            text = file.dissolved(block, block.body) if block.body[0].lineno > block.lineno else None
+            if text is not None:
+                yield Candidate(f"record gradients, without {file.at(block.lineno)}", meaning, {file.path: text})
+    function = file.function(statement)
+    for decorator in [] if function is None else function.decorator_list:
+        if _off(decorator) and decorator.lineno == decorator.end_lineno:
+            lines = list(file.lines)
+            del lines[decorator.lineno - 1]
+            title = f"record gradients, without {file.at(decorator.lineno)}"
+            yield Candidate(title, meaning, {file.path: "".join(lines)})
+
+
+def _off(node: ast.expr) -> bool:
+    """Whether a context or a decorator switches gradients off."""
+    called = node.func if isinstance(node, ast.Call) else node
+    return isinstance(called, (ast.Name, ast.Attribute)) and ast.unparse(called).rpartition(".")[2] in _OFF
+
+
+def registered(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """A list of layers made one that its module knows of."""
+    parameters, paths = fault.clue("parameters"), dict.fromkeys(c.site.path for c in fault.clues if c.site is not None)
+    if parameters is None:
+        return
+    attributes = {found[1] for name in parameters.name.split(", ") if (found := _LISTED.search(name))}
+    for path in paths:
+        file = Text(path, texts)
+        for node in ast.walk(file.tree):
+            for target, value in _pairs(node):
+                listed = isinstance(value, (ast.List, ast.ListComp, ast.Dict, ast.DictComp))
+                if not isinstance(target, ast.Attribute) or target.attr not in attributes or not listed:
+                    continue
+                name = "ModuleDict" if isinstance(value, (ast.Dict, ast.DictComp)) else "ModuleList"
+                title = f"hold {target.attr} in a {name} at {file.at(value.lineno)}"
+                code = f"{_torch_nn(file)}.{name}({file.segment(value)})"
+                yield Candidate(title, "parameters() finds its layers", file.replaced(value, code))
+
+
+def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets of an assignment with their values."""
+    for target in node.targets if isinstance(node, ast.Assign) else []:
+        value = node.value  # type: ignore[attr-defined]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            yield from zip(target.elts, value.elts, strict=False)
+        else:
+            yield target, value
+
+
+def _torch_nn(file: Text) -> str:
+    """How the file calls torch.nn."""
+    for node in ast.walk(file.tree):
+        names = node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+        for name in names:
+            whole = f"{node.module}.{name.name}" if isinstance(node, ast.ImportFrom) else name.name
+            if whole == "torch.nn" and (name.asname or isinstance(node, ast.ImportFrom)):
+                return name.asname or name.name
+    return "torch.nn"
+
+
+def made_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The optimizer made behind the statement that replaced its parameters."""
+    parameters, paths = fault.clue("parameters"), dict.fromkeys(c.site.path for c in fault.clues if c.site is not None)
+    if parameters is None:
+        return
+    places = {name.strip() for name in parameters.name.split(",")}
+    for path in paths:
+        file = Text(path, texts)
+        for made in ast.walk(file.tree):
+            if not isinstance(made, ast.Assign) or not isinstance(made.value, ast.Call) or not _takes_parameters(made):
+                continue
+            if made.lineno != made.end_lineno:
+                continue
+            replacing = [
+                later
+                for later in file.block(made)
+                if later.lineno > made.lineno and isinstance(later, ast.Assign)
+                for target in later.targets
+                if any(name.startswith(ast.unparse(target)) for name in places)
+            ]
+            if replacing:
+                last = replacing[-1]
+                lines = list(file.lines)
+                lines.insert(last.end_lineno or last.lineno, lines[made.lineno - 1])
+                del lines[made.lineno - 1]
+                title = f"make {ast.unparse(made.targets[0])} behind {file.at(last.lineno)}"
+                yield Candidate(title, "it holds the layers that the model has", {file.path: "".join(lines)})
+
+
+def _takes_parameters(made: ast.Assign) -> bool:
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters"
+        for node in ast.walk(made.value)
+    )
 
 
 def frozen(fault: Fault, texts: Texts) -> Iterator[Candidate]:

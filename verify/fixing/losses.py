@@ -59,7 +59,7 @@ def summed(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     block = file.block(later)
     if first is None or first not in block or block.index(first) >= block.index(later):
         return
-    one, other = _walked(first), _walked(later)
+    one, other = walked(first), walked(later)
     if one is None or other is None or ast.unparse(one) == ast.unparse(other):
         return
     between = block[block.index(first) + 1 : block.index(later)]
@@ -86,11 +86,11 @@ def _earlier(fault: Fault, texts: Texts, file: Text, later: ast.stmt) -> ast.stm
     step = place_of(fault.clue("cause"), texts)
     if step is None or step[0].path != file.path or not _is_call(step[1], "step"):
         return None
-    before = [s for s in file.block(later) if s.lineno < step[1].lineno and _walked(s) is not None]
+    before = [s for s in file.block(later) if s.lineno < step[1].lineno and walked(s) is not None]
     return before[-1] if before else None
 
 
-def _walked(statement: ast.stmt) -> ast.expr | None:
+def walked(statement: ast.stmt) -> ast.expr | None:
     """The loss of a backward that is a statement and asks for nothing but that the graph be kept."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":

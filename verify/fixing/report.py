@@ -112,6 +112,8 @@ def _repair(repair: Repair) -> dict[str, Any]:
         "idle": list(repair.measures.idle),
         "losses": _numbers(repair.measures.losses),
     }
+    # The proof says what it is for.
+    del measures["first"]
     return {
         "title": repair.title,
         "meaning": repair.meaning,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from codemods.source.files import SourceFile
 from codemods.terms.findings import Place
@@ -11,6 +11,7 @@ from verify.measured.records import Site
 
 #: The file at a path below the root; may raise SourceError.
 Texts = Callable[[str], SourceFile]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Text:
@@ -57,7 +58,7 @@ class Text:
                     return block
         return []
 
-    def function(self, statement: ast.stmt) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    def function(self, statement: ast.stmt) -> Function | None:
         """The innermost function around ``statement``."""
         found = None
         for node in ast.walk(self.tree):
@@ -66,25 +67,61 @@ class Text:
         return found
 
     def means_the_same(self, made: ast.stmt, used: ast.stmt) -> bool:
-        """Whether the names in ``made`` are the same things in front of ``used``: further down in one function, or in
-        another method where it speaks of the object and of what the file itself has alone."""
+        """Whether the names in ``made`` are the same things in front of ``used``: further down in one function, in a
+        function inside of it, or in another method where it speaks of the object and of what the file itself has alone.
+        """
         here, there = self.function(made), self.function(used)
         if here is there:
             return made.lineno < used.lineno
-        if here is None or there is None or not here.args.args or not there.args.args:
+        if there is None:
+            return False
+        names = {node.id for node in ast.walk(made) if isinstance(node, ast.Name)}
+        if here is None or there in ast.walk(here):
+            return self._means_the_same_inside(made, used, there, names)
+        if not here.args.args or not there.args.args:
             return False
         same = any(isinstance(n, ast.ClassDef) and here in n.body and there in n.body for n in ast.walk(self.tree))
         owner = here.args.args[0].arg
-        names = {node.id for node in ast.walk(made) if isinstance(node, ast.Name)} - {owner}
-        own = {arg.arg for function in (here, there) for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
-        for function in (here, there):
-            own |= {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-        return same and owner == there.args.args[0].arg and not names & own
+        own = _names_of(here) | _names_of(there)
+        return same and owner == there.args.args[0].arg and not (names - {owner}) & own
+
+    def _means_the_same_inside(self, made: ast.stmt, used: ast.stmt, there: Function, names: set[str]) -> bool:
+        """The same where ``there``, the function around ``used``, lies in the function or file of ``made``: what it
+        gives a value must not be read before, and everything else has to be that of outside."""
+        if any(isinstance(n, (ast.For, ast.AsyncFor, ast.While)) and made in ast.walk(n) for n in ast.walk(self.tree)):
+            return False
+        given = {n.id for n in ast.walk(made) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        between = [
+            function
+            for function in ast.walk(self.tree)
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            and there in ast.walk(function)
+            and made not in ast.walk(function)
+        ]
+        if any(names & _names_of(function) for function in between):
+            return False
+        early = {n.id for n in ast.walk(there) if isinstance(n, ast.Name) and getattr(n, "lineno", 0) < used.lineno}
+        shared = {name for n in ast.walk(there) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
+        return bool(given) and not given & (early | shared)
+
+    def dissolved(self, block: ast.stmt, body: list[ast.stmt]) -> str | None:
+        """The file with ``body``, all of ``block``, in its place; None where lines of it are not indented by code."""
+        first, last = body[0].lineno - 1, body[-1].end_lineno or body[-1].lineno
+        indent, inner = self.indent(block.lineno), self.lines[first][: body[0].col_offset]
+        lines = self.lines[first:last]
+        if inner.strip() or not all(line.startswith(inner) or not line.strip() for line in lines):
+            return None
+        kept = [indent + line[len(inner) :] if line.strip() else line for line in lines]
+        return "".join([*self.lines[: block.lineno - 1], *kept, *self.lines[last:]])
+
+    def indent(self, line: int) -> str:
+        """The white space that line ``line`` begins with."""
+        text = self.lines[line - 1]
+        return text[: len(text) - len(text.lstrip())]
 
     def inserted(self, after: ast.stmt, code: str, *, before: bool = False) -> dict[str, str]:
         """The file with ``code``, a statement as it would stand at the margin, behind ``after`` or in front of it."""
-        first = self.lines[after.lineno - 1]
-        indent = first[: len(first) - len(first.lstrip())]
+        indent = self.indent(after.lineno)
         at = after.lineno - 1 if before else after.end_lineno or after.lineno
         lines = list(self.lines)
         if at and not lines[at - 1].endswith("\n"):
@@ -94,11 +131,22 @@ class Text:
 
     def replaced(self, node: ast.AST, code: str) -> dict[str, str]:
         """The file with ``code`` in place of ``node``, which begins and ends on one line."""
-        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
-        if first != last:
-            raise ValueError("spans lines")
-        raw = self.lines[first - 1].encode()
+        return self.replaced_all([(node, code)])
+
+    def replaced_all(self, pairs: Iterable[tuple[ast.AST, str]]) -> dict[str, str]:
+        """The same for several nodes, none of which lies in another."""
         lines = list(self.lines)
-        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0)
-        lines[first - 1] = (raw[:start] + code.encode() + raw[end:]).decode()
+        for node, code in sorted(pairs, key=lambda pair: -getattr(pair[0], "col_offset", 0)):
+            first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+            if first != last:
+                raise ValueError("spans lines")
+            raw = lines[first - 1].encode()
+            start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0)
+            lines[first - 1] = (raw[:start] + code.encode() + raw[end:]).decode()
         return {self.path: "".join(lines)}
+
+
+def _names_of(function: Function | ast.Lambda) -> set[str]:
+    """The names that ``function`` gives a value itself."""
+    own = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+    return own | {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.verify.diagnosis.scripts import SCRIPTS, Script
+from tests.verify.diagnosis.scripts import SCRIPTS
 from tests.verify.zygote import ForkedPlace
 from verify.diagnosis.diagnose import diagnose
 from verify.diagnosis.model import Diagnosis, Kind
@@ -28,10 +28,10 @@ def examined(text: str, folder: Path, name: str = "train.py", **settings: object
     return diagnose(command, folder, settings=Settings(**settings), place=ForkedPlace)  # type: ignore[arg-type]
 
 
-def marked(script: Script, role: str) -> set[int]:
+def marked(text: str, role: str) -> set[int]:
     """The lines whose comment names ``role``."""
     found = set()
-    for number, line in enumerate(script.text.split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if role in line.partition("  # ")[2].split():
             found.add(number)
     return found
@@ -48,13 +48,13 @@ def test_what_is_wrong_is_named(name: str, tmp_path: Path) -> None:
         return
     fault = diagnosis.faults[0]
     for role in ("cause", "consumer", "freed_by", "saved_by", "made", "loss", "step"):
-        if wanted := marked(script, role):
+        if wanted := marked(script.text, role):
             lines = [clue.site.line for clue in fault.clues if clue.role == role.replace("_", " ") and clue.site]
             assert lines, role
             assert lines[0] in wanted, role
-    if marked(script, "site"):
+    if marked(script.text, "site"):
         assert fault.site is not None
-        assert fault.site.line in marked(script, "site")
+        assert fault.site.line in marked(script.text, "site")
     if script.name:
         assert script.name in [clue.name for clue in fault.clues if clue.role in ("carrier", "parameters", "unused")]
     assert fault.remedy
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_named(name: str, tmp_path: Path) -> None:
         for role in ("cause", "consumer", "saved by"):
             for box in (box for box in fault.graph.boxes if role in box.roles):
                 assert box.site is not None
-                assert box.site.line in marked(script, role.replace(" ", "_"))
+                assert box.site.line in marked(script.text, role.replace(" ", "_"))
         ElementTree.fromstring(svg.draw(fault.graph, fault.headline))
 
 

@@ -225,3 +225,186 @@ def test_what_lies_behind_a_cut_that_is_meant_may_be_frozen() -> None:
 def test_what_has_no_name_of_its_own_is_not_frozen(names: str) -> None:
     found = changed(Kind.NO_GRADIENT, CUT, Clue("cause", at(3, "<module>")), Clue("parameters", name=names))
     assert found == ["features = net.body(x)"]
+
+
+CACHED = """
+@lru_cache(maxsize=None)
+def table():
+    return net(x)
+def f():
+    return table()[0]
+"""
+
+
+def test_a_cache_that_gives_a_graph_out_again_goes() -> None:
+    clues = (Clue("cause", at(3, "table")), Clue("carrier", text="no name"), Clue("consumer", at(5)))
+    (found,) = offered(Kind.SECOND_BACKWARD, CACHED, *clues)
+    assert found.files["t.py"].startswith("def table():")
+    kept = CACHED.replace("@lru_cache(maxsize=None)", "@staticmethod")
+    assert offered(Kind.SECOND_BACKWARD, kept, *clues) == []
+    attribute = offered(Kind.SECOND_BACKWARD, CACHED.replace("lru_cache(maxsize=None)", "cached_property"), *clues)
+    assert attribute[0].files["t.py"].startswith("@property\ndef table():")
+
+
+CLOSURE = """
+def make(anchor):
+    prior = encoder(anchor)
+    def criterion(out):
+        return (out - prior).sum()
+    return criterion
+"""
+
+
+def test_what_a_function_takes_from_outside_is_made_in_it() -> None:
+    clues = (Clue("cause", at(2, "make")), Clue("carrier", name="prior", function="criterion"))
+    used = Clue("consumer", at(4, "criterion"))
+    found = changed(Kind.SECOND_BACKWARD, CLOSURE, *clues, used)
+    assert found[0] == "prior = encoder(anchor)"
+    for other in (
+        CLOSURE.replace("criterion(out)", "criterion(anchor)"),
+        CLOSURE.replace("return (out", "print(prior); return (out"),
+        CLOSURE.replace("    prior =", "    for anchor in anchors: prior ="),
+    ):
+        assert "prior = encoder(anchor)" not in changed(Kind.SECOND_BACKWARD, other, *clues, used)
+
+
+@pytest.mark.parametrize(
+    ("line", "carrier", "added"),
+    [
+        ("memory[user] = cell(x, memory[user])", "memory[0]", "memory[user] = memory[user].detach()"),
+        ("memory[user] = cell(x, memory[user])", "agent.memory['a'][1]", "memory[user] = tuple(part.detach() for "),
+        ("memory[user] = cell(x, memory[user])", "other[0]", ""),
+        ("memory[:2] = cell(x, memory[:2])", "memory[0]", ""),
+        ("state = cell(x, state)", "state", "state = state.detach()"),
+    ],
+)
+def test_a_state_is_cut_where_it_is_taken_up(line: str, carrier: str, added: str) -> None:
+    text = f"for x in data:\n    {line}\n    yield_(head({line.partition(' = ')[0]}))\n"
+    clues = (Clue("cause", at(2)), Clue("carrier", name=carrier), Clue("consumer", at(2)))
+    found = [each for each in offered(Kind.SECOND_BACKWARD, text, *clues) if "taken up" in each.title]
+    assert len(found) == bool(added)
+    if found:
+        assert found[0].files["t.py"].splitlines()[1].strip().startswith(added)
+
+
+def test_a_state_that_begins_with_none_is_cut_once_there_is_one() -> None:
+    text = "state = None\nfor x in data:\n    state = cell(x, state)\n    use(state)\n"
+    clues = (Clue("cause", at(3)), Clue("carrier", name="state"), Clue("consumer", at(3)))
+    (found,) = [each for each in offered(Kind.SECOND_BACKWARD, text, *clues) if "taken up" in each.title]
+    assert "    if state is not None:\n        state = state.detach()\n" in found.files["t.py"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "carrier", "added"),
+    [
+        ("total = total + loss", "total", "total = total + loss.detach()"),
+        ("total = total + 0.1 * loss", "total", "total = total + (0.1 * loss).detach()"),
+        ("total = loss + total - 1.0", "total", "total = loss.detach() + total - 1.0"),
+        ('stats["l"] = stats["l"] + loss', "stats['l']", 'stats["l"] = stats["l"] + loss.detach()'),
+        ("history = history + [loss]", "history[*]", "history = history + [loss.detach()]"),
+        ("history = (*history, loss)", "history[*]", "history = (*history, loss.detach())"),
+        ("history += [step, loss]", "history[*]", "history += [step, loss.detach()]"),
+        ("log[step] = loss", "log[*]", "log[step] = loss.detach()"),
+        ('log[step] = {"loss": loss, "n": n}', "log[*]['loss']", 'log[step] = {"loss": loss.detach(), "n": n}'),
+        ("log.append((step, loss))", "self.log[*][*]", "log.append((step, loss.detach()))"),
+        ("self.seen[key].append(loss)", "c.seen['loss'][*]", "self.seen[key].append(loss.detach())"),
+    ],
+)
+def test_what_is_kept_in_any_form_is_kept_without_its_graph(statement: str, carrier: str, added: str) -> None:
+    clues = (Clue("cause", at(1)), Clue("carrier", name=carrier))
+    assert changed(Kind.GROWING_GRAPH, f"loss = f(x)\n{statement}\n", *clues)[0] == added
+
+
+@pytest.mark.parametrize(
+    ("statement", "carrier"),
+    [
+        ("total = loss", "total"),
+        ("history = [loss]", "history[*]"),
+        ("log[step] = {'n': n, 'm': m}", "log[*]"),
+        ("mean = mean + (loss - mean) / n", "mean"),
+        ("other[step] = loss", "log[*]"),
+        ("log.remove(loss)", "log[*]"),
+        ("total = 2 * total", "total"),
+    ],
+)
+def test_what_does_not_add_is_left_alone(statement: str, carrier: str) -> None:
+    clues = (Clue("cause", at(1)), Clue("carrier", name=carrier))
+    assert changed(Kind.GROWING_GRAPH, f"loss = f(x)\n{statement}\n", *clues) == []
+
+
+def test_a_loss_that_others_get_is_cut_behind_its_last_backward() -> None:
+    text = "def f():\n    loss = g(x)\n    loss.backward()\n    for c in callbacks:\n        c.end(loss)\n"
+    clues = (Clue("cause", at(2)), Clue("carrier", name="c.seen[*]"))
+    assert changed(Kind.GROWING_GRAPH, text, *clues) == ["loss = loss.detach()"]
+    assert changed(Kind.GROWING_GRAPH, text.replace("loss.backward()", "other.backward()"), *clues) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "added"),
+    [
+        ("g = h.sub_(1).relu_()", "g = h.sub(1).relu()"),
+        ("out = F.dropout(h, 0.5, inplace=True)", "out = F.dropout(h, 0.5, inplace=False)"),
+        ("out = act(h)\nact = nn.ReLU(inplace=True)", "act = nn.ReLU(inplace=False)"),
+    ],
+)
+def test_what_writes_in_an_expression_writes_elsewhere(statement: str, added: str) -> None:
+    assert changed(Kind.CHANGED_IN_PLACE, statement + "\n", Clue("cause", at(1))) == [added]
+
+
+@pytest.mark.parametrize(
+    "statement", ["p = net.requires_grad_(True)", "F.relu(h, inplace=True)", "out = F.relu(h, inplace=flag)"]
+)
+def test_what_does_not_write_or_has_no_target_is_left_alone(statement: str) -> None:
+    assert changed(Kind.CHANGED_IN_PLACE, statement + "\n", Clue("cause", at(1))) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "added"),
+    [
+        ("h = body(x).data", "h = body(x)"),
+        ("h = scale.item() * x", "h = scale * x"),
+        ("h = float(scale) * x", "h = scale * x"),
+        ("h = torch.from_numpy((a + b).detach().cpu().numpy()) * 2", "h = (a + b) * 2"),
+        ("loss = torch.tensor(loss, requires_grad=True)", "loss = loss"),
+    ],
+)
+def test_ways_out_of_the_graph_are_left_out(statement: str, added: str) -> None:
+    assert changed(Kind.NO_GRADIENT, statement + "\n", Clue("cause", at(1))) == [added]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["h = body(x)", "h = x.argmax(1)", "h.data = x", "h = torch.tensor([1.0, 2.0])", "h = np.tensor(x)", "h = int(x)"],
+)
+def test_what_is_no_way_out_is_left_alone(statement: str) -> None:
+    assert changed(Kind.NO_GRADIENT, statement + "\n", Clue("cause", at(1))) == []
+
+
+def test_lines_without_gradients_get_them() -> None:
+    cause = Clue("cause", at(2), text="under no_grad")
+    text = "with torch.no_grad():\n    h = body(x)\n    g = h\nuse(h)\n"
+    (found,) = offered(Kind.NO_GRADIENT, text, cause)
+    assert found.files["t.py"] == "h = body(x)\ng = h\nuse(h)\n"
+    decorated = "@torch.no_grad()\ndef f(x):\n    return body(x)\n"
+    (found,) = offered(Kind.NO_GRADIENT, decorated, replace(cause, site=at(3)))
+    assert found.files["t.py"] == "def f(x):\n    return body(x)\n"
+    assert offered(Kind.NO_GRADIENT, text, replace(cause, text="argmax ends their graph")) == []
+    assert offered(Kind.NO_GRADIENT, text.replace("torch.no_grad()", "autocast()"), cause) == []
+
+
+def test_layers_in_a_list_are_registered() -> None:
+    text = "from torch import nn\nclass N:\n    def __init__(self):\n        self.a, self.n = [nn.Linear(1, 1)], 3\n"
+    parameters = Clue("parameters", name="net.a[0].weight, net.a[0].bias")
+    assert changed(Kind.NOT_IN_OPTIMIZER, text, parameters, Clue("step", at(4))) == [
+        "self.a, self.n = nn.ModuleList([nn.Linear(1, 1)]), 3"
+    ]
+    other = replace(parameters, name="net.b[0].weight")
+    assert changed(Kind.NOT_IN_OPTIMIZER, text, other, Clue("step", at(4))) == []
+
+
+def test_an_optimizer_is_made_behind_what_replaces_its_parameters() -> None:
+    text = "opt = SGD(net.parameters())\nnet.head = Linear(1, 1)\nopt.step()\n"
+    step, parameters = Clue("step", at(3)), Clue("parameters", name="net.head.weight")
+    (found,) = offered(Kind.NOT_IN_OPTIMIZER, text, parameters, step)
+    assert found.files["t.py"].splitlines()[:2] == ["net.head = Linear(1, 1)", "opt = SGD(net.parameters())"]
+    assert offered(Kind.NOT_IN_OPTIMIZER, text, replace(parameters, name="net.body.weight"), step) == []

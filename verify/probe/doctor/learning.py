@@ -109,6 +109,11 @@ class Learning:
                         for place, p in ((place, state.parameters[place]) for place in sorted(state.silent))
                     ][:_MOST],
                     "silent_count": len(state.silent),
+                    "frozen": [
+                        named.get(id(p), ("", ""))[0]
+                        for p in state.parameters
+                        if not p.requires_grad and p.grad is None
+                    ],
                 }
             )
         outside = [

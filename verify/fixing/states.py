@@ -1,0 +1,186 @@
+"""Changes for what a step takes along from an earlier one: built anew, cut where it enters, or begun afresh."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from verify.diagnosis.model import Clue, Fault
+from verify.fixing.clues import Candidate, base, keys, named, place_of, printed, targets, variable
+from verify.fixing.texts import Text, Texts
+
+_EACH_STEP = "all behind it goes on learning; it is computed in every step, of the parameters as they are then"
+_CACHES = frozenset({"lru_cache", "cache"})
+
+
+def always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The statement that made the graph once, under a condition, without that condition."""
+    place, name = place_of(fault.clue("cause"), texts), variable(fault.clue("carrier"))
+    if place is None or not name:
+        return
+    file, made = place
+    test = next((n for n in ast.walk(file.tree) if isinstance(n, ast.If) and n.body == [made] and not n.orelse), None)
+    if test is None or named(file, made) != [printed(name)] or made.lineno == test.lineno:
+        return
+    elif_ = file.lines[test.lineno - 1].lstrip().startswith("elif")
+    if elif_ or (text := file.dissolved(test, [made])) is None:
+        return
+    title = f"build {name} each time, without the condition at {file.at(test.lineno)}"
+    yield Candidate(title, _EACH_STEP, {file.path: text}, "rebuild", fresh=True)
+
+
+def uncached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The function that made the graph, without the cache that gives it out again."""
+    place = place_of(fault.clue("cause"), texts)
+    function = None if place is None else place[0].function(place[1])
+    if place is None or function is None:
+        return
+    file = place[0]
+    for decorator in function.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+        if decorator.lineno != decorator.end_lineno:
+            continue
+        lines = list(file.lines)
+        if name in _CACHES:
+            del lines[decorator.lineno - 1]
+        elif name == "cached_property":
+            lines[decorator.lineno - 1] = file.indent(decorator.lineno) + "@property\n"
+        else:
+            continue
+        title = f"compute {function.name} anew in each call, without its cache at {file.at(decorator.lineno)}"
+        yield Candidate(title, _EACH_STEP, {file.path: "".join(lines)}, "rebuild", fresh=True)
+
+
+def rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The statement that made the graph, made again in front of the one that uses it."""
+    place, consumer = place_of(fault.clue("cause"), texts), fault.clue("consumer")
+    name = variable(fault.clue("carrier"))
+    if place is None or consumer is None or consumer.site is None or not name:
+        return
+    file, made = place
+    used = file.statement(file.line(consumer.site)) if consumer.site.path == file.path else None
+    if used is None or not file.means_the_same(made, used):
+        return
+    # Beside each other they run equally often: then it is made anew already.
+    if used in file.block(made) or named(file, made) != [printed(name)]:
+        return
+    code = file.segment(made)
+    if "\n" not in code:
+        moved = file.inserted(used, code, before=True)
+        title = f"build {name} again before it is used, at {file.at(used.lineno)}"
+        yield Candidate(title, _EACH_STEP, moved, "rebuild", fresh=True)
+
+
+def cut_where_it_enters(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """A state that feeds itself cut off in front of the line that takes it up, where what the line makes of it is used
+    in the same step: behind it, the step would lose its own graph."""
+    place, carrier = place_of(fault.clue("cause"), texts), fault.clue("carrier")
+    if place is None or carrier is None or not feeds_itself(fault):
+        return
+    file, statement = place
+    for target in targets(statement):
+        if not _is_target(target, carrier, file) or not _used_beside(target, statement, file):
+            continue
+        code = file.segment(target)
+        several = keys(carrier.name) > isinstance(target, ast.Subscript)
+        for way, line, title, meaning in anew(code, several=several):
+            if way == "cut":
+                if _begins_with_none(target, file):
+                    line = f"if {code} is not None:\n    {line}"
+                title = f"{title} before it is taken up, at {file.at(statement.lineno)}"
+                yield Candidate(title, meaning, file.inserted(statement, line, before=True), way)
+
+
+def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The carrier cut off behind the backward that freed its graph; where it feeds itself, it may also begin afresh."""
+    freed, carrier = fault.clue("freed by"), fault.clue("carrier")
+    place = place_of(freed, texts)
+    name = variable(carrier)
+    if place is None or carrier is None or freed is None or freed.site is None or name != carrier.name:
+        return
+    if name.isidentifier() and carrier.function == freed.site.function:
+        file, statement = place
+        for way, code, title, meaning in anew(name, several=False):
+            if way == "cut" or feeds_itself(fault):
+                title = f"{title} behind the backward at {file.at(statement.lineno)}"
+                yield Candidate(title, meaning, file.inserted(statement, code), way, fresh=way != "cut")
+
+
+def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """A state cut off behind the statement that makes it; where it feeds itself, it may also begin afresh."""
+    carriers = [clue for clue in fault.clues if clue.role == "carrier"]
+    for cause in (clue for clue in fault.clues if clue.role in ("cause", "saved by")):
+        place = place_of(cause, texts)
+        if place is None:
+            continue
+        file, statement = place
+        for carrier in carriers:
+            for target in targets(statement):
+                if not _is_target(target, carrier, file):
+                    continue
+                several = keys(carrier.name) > isinstance(target, ast.Subscript)
+                for way, code, title, meaning in anew(file.segment(target), several=several):
+                    if way == "cut" or feeds_itself(fault):
+                        files = file.inserted(statement, code)
+                        title = f"{title} where it is kept, behind {file.at(statement.lineno)}"
+                        yield Candidate(title, meaning, files, way, fresh=way != "cut")
+
+
+def anew(name: str, *, several: bool) -> Iterator[tuple[str, str, str, str]]:
+    """The ways to end what a state drags along: (way, code, title, meaning). ``several``: it is a tuple of tensors."""
+    carried = "each step learns from its own graph; the value is carried on"
+    nothing = "each step learns from its own graph and begins with zeros; nothing is remembered"
+    zeros = "{0}.new_zeros({0}.shape)"
+    for way, form, title, meaning in (
+        ("cut", "{0}.detach()", f"detach {name}", carried),
+        ("afresh", zeros, f"start {name} afresh", nothing),
+    ):
+        value = f"tuple({form.format('part')} for part in {name})" if several else form.format(name)
+        yield way, f"{name} = {value}", title, meaning
+
+
+def feeds_itself(fault: Fault) -> bool:
+    """Whether one line makes the graph and uses it again, a turn later."""
+    made, used = fault.clue("cause"), fault.clue("consumer")
+    return made is not None and used is not None and made.site is not None and made.site == used.site
+
+
+def _is_target(target: ast.expr, carrier: Clue, file: Text) -> bool:
+    """Whether ``target`` is what the carrier's name leads to, by its last name: objects have other names elsewhere."""
+    if isinstance(target, ast.Subscript):
+        same = keys(carrier.name) > 0 and not isinstance(target.slice, ast.Slice)
+        return same and base(file.segment(target)).rpartition(".")[2] == base(carrier.name).rpartition(".")[2]
+    last = variable(carrier).rpartition(".")[2]
+    return last.isidentifier() and file.segment(target).rpartition(".")[2] == last
+
+
+def _used_beside(target: ast.expr, statement: ast.stmt, file: Text) -> bool:
+    """Whether another statement of the function reads ``target``."""
+    code = ast.unparse(target)
+    return any(
+        isinstance(node, type(target))
+        and isinstance(getattr(node, "ctx", None), ast.Load)
+        and ast.unparse(node) == code
+        for each in ast.walk(file.function(statement) or file.tree)
+        if isinstance(each, ast.stmt) and each is not statement and not hasattr(each, "body")
+        for node in ast.walk(each)
+    )
+
+
+def _begins_with_none(target: ast.expr, file: Text) -> bool:
+    last = file.segment(target).rpartition(".")[2]
+    for node in ast.walk(file.tree):
+        if not isinstance(node, ast.Assign):
+            continue
+        for each in node.targets:
+            pairs = (
+                zip(each.elts, node.value.elts, strict=False)
+                if isinstance(each, ast.Tuple) and isinstance(node.value, ast.Tuple)
+                else [(each, node.value)]
+            )
+            for name, value in pairs:
+                empty = isinstance(value, ast.Constant) and value.value is None
+                if empty and file.segment(name).rpartition(".")[2] == last:
+                    return True
+    return False

@@ -1,0 +1,123 @@
+"""Changes for graphs that pile up: what is kept is kept without its graph."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from verify.diagnosis.model import Fault
+from verify.fixing.clues import Candidate, base, place_of, targets
+from verify.fixing.losses import walked
+from verify.fixing.texts import Text, Texts
+
+_SAME = "the values that are kept are the same"
+_STORING = frozenset({"append", "add", "appendleft", "insert", "put", "extend", "update"})
+
+
+def stored_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """What piles up put away without its graph, by the statements of the same files that put it away under that name:
+    by all of them, then by each."""
+    paths = dict.fromkeys(clue.site.path for clue in fault.clues if clue.site is not None)
+    causes = [place_of(clue, texts) for clue in fault.clues if clue.role == "cause"]
+    made = {ast.unparse(target) for found in causes if found is not None for target in targets(found[1])}
+    for carrier in (clue for clue in fault.clues if clue.role == "carrier"):
+        name = base(carrier.name).rpartition(".")[2]
+        for path in paths:
+            file = Text(path, texts)
+            values = [each for node in ast.walk(file.tree) for each in _stored(node, name, made, file)]
+            if len(values) > 1:
+                lines = ", ".join(dict.fromkeys(file.at(value.lineno) for value in values))
+                yield Candidate(f"keep what {name} takes without its graph, at {lines}", _SAME, _cut(values, file))
+            for value in values:
+                title = f"keep {_code(value, file)}.detach() at {file.at(value.lineno)}"
+                yield Candidate(title, _SAME, _cut([value], file))
+
+
+def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """A loss cut off behind its last backward: whoever gets it then keeps a value."""
+    for clue in (clue for clue in fault.clues if clue.role == "cause"):
+        place = place_of(clue, texts)
+        if place is None:
+            continue
+        file, made = place
+        for target in (target for target in targets(made) if isinstance(target, ast.Name)):
+            around = file.function(made) or file.tree
+            calls = [
+                node
+                for node in ast.walk(around)
+                if isinstance(node, ast.stmt)
+                and isinstance(loss := walked(node), ast.Name)
+                and loss.id == target.id
+                and node.lineno > made.lineno
+            ]
+            if calls:
+                last = max(calls, key=lambda node: node.lineno)
+                title = f"detach {target.id} behind the backward at {file.at(last.lineno)}"
+                meaning = "whoever is given it afterwards keeps its value, not its graph"
+                yield Candidate(title, meaning, file.inserted(last, f"{target.id} = {target.id}.detach()"))
+
+
+def _cut(values: list[ast.expr], file: Text) -> dict[str, str]:
+    return file.replaced_all([(value, f"{_code(value, file)}.detach()") for value in values])
+
+
+def _code(value: ast.expr, file: Text) -> str:
+    code = file.segment(value)
+    return code if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({code})"
+
+
+def _stored(node: ast.AST, name: str, made: set[str], file: Text) -> list[ast.expr]:
+    """What ``node`` puts into the variable or container ``name``; of what it puts together first, what is in ``made``,
+    the names of what piles up."""
+
+    def holds(place: ast.expr) -> bool:
+        return base(file.segment(place)).rpartition(".")[2] == name
+
+    if isinstance(node, ast.AugAssign) and holds(node.target):
+        return _parts(node.value, made)
+    if isinstance(node, ast.Assign) and any(holds(target) for target in targets(node)):
+        return _taken(node.value, holds, made, display=isinstance(node.targets[0], ast.Subscript))
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not holds(node.func.value):
+        return []
+    storing = node.func.attr in _STORING and node.args and not node.keywords
+    return _parts(node.args[-1], made) if storing else []
+
+
+def _taken(value: ast.expr, holds: Callable[[ast.expr], bool], made: set[str], *, display: bool) -> list[ast.expr]:
+    """What an assignment to ``name`` adds to what ``name`` was; all of it where it is an element of a container."""
+    if not _mentions(value, holds):
+        return _parts(value, made) if display else []
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return [part for each in value.elts if not isinstance(each, ast.Starred) for part in _parts(each, made)]
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
+        found = []
+        for side in (value.left, value.right):
+            if not _mentions(side, holds):
+                found += _parts(side, made)
+            elif isinstance(side, ast.BinOp):
+                found += _taken(side, holds, made, display=False)
+        return found
+    return []
+
+
+def _mentions(value: ast.expr, holds: Callable[[ast.expr], bool]) -> bool:
+    return any(holds(part) for part in ast.walk(value) if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)))
+
+
+def _parts(value: ast.expr, made: set[str]) -> list[ast.expr]:
+    """``value``; of a list, tuple or dictionary that is written out what is one of ``made``, or all that it holds where
+    that is one thing."""
+    if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
+        elements = value.elts
+    elif isinstance(value, ast.Dict):
+        elements = value.values
+    elif isinstance(value, (ast.Constant, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
+        return []
+    else:
+        return [value]
+    mine = [part for each in elements if (part := _mine(each, made)) is not None]
+    return mine or (_parts(elements[0], made) if len(elements) == 1 else [])
+
+
+def _mine(value: ast.expr, made: set[str]) -> ast.expr | None:
+    return value if ast.unparse(value) in made else None
