@@ -333,7 +333,12 @@ def texts(found: Mapping[str, Seen]) -> str:
     for pattern, paths in parts.items():
         lines += [f'    "{pattern}": """', *_filled(sorted(paths), 8), '    """,']
     lines += ["}", _TAIL, "SOMETIMES = words(", '    """', *_filled(sorted(sometimes), 4), '    """', ")"]
-    lines += ['"""Those of them that may give one alone, as their arguments say."""', "", "OF_TENSORS = words(", '    """']
+    lines += [
+        '"""Those of them that may give one alone, as their arguments say."""',
+        "",
+        "OF_TENSORS = words(",
+        '    """',
+    ]
     lines += [*_filled(sorted(n for n in dir(torch.Tensor) if not n.startswith("_")), 4), '    """', ")"]
     return "\n".join([*lines, '"""All that tensors have by a public name."""', ""])
 

@@ -6,12 +6,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from codemods.graph.model.facts.gradients import GRAD_OFF
-from codemods.graph.model.facts.operations import DATA_CALLS
 from codemods.graph.model.program import ParsedFile, walks
 from codemods.proofs.observations import Decision, Observation, Site, sites
-from codemods.proofs.syntax import DEFINITIONS, LOOPS, called, suspends
+from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.rules.base import Rule
+from codemods.rules.grad_in_evaluation.blocks import is_inside, returns_value, suite_around, switches_off
 from codemods.terms.edits import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
@@ -231,7 +230,7 @@ class Placement:
                     wraps[block] += forwards
             done: list[tuple[Span, Span]] = []
             for (first, last), forwards in sorted(wraps.items()):
-                if any(_inside((first, last), other) for other in done):
+                if any(is_inside((first, last), other) for other in done):
                     continue
                 done.append((first, last))
                 yield self._wrap(file, first, last, forwards)
@@ -254,7 +253,7 @@ class Placement:
         if around is not None and around.any("marked") and not around.any("steps"):
             # an attack, a saliency map: its own forwards belong to it
             return None
-        siblings = _suite(file, node)
+        siblings = suite_around(file, node)
         at = siblings.index(node)
         first = last = at
         while last + 1 < len(siblings) and self._wasted(file, siblings[last + 1]):
@@ -267,14 +266,14 @@ class Placement:
         outer = file.parent(node)
         while outer is not None and not isinstance(outer, (*DEFINITIONS, ast.Lambda, ast.ClassDef, ast.Module)):
             if isinstance(outer, LOOPS):
-                return outer if self._wasted(file, outer) and not _switches_off(file, outer) else None
+                return outer if self._wasted(file, outer) and not switches_off(file, outer) else None
             outer = file.parent(outer)
         return None
 
     def _adds(self, file: ParsedFile, outer: ast.AST, inner: ast.AST, evaluating: set[Span]) -> bool:
         inside = file.span(inner)
         around = file.span(outer)
-        return any(_inside((s, s), (around, around)) and not _inside((s, s), (inside, inside)) for s in evaluating)
+        return any(is_inside((s, s), (around, around)) and not is_inside((s, s), (inside, inside)) for s in evaluating)
 
     def _wasted(self, file: ParsedFile, node: ast.AST) -> bool:
         site = self.statements.get((file.path, file.span(node)))
@@ -313,7 +312,7 @@ class Placement:
     def _promise(self, forwards: list[Observation], node: ast.AST | None, *, kernels: bool = False) -> Promise:
         if any(f.facts["padding"] for f in forwards):
             return Promise.ADVICE
-        if (kernels or any(f.facts["kernels"] for f in forwards)) and (node is None or _returns_value(node)):
+        if (kernels or any(f.facts["kernels"] for f in forwards)) and (node is None or returns_value(node)):
             return Promise.EQUIVALENT
         return Promise.EXACT
 
@@ -365,49 +364,3 @@ def _doubts(forwards: list[Observation], doubted: bool = False) -> str:
     if doubted or any(f.facts["doubted"] for f in forwards):
         doubts += "; what gets its results cannot be seen, and might back-propagate them"
     return doubts
-
-
-def _inside(inner: tuple[Span, Span], outer: tuple[Span, Span]) -> bool:
-    start, end = (inner[0].line, inner[0].column), (inner[1].end_line, inner[1].end_column)
-    return (outer[0].line, outer[0].column) <= start and end <= (outer[1].end_line, outer[1].end_column)
-
-
-def _suite(file: ParsedFile, node: ast.AST) -> list[ast.AST]:
-    outer = file.parent(node)
-    for name in ("body", "orelse", "finalbody"):
-        suite = getattr(outer, name, None)
-        if isinstance(suite, list) and node in suite:
-            return suite
-    return [node]
-
-
-def _enters(file: ParsedFile, item: ast.withitem, contexts: frozenset[str]) -> bool:
-    """Whether a ``with`` enters one of the contexts of these public names."""
-    context = item.context_expr
-    return file.named(context.func if isinstance(context, ast.Call) else context) in contexts
-
-
-def _switches_off(file: ParsedFile, loop: ast.AST) -> bool:
-    """Whether blocks of a loop are under ``no_grad`` already: its author switches gradients off by the statement."""
-    return any(
-        isinstance(n, ast.With) and any(_enters(file, i, GRAD_OFF) for i in n.items) and _computes(file, n)
-        for n in ast.walk(loop)
-    )
-
-
-def _computes(file: ParsedFile, block: ast.With) -> bool:
-    """Whether there is more in a block than the inputs of a forward, which is made elsewhere."""
-    calls = [n for statement in block.body for n in ast.walk(statement) if isinstance(n, ast.Call)]
-    return not all(_makes_data(file, call) for call in calls)
-
-
-def _makes_data(file: ParsedFile, call: ast.Call) -> bool:
-    path = file.named(call.func)
-    if path == "torch.autograd.Variable":
-        return True
-    of_libraries = path.startswith(("torch.", "builtins."))
-    return (of_libraries or (not path and isinstance(call.func, ast.Attribute))) and called(call) in DATA_CALLS
-
-
-def _returns_value(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node))

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-from codemods.edits.emptied import is_identity
-from codemods.graph.model.facts.memory import MAY_COPY, VIEWS
-from codemods.graph.model.facts.operations import FACTORIES, REDUCTIONS, WITHOUT_GRADIENT, ZERO_GRADIENT
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.observations import Decision, Site
-from codemods.proofs.repackaging import repackaging_helpers
+from codemods.proofs.observations import Site
 from codemods.proofs.syntax import called
+from codemods.rules.legacy_variable.changes import Change, change_of
+from codemods.rules.legacy_variable.histories import (
+    argument_of,
+    is_cut,
+    is_cut_here,
+    is_detached_here,
+    is_fresh,
+    is_plain,
+)
 from codemods.source.walking import walk
 from codemods.terms.edits import (
     AddDecorator,
     Edit,
     KeepPart,
-    RemoveIdentity,
     RemoveStatement,
     RenameArgument,
     ReplaceExpression,
@@ -36,34 +38,6 @@ _WITHOUT_DATA = frozenset(
 )
 """What is the same with or without a history, so that nothing need stand for ``.data``."""
 
-_ITSELF = VIEWS | MAY_COPY | frozenset(("short", "byte", "bool"))
-"""Methods that may return the very object they are called on."""
-
-_MAY_HAND_ON = frozenset(
-    (
-        *("adjoint", "as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "ravel"),
-        *("cartesian_prod", "conj", "conj_physical", "dequantize", "flatten", "positive", "real", "resolve_conj"),
-        "resolve_neg",
-    )
-)
-"""Functions of torch that may return the very object they are given (ran)."""
-
-_WITHOUT_HISTORY = FACTORIES - frozenset(
-    ["load", "normal", "poisson", "multinomial", "from_file", "combinations", "cartesian_prod"]
-)
-"""What makes tensors without history of whatever it gets (ran)."""
-
-_CONSTRUCTORS = frozenset(n for n in FACTORIES if n.endswith("Tensor")) | {"new"}
-"""The same, unless it gets one tensor, which it hands on with its history (ran)."""
-
-_NEW = frozenset({"new", "new_zeros", "new_ones", "new_tensor", "new_full", "new_empty"})
-
-_FILLS = frozenset({"zero_", "normal_", "uniform_", "random_", "exponential_"})
-"""Methods that overwrite a tensor with numbers."""
-
-_COPIES = frozenset({"clone", "flip", "repeat", "roll", "tile"})
-"""Methods that copy a tensor, and take no other."""
-
 
 _INDEX_ERRORS = frozenset({"IndexError", "LookupError", "Exception", "BaseException"})
 
@@ -76,124 +50,13 @@ Chain = tuple[tuple[str, Span | None, Span], ...]
 """A place and the calls that led there, innermost first: each a path, the function (None: none) and the statement."""
 
 
-@dataclass(frozen=True)
-class Change:
-    """One old form and what is to become of it; ``given`` is the argument of a call of which nothing else is left."""
-
-    file: ParsedFile
-    span: Span
-    statement: Span
-    line: int
-    old: str
-    message: str
-    remedy: str
-    edit: Edit
-    promise: Promise = Promise.EXACT
-    given: ast.expr | None = None
-    partners: tuple[tuple[str, str, int], ...] = ()
-
-
-@dataclass
-class Line:
-    """The old forms in one line of a statement, which are mended together."""
-
-    changes: list[Change] = field(default_factory=list)
-
-    def edits(self, statement: Span) -> list[Edit]:
-        """The edits, or the removal of a statement that would then only assign names to themselves."""
-        file = self.changes[0].file
-        node = file.find(statement, ast.stmt)
-        edits = [change.edit for change in self.changes]
-        if not isinstance(node, ast.Assign) or isinstance(file.parent(node), ast.ClassDef):
-            return edits
-        calls = {c.span: c.given for c in self.changes if c.given is not None}
-        left = _Given(file, calls).visit(copy.deepcopy(node))
-        if len(calls) < len(self.changes) or not is_identity(left, _above(file, node)):
-            return edits
-        if isinstance(node.targets[0], ast.Attribute) and _defines(file.tree, node.targets[0].attr):
-            # a property may make something else of what it is given
-            return edits
-        return [*edits, RemoveIdentity(statement)]
-
-
-def _above(file: ParsedFile, statement: ast.stmt) -> list[ast.stmt]:
-    """The statements above one in its suite."""
-    outer = file.parent(statement)
-    for name in ("body", "orelse", "finalbody"):
-        suite = getattr(outer, name, None)
-        if isinstance(suite, list) and statement in suite:
-            return suite[: suite.index(statement)]
-    return []
-
-
-def _defines(tree: ast.AST, name: str) -> bool:
-    return any(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == name for n in walk(tree))
-
-
-class _Given(ast.NodeTransformer):
-    """Puts what calls were given in their place."""
-
-    def __init__(self, file: ParsedFile, calls: Mapping[Span, ast.expr]) -> None:
-        self.file = file
-        self.calls = calls
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        return self.calls.get(self.file.span(node), node)
-
-
-def without_unseen(site: Site) -> Site:
-    """A site by what runs showed; where none came through, by what its function says."""
-    ran = [o for o in site.observations if not o.facts["unreached"]]
-    if ran:
-        return Site(site.path, site.span, site.kind, tuple(ran))
-    return site
-
-
-def changes_at(
-    found: Iterable[Site], decision: Decision, make: Callable[[Site, ParsedFile], Change | None]
-) -> Iterator[Change]:
-    for site in found:
-        file = decision.files(site.path)
-        if file is None or _repackages(site, file):
-            continue
-        change = make(site, file)
-        if change is not None:
-            yield change
-
-
-def _repackages(site: Site, file: ParsedFile) -> bool:
-    """Whether it is a line of a broken helper for hidden state, which ``carried-hidden-state`` mends."""
-    node = file.find(site.span, ast.expr)
-    function = file.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef) if node is not None else None
-    return isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
-        within(site, file.path, helper) for helper in repackaging_helpers(file, function)
-    )
-
-
-def within(site: Site, path: str, outer: Span) -> bool:
-    start, end = (site.span.line, site.span.column), (site.span.end_line, site.span.end_column)
-    return site.path == path and (outer.line, outer.column) <= start and end <= (outer.end_line, outer.end_column)
-
-
-def _change(file: ParsedFile, node: ast.expr, message: str, remedy: str, edit: Edit, **more: object) -> Change | None:
-    statement = file.enclosing(node, ast.stmt)
-    if statement is None:
-        return None
-    span, whole = file.span(node), file.span(statement)
-    # the header of a loop or a branch is a line of its own
-    line = 0 if isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Call, ast.Tuple)) else span.line
-    old = ast.unparse(node)
-    short = old if len(old) <= 60 else f"{old[:57]}..."
-    return Change(file, span, whole, line, short, message, remedy, edit, **more)  # type: ignore[arg-type]
-
-
 def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change | None:
     """What becomes of a call of ``Variable``; ``found`` is what other rules mend."""
     call = file.find(site.span, ast.Call)
     if not isinstance(call, ast.Call):
         return None
     histories = {o.facts["history"] for o in site.observations} - {"unseen"} or {"maybe"}
-    given = _argument(call, 0, "data")
+    given = argument_of(call, 0, "data")
     known = {"data", "requires_grad", "volatile"}
     if given is None or "unsure" in histories or any(isinstance(a, ast.Starred) for a in call.args):
         return None
@@ -201,24 +64,24 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
         return None
     if _loses_comments(file, call, given):
         return None
-    plain = histories == {"plain"} or _is_plain(file, given)
-    fresh = _is_fresh(file, given)
-    asks = _argument(call, 1, "requires_grad")
+    plain = histories == {"plain"} or is_plain(file, given)
+    fresh = is_fresh(file, given)
+    asks = argument_of(call, 1, "requires_grad")
     wants = ""
     if asks is not None and not (isinstance(asks, ast.Constant) and not asks.value):
         literal = isinstance(asks, ast.Constant) and asks.value is True
         wants = ".requires_grad_()" if literal else f".requires_grad_({ast.unparse(asks)})"
     apart = bool(wants) or site.any("changed")
     cuts = not plain or (apart and not fresh)
-    suffix = (".detach()" if cuts and not _is_cut(given) else "") + wants
-    if _is_cut_here(file, call):
+    suffix = (".detach()" if cuts and not is_cut(given) else "") + wants
+    if is_cut_here(file, call):
         # what is made of it has no history, whatever it has itself
         suffix, wants = "", ""
-    volatile = _argument(call, 2, "volatile")
+    volatile = argument_of(call, 2, "volatile")
     switched = isinstance(volatile, ast.Constant) and bool(volatile.value) and site.any("fed")
     partners = _switching_off(site, found) if switched else ()
     if switched and not partners:
-        return _change(
+        return change_of(
             file, call, _VOLATILE, _UNDER_NO_GRAD, KeepPart(site.span, file.span(given), suffix), promise=Promise.ADVICE
         )
     if wants:
@@ -231,7 +94,7 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
         message = _VOLATILE
     elif volatile is not None:
         message += "; volatile= is ignored"
-    return _change(
+    return change_of(
         file,
         call,
         message,
@@ -287,6 +150,7 @@ def _is_under(link: tuple[str, Span | None, Span], path: str, first: Span, last:
 
 
 def item(site: Site, file: ParsedFile) -> Change | None:
+    """``loss.data[0]``: the number of a tensor that has none to index today."""
     node = file.find(site.span, ast.Subscript)
     if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
         return None
@@ -301,7 +165,7 @@ def item(site: Site, file: ParsedFile) -> Change | None:
     if not isinstance(inner, ast.expr) or _loses_comments(file, node, inner):
         return None
     middle = _text(file, Span(subject.end_line, subject.end_column, site.span.end_line, site.span.end_column))
-    return _change(
+    return change_of(
         file,
         node,
         f"`{middle}` raises on a 0-dimensional tensor, which a loss is since PyTorch 0.4",
@@ -335,6 +199,7 @@ def _catches_index_errors(handler: ast.ExceptHandler) -> bool:
 
 
 def data(site: Site, file: ParsedFile) -> Change | None:
+    """``x.data``, where nothing is different without it or ``detach()`` does the same."""
     node = file.find(site.span, ast.Attribute)
     if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
         return None
@@ -345,13 +210,13 @@ def data(site: Site, file: ParsedFile) -> Change | None:
         message, suffix = ".data has no use where only the type or the shape is read", ""
     elif isinstance(outer, ast.Attribute) and outer.attr in _WITHOUT_DATA and not _casts(file, outer):
         message, suffix = f".data has no use in front of {outer.attr}", ""
-    elif _is_cut(node.value):
+    elif is_cut(node.value):
         message, suffix = ".data has no use behind detach()", ""
-    elif _is_detached_here(file, node):
+    elif is_detached_here(file, node):
         message, suffix = ".data has no use in front of detach()", ""
     else:
         message, suffix = ".data hides from autograd what happens to the tensor; detach() reads the same", ".detach()"
-    return _change(
+    return change_of(
         file,
         node,
         message,
@@ -386,6 +251,7 @@ def _mentions_data(node: ast.AST) -> bool:
 
 
 def type_asked(site: Site, file: ParsedFile) -> Change | None:
+    """A question for the type of a tensor, which is another today."""
     node = file.find(site.span, ast.Compare)
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
         return None
@@ -406,7 +272,7 @@ def type_asked(site: Site, file: ParsedFile) -> Change | None:
     if negation is None:
         return None
     code = f"{negation}isinstance({ast.unparse(asked)}, {{torch}}.Tensor)"
-    return _change(
+    return change_of(
         file,
         node,
         "the type of a tensor is never Variable since PyTorch 0.4, so this comparison has one outcome only",
@@ -417,6 +283,7 @@ def type_asked(site: Site, file: ParsedFile) -> Change | None:
 
 
 def volatile_set(site: Site, file: ParsedFile) -> Change | None:
+    """``x.volatile = True``, which does nothing today."""
     statement = file.find(site.span, ast.Assign)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
@@ -433,10 +300,11 @@ def volatile_set(site: Site, file: ParsedFile) -> Change | None:
 
 
 def retain(site: Site, file: ParsedFile) -> Change | None:
+    """``retain_variables=``, which is called ``retain_graph`` today."""
     call = file.find(site.span, ast.Call)
     if not isinstance(call, ast.Call) or not any(k.arg == "retain_variables" for k in call.keywords):
         return None
-    return _change(
+    return change_of(
         file,
         call,
         "retain_variables= is refused since PyTorch 0.4",
@@ -444,77 +312,6 @@ def retain(site: Site, file: ParsedFile) -> Change | None:
         RenameArgument(site.span, "retain_variables", "retain_graph"),
         promise=Promise.REPAIR,
     )
-
-
-# reading an expression
-
-
-def _argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
-    keyword = next((k.value for k in call.keywords if k.arg == name), None)
-    if keyword is not None:
-        return keyword
-    return call.args[index] if index < len(call.args) else None
-
-
-def _is_data(node: ast.expr) -> bool:
-    """Whether it is ``x.data``, an object without history that nobody else has."""
-    return isinstance(node, ast.Attribute) and node.attr == "data"
-
-
-def _is_cut(node: ast.expr) -> bool:
-    """Whether it is ``x.data`` or ``x.detach()``."""
-    return _is_data(node) or (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "detach"
-        and not (node.args or node.keywords)
-    )
-
-
-def _is_cut_here(file: ParsedFile, node: ast.expr) -> bool:
-    """Whether an expression is used for nothing but its ``.detach()`` or ``.data``."""
-    outer = file.parent(node)
-    data = isinstance(outer, ast.Attribute) and isinstance(outer.ctx, ast.Load) and outer.attr == "data"
-    return data or _is_detached_here(file, node)
-
-
-def _is_detached_here(file: ParsedFile, node: ast.expr) -> bool:
-    """Whether an expression is used for nothing but its ``.detach()``."""
-    outer = file.parent(node)
-    around = file.parent(outer) if isinstance(outer, ast.Attribute) and outer.attr == "detach" else None
-    return isinstance(around, ast.Call) and around.func is outer and not around.args
-
-
-def _is_fresh(file: ParsedFile, node: ast.expr) -> bool:
-    """Whether an expression makes a tensor object that nothing else can hold."""
-    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)) or _is_data(node):
-        return True
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    name, receiver = node.func.attr, node.func.value
-    if file.named(receiver) == "torch":
-        return (
-            name not in _MAY_HAND_ON
-            and not name.endswith("_")
-            and all(k.arg not in (None, "out") for k in node.keywords)
-        )
-    if name in _ITSELF or (name.endswith("_") and not name.startswith("_")):
-        return _is_fresh(file, receiver)
-    made = FACTORIES | REDUCTIONS | WITHOUT_GRADIENT | ZERO_GRADIENT
-    return name in made or name in ("clone", "repeat")
-
-
-def _is_plain(file: ParsedFile, node: ast.expr) -> bool:
-    """Whether an expression is written as something that has no history, whatever its names hold."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    name, receiver = node.func.attr, node.func.value
-    if name in (_ITSELF | _FILLS | _COPIES) - {"requires_grad_"}:
-        return _is_plain(file, receiver)
-    if name in _CONSTRUCTORS and len(node.args) == 1 and not isinstance(node.args[0], (ast.Constant, ast.List)):
-        return False
-    made = name in (_WITHOUT_HISTORY if file.named(receiver) == "torch" else _NEW)
-    return made and not any(k.arg == "requires_grad" or k.arg is None for k in node.keywords)
 
 
 def _loses_comments(file: ParsedFile, node: ast.expr, kept: ast.expr) -> bool:

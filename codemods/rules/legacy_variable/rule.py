@@ -25,6 +25,7 @@ from codemods.rules.legacy_variable.aliases import (
     reduced,
     walked,
 )
+from codemods.rules.legacy_variable.changes import Change, Line, changes_at, within, without_unseen
 from codemods.rules.surplus_retain_graph import SurplusRetainGraph
 from codemods.source.gates import form
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -181,31 +182,31 @@ class LegacyVariable(Rule):
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        lines: dict[tuple[str, Span, int, bool], forms.Line] = {}
+        lines: dict[tuple[str, Span, int, bool], Line] = {}
         for change in self._changes(observations, decision):
             # what changes the program must be asked for, and does not keep the rest of its line waiting
             key = (change.file.path, change.statement, change.line, change.promise is Promise.BEHAVIOUR)
-            lines.setdefault(key, forms.Line()).changes.append(change)
+            lines.setdefault(key, Line()).changes.append(change)
         for (path, statement, _, _), line in sorted(lines.items(), key=lambda item: item[0][:3]):
             promise = max((change.promise for change in line.changes), key=lambda p: p.rank)
             yield self._finding(path, statement, promise, line)
         yield from self._gradients(observations, decision)
 
-    def _changes(self, observations: list[Observation], decision: Decision) -> Iterator[forms.Change]:
-        items = [forms.without_unseen(s) for s in sites(observations, "item")]
+    def _changes(self, observations: list[Observation], decision: Decision) -> Iterator[Change]:
+        items = [without_unseen(s) for s in sites(observations, "item")]
         numbers = [(s.path, s.span) for s in items]
-        yield from forms.changes_at([s for s in items if s.faulty], decision, forms.item)
+        yield from changes_at([s for s in items if s.faulty], decision, forms.item)
         variable = functools.partial(forms.variable, found=decision.found)
-        yield from forms.changes_at(sites(observations, "variable"), decision, variable)
-        data = [s for s in sites(observations, "data") if not any(forms.within(s, *number) for number in numbers)]
-        yield from forms.changes_at([s for s in data if s.faulty], decision, forms.data)
-        yield from forms.changes_at(sites(observations, "type"), decision, forms.type_asked)
-        yield from forms.changes_at(sites(observations, "volatile"), decision, forms.volatile_set)
+        yield from changes_at(sites(observations, "variable"), decision, variable)
+        data = [s for s in sites(observations, "data") if not any(within(s, *number) for number in numbers)]
+        yield from changes_at([s for s in data if s.faulty], decision, forms.data)
+        yield from changes_at(sites(observations, "type"), decision, forms.type_asked)
+        yield from changes_at(sites(observations, "volatile"), decision, forms.volatile_set)
         owned = _SURPLUS not in decision.options.ignore and _SURPLUS in (decision.options.select or (_SURPLUS,))
         retained = [
             s for s in sites(observations, "retain") if not (owned and all(o.facts["dropped"] for o in s.observations))
         ]
-        yield from forms.changes_at(retained, decision, forms.retain)
+        yield from changes_at(retained, decision, forms.retain)
 
     def _gradients(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         by_path: dict[str, list[Site]] = {}
@@ -238,7 +239,7 @@ class LegacyVariable(Rule):
         span = min(file.span(maker) for maker in constant.makers)
         return Finding(self.name, file.path, span, Promise.REPAIR, message, remedy, trail, edits)
 
-    def _finding(self, path: str, statement: Span, promise: Promise, line: forms.Line) -> Finding:
+    def _finding(self, path: str, statement: Span, promise: Promise, line: Line) -> Finding:
         edits = line.edits(statement) if promise is not Promise.ADVICE else []
         messages = list(dict.fromkeys(change.message for change in line.changes))
         remedies = list(dict.fromkeys(change.remedy for change in line.changes))

@@ -1,4 +1,4 @@
-"""The rule ``input-requires-grad``."""
+"""Tensors that ask for gradients, and whether anything would miss these."""
 
 from __future__ import annotations
 
@@ -13,14 +13,9 @@ from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
 from codemods.graph.model.values import Instance, Join, Unknown
-from codemods.proofs.observations import Decision, Observation, Site, sites
-from codemods.proofs.reach import folds, library_model, maybe_frozen, opaque
+from codemods.proofs.reach import library_model, maybe_frozen, opaque
 from codemods.proofs.syntax import called
 from codemods.proofs.unseen import Way, ways_out
-from codemods.rules.base import Rule
-from codemods.source.gates import form
-from codemods.terms.edits import DropArgument, Edit, RemoveStatement, ReplaceExpression
-from codemods.terms.findings import Finding, Promise, TrailStep
 
 _READS = frozenset({Marked.GRADIENT_READ, Marked.GRADIENTS_CHANGED, Marked.HOOK, Marked.OPTIMIZED})
 """Marks about the gradient of a tensor; where it cannot be seen which one, it may be any."""
@@ -31,84 +26,7 @@ _CONSTANT = frozenset({"zeros", "ones", "full", "eye", "zeros_like", "ones_like"
 _FILLED = FACTORIES - {"tensor", "from_numpy", "as_tensor", "Tensor", "FloatTensor", "load", "new_tensor"}
 
 
-class InputRequiresGrad(Rule):
-    """Data that asks for gradients which nobody reads.
-
-    Why it hurts: Only parameters learn. A batch, a target, a mask or an initial state with ``requires_grad=True`` makes
-    ``backward`` compute one gradient more, that of the input: for a convolution on images that is a whole transposed
-    convolution, and a tensor as large as the batch that is kept in ``.grad`` (37 MiB for 64 images of 224 x 224
-    pixels). Measured on the first convolution of a ResNet with its first block, 8 images of 64 x 64 pixels on one CPU
-    core, ``backward`` takes 1.8 times as long. The habit comes from the time of ``Variable``, and from the belief that
-    the input has to require gradients so that the network can learn.
-
-    The rewrite: ``requires_grad=True`` goes from ``Variable(...)`` and from factories such as ``torch.zeros``;
-    ``requires_grad_()`` and ``x.requires_grad = True`` go as statements, or become ``x`` within an expression.
-
-    Left alone: tensors whose ``.grad`` is read or that ``autograd.grad``, a hook or an optimizer takes (adversarial
-    examples, saliency maps, gradient penalties, latent codes), also in a callee; tensors that reach a reentrant
-    ``checkpoint`` or an ``autograd.Function``, whose parameters would silently stop learning, and what asks only where
-    checkpoints are in use; the only leaf of a loss on any path (frozen models, an accumulator of a loop that may run no
-    turn); what reaches code that cannot be seen; what no ``backward`` and no model in sight takes; tensors of a caller
-    that cannot be seen, and those made elsewhere whose gradient nothing in sight computes: they may be parameters that
-    are being thawed.
-
-    Advice: a tensor that outlives the step and looks like a parameter that nobody registered.
-
-    Promise: exact. The parameters' gradients are the same, bit for bit.
-
-    Source: https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad
-    """
-
-    name = "input-requires-grad"
-    promise = Promise.EXACT
-    summary = "data asks for gradients that nobody reads"
-    gate = (
-        form(r"\brequires_grad ?= ?True\b", word="requires_grad"),
-        form(r"\brequires_grad_\(\s*(?:\)|True\b|requires_grad\s*=\s*True\b)", word="requires_grad_("),
-    )
-
-    # reading a run
-
-    def observe(self, trace: Trace) -> Iterable[Observation]:
-        judge = _Judge(trace)
-        for leaf in judge.leaves:
-            file = leaf.place.frame.file
-            verdict, why = ("unsure", "budget") if not trace.complete else judge.verdict(leaf)
-            used = judge.lasting(leaf) if verdict == "fault" else None
-            steps = [(leaf.place.path, leaf.place.line, "asks for gradients here")]
-            steps += [(w.place.path, w.place.line, "computed here, and read nowhere") for w in leaf.walks[:1]]
-            taken, folded = judge.taken(leaf), any(folds(child) for child in leaf.children)
-            yield self.seen(
-                file, leaf.place.node, "leaf", verdict, why=why, lasting=used, trail=steps, taken=taken, folds=folded
-            )
-
-    # deciding
-
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "leaf"):
-            file = decision.files(site.path) if site.faulty and site.any("taken") else None
-            if file is None:
-                continue
-            edit = _edit(file, site)
-            if edit is None:
-                continue
-            steps = tuple(dict.fromkeys(TrailStep(*step) for step in site.facts["trail"]))
-            lasting = site.any("lasting")
-            message = "this tensor asks for gradients that nobody reads"
-            if lasting:
-                message = (
-                    "this looks like a parameter, but no optimizer owns it: its gradients are computed and nobody "
-                    "reads them; register it as nn.Parameter, or drop requires_grad"
-                )
-            yield Finding(
-                self.name, site.path, _statement(file, site),
-                Promise.ADVICE if lasting else Promise.EQUIVALENT if site.any("folds") else Promise.EXACT,
-                message, "" if lasting else "do not ask for gradients", steps,
-                () if lasting else ((site.path, edit),), cuts=((None, (site.path, site.span.line)),),
-            )  # fmt: skip
-
-
-class _Judge:
+class Leaves:
     """Says of each tensor that asks for gradients whether anything would miss them."""
 
     def __init__(self, trace: Trace) -> None:
@@ -375,55 +293,3 @@ def _literal(node: ast.expr) -> bool:
 
 def _in_constructor(place: Place) -> bool:
     return any(getattr(p.frame.definition, "name", "") == "__init__" for p in place.chain())
-
-
-# rewriting
-
-
-def _statement(file: ParsedFile, site: Site):  # type: ignore[no-untyped-def]
-    node = file.find(site.span, ast.expr)
-    while node is not None and not isinstance(node, ast.stmt):
-        node = file.parent(node)
-    return site.span if node is None else file.span(node)
-
-
-def _edit(file: ParsedFile, site: Site) -> Edit | None:
-    """What takes the wish for gradients away, None where it does not stand there as a literal."""
-    node = file.find(site.span, ast.Call, ast.Attribute)
-    if isinstance(node, ast.Attribute):
-        statement = file.parent(node)
-        if isinstance(statement, ast.Assign) and statement.targets == [node] and _true(statement.value):
-            return RemoveStatement(file.span(statement))
-        return None
-    if not isinstance(node, ast.Call):
-        return None
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
-        return _without_call(file, node, node.func.value)
-    given = [k for k in node.keywords if k.arg == "requires_grad"]
-    if len(given) == 1 and _true(given[0].value):
-        return DropArgument(site.span, "requires_grad")
-    return None
-
-
-def _without_call(file: ParsedFile, call: ast.Call, receiver: ast.expr) -> Edit | None:
-    given = [*call.args, *(k.value for k in call.keywords)]
-    if not all(_true(value) for value in given):
-        return None
-    statement = file.parent(call)
-    if isinstance(statement, ast.Expr) and isinstance(receiver, (ast.Name, ast.Attribute)):
-        return RemoveStatement(file.span(statement))
-    text = ast.get_source_segment(file.text, receiver)
-    if text is None:
-        return None
-    try:
-        ast.parse(text, mode="eval")
-    except SyntaxError:
-        text = f"({text})"
-    return ReplaceExpression(file.span(call), text)
-
-
-def _true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
-
-
-RULE = InputRequiresGrad

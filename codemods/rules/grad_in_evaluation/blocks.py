@@ -1,0 +1,60 @@
+"""What the syntax says of blocks that may go under ``no_grad``."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.facts.gradients import GRAD_OFF
+from codemods.graph.model.facts.operations import DATA_CALLS
+from codemods.graph.model.program import ParsedFile
+from codemods.proofs.syntax import called
+from codemods.terms.spans import Span
+
+
+def is_inside(inner: tuple[Span, Span], outer: tuple[Span, Span]) -> bool:
+    """Whether the statements from the first to the last of ``inner`` lie in those of ``outer``."""
+    start, end = (inner[0].line, inner[0].column), (inner[1].end_line, inner[1].end_column)
+    return (outer[0].line, outer[0].column) <= start and end <= (outer[1].end_line, outer[1].end_column)
+
+
+def suite_around(file: ParsedFile, node: ast.AST) -> list[ast.AST]:
+    """The statements among which ``node`` stands."""
+    outer = file.parent(node)
+    for name in ("body", "orelse", "finalbody"):
+        suite = getattr(outer, name, None)
+        if isinstance(suite, list) and node in suite:
+            return suite
+    return [node]
+
+
+def _enters(file: ParsedFile, item: ast.withitem, contexts: frozenset[str]) -> bool:
+    """Whether a ``with`` enters one of the contexts of these public names."""
+    context = item.context_expr
+    return file.named(context.func if isinstance(context, ast.Call) else context) in contexts
+
+
+def switches_off(file: ParsedFile, loop: ast.AST) -> bool:
+    """Whether blocks of a loop are under ``no_grad`` already: its author switches gradients off by the statement."""
+    return any(
+        isinstance(n, ast.With) and any(_enters(file, i, GRAD_OFF) for i in n.items) and _computes(file, n)
+        for n in ast.walk(loop)
+    )
+
+
+def _computes(file: ParsedFile, block: ast.With) -> bool:
+    """Whether there is more in a block than the inputs of a forward, which is made elsewhere."""
+    calls = [n for statement in block.body for n in ast.walk(statement) if isinstance(n, ast.Call)]
+    return not all(_makes_data(file, call) for call in calls)
+
+
+def _makes_data(file: ParsedFile, call: ast.Call) -> bool:
+    path = file.named(call.func)
+    if path == "torch.autograd.Variable":
+        return True
+    of_libraries = path.startswith(("torch.", "builtins."))
+    return (of_libraries or (not path and isinstance(call.func, ast.Attribute))) and called(call) in DATA_CALLS
+
+
+def returns_value(node: ast.AST) -> bool:
+    """Whether a ``return`` in it hands something out."""
+    return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node))

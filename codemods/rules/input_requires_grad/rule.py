@@ -1,0 +1,94 @@
+"""The rule ``input-requires-grad``: what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from codemods.graph.model.trace import Trace
+from codemods.proofs.observations import Decision, Observation, sites
+from codemods.proofs.reach import folds
+from codemods.rules.base import Rule
+from codemods.rules.input_requires_grad.edits import edit_for, statement_of
+from codemods.rules.input_requires_grad.leaves import Leaves
+from codemods.source.gates import form
+from codemods.terms.findings import Finding, Promise, TrailStep
+
+
+class InputRequiresGrad(Rule):
+    """Data that asks for gradients which nobody reads.
+
+    Why it hurts: Only parameters learn. A batch, a target, a mask or an initial state with ``requires_grad=True`` makes
+    ``backward`` compute one gradient more, that of the input: for a convolution on images that is a whole transposed
+    convolution, and a tensor as large as the batch that is kept in ``.grad`` (37 MiB for 64 images of 224 x 224
+    pixels). Measured on the first convolution of a ResNet with its first block, 8 images of 64 x 64 pixels on one CPU
+    core, ``backward`` takes 1.8 times as long. The habit comes from the time of ``Variable``, and from the belief that
+    the input has to require gradients so that the network can learn.
+
+    The rewrite: ``requires_grad=True`` goes from ``Variable(...)`` and from factories such as ``torch.zeros``;
+    ``requires_grad_()`` and ``x.requires_grad = True`` go as statements, or become ``x`` within an expression.
+
+    Left alone: tensors whose ``.grad`` is read or that ``autograd.grad``, a hook or an optimizer takes (adversarial
+    examples, saliency maps, gradient penalties, latent codes), also in a callee; tensors that reach a reentrant
+    ``checkpoint`` or an ``autograd.Function``, whose parameters would silently stop learning, and what asks only where
+    checkpoints are in use; the only leaf of a loss on any path (frozen models, an accumulator of a loop that may run no
+    turn); what reaches code that cannot be seen; what no ``backward`` and no model in sight takes; tensors of a caller
+    that cannot be seen, and those made elsewhere whose gradient nothing in sight computes: they may be parameters that
+    are being thawed.
+
+    Advice: a tensor that outlives the step and looks like a parameter that nobody registered.
+
+    Promise: exact. The parameters' gradients are the same, bit for bit.
+
+    Source: https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad
+    """
+
+    name = "input-requires-grad"
+    promise = Promise.EXACT
+    summary = "data asks for gradients that nobody reads"
+    gate = (
+        form(r"\brequires_grad ?= ?True\b", word="requires_grad"),
+        form(r"\brequires_grad_\(\s*(?:\)|True\b|requires_grad\s*=\s*True\b)", word="requires_grad_("),
+    )
+
+    # reading a run
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        judge = Leaves(trace)
+        for leaf in judge.leaves:
+            file = leaf.place.frame.file
+            verdict, why = ("unsure", "budget") if not trace.complete else judge.verdict(leaf)
+            used = judge.lasting(leaf) if verdict == "fault" else None
+            steps = [(leaf.place.path, leaf.place.line, "asks for gradients here")]
+            steps += [(w.place.path, w.place.line, "computed here, and read nowhere") for w in leaf.walks[:1]]
+            taken, folded = judge.taken(leaf), any(folds(child) for child in leaf.children)
+            yield self.seen(
+                file, leaf.place.node, "leaf", verdict, why=why, lasting=used, trail=steps, taken=taken, folds=folded
+            )
+
+    # deciding
+
+    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+        for site in sites(observations, "leaf"):
+            file = decision.files(site.path) if site.faulty and site.any("taken") else None
+            if file is None:
+                continue
+            edit = edit_for(file, site)
+            if edit is None:
+                continue
+            steps = tuple(dict.fromkeys(TrailStep(*step) for step in site.facts["trail"]))
+            lasting = site.any("lasting")
+            message = "this tensor asks for gradients that nobody reads"
+            if lasting:
+                message = (
+                    "this looks like a parameter, but no optimizer owns it: its gradients are computed and nobody "
+                    "reads them; register it as nn.Parameter, or drop requires_grad"
+                )
+            yield Finding(
+                self.name, site.path, statement_of(file, site),
+                Promise.ADVICE if lasting else Promise.EQUIVALENT if site.any("folds") else Promise.EXACT,
+                message, "" if lasting else "do not ask for gradients", steps,
+                () if lasting else ((site.path, edit),), cuts=((None, (site.path, site.span.line)),),
+            )  # fmt: skip
+
+
+RULE = InputRequiresGrad

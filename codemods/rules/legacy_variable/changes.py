@@ -1,0 +1,134 @@
+"""One old form and what becomes of it; the old forms of a line, which are mended together."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from codemods.edits.emptied import is_identity
+from codemods.graph.model.program import ParsedFile
+from codemods.proofs.observations import Decision, Site
+from codemods.proofs.repackaging import repackaging_helpers
+from codemods.source.walking import walk
+from codemods.terms.edits import (
+    Edit,
+    RemoveIdentity,
+)
+from codemods.terms.findings import Promise
+from codemods.terms.spans import Span
+
+
+@dataclass(frozen=True)
+class Change:
+    """One old form and what is to become of it; ``given`` is the argument of a call of which nothing else is left."""
+
+    file: ParsedFile
+    span: Span
+    statement: Span
+    line: int
+    old: str
+    message: str
+    remedy: str
+    edit: Edit
+    promise: Promise = Promise.EXACT
+    given: ast.expr | None = None
+    partners: tuple[tuple[str, str, int], ...] = ()
+
+
+@dataclass
+class Line:
+    """The old forms in one line of a statement, which are mended together."""
+
+    changes: list[Change] = field(default_factory=list)
+
+    def edits(self, statement: Span) -> list[Edit]:
+        """The edits, or the removal of a statement that would then only assign names to themselves."""
+        file = self.changes[0].file
+        node = file.find(statement, ast.stmt)
+        edits = [change.edit for change in self.changes]
+        if not isinstance(node, ast.Assign) or isinstance(file.parent(node), ast.ClassDef):
+            return edits
+        calls = {c.span: c.given for c in self.changes if c.given is not None}
+        left = _Given(file, calls).visit(copy.deepcopy(node))
+        if len(calls) < len(self.changes) or not is_identity(left, _above(file, node)):
+            return edits
+        if isinstance(node.targets[0], ast.Attribute) and _defines(file.tree, node.targets[0].attr):
+            # a property may make something else of what it is given
+            return edits
+        return [*edits, RemoveIdentity(statement)]
+
+
+def _above(file: ParsedFile, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements above one in its suite."""
+    outer = file.parent(statement)
+    for name in ("body", "orelse", "finalbody"):
+        suite = getattr(outer, name, None)
+        if isinstance(suite, list) and statement in suite:
+            return suite[: suite.index(statement)]
+    return []
+
+
+def _defines(tree: ast.AST, name: str) -> bool:
+    return any(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == name for n in walk(tree))
+
+
+class _Given(ast.NodeTransformer):
+    """Puts what calls were given in their place."""
+
+    def __init__(self, file: ParsedFile, calls: Mapping[Span, ast.expr]) -> None:
+        self.file = file
+        self.calls = calls
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        return self.calls.get(self.file.span(node), node)
+
+
+def without_unseen(site: Site) -> Site:
+    """A site by what runs showed; where none came through, by what its function says."""
+    ran = [o for o in site.observations if not o.facts["unreached"]]
+    if ran:
+        return Site(site.path, site.span, site.kind, tuple(ran))
+    return site
+
+
+def changes_at(
+    found: Iterable[Site], decision: Decision, make: Callable[[Site, ParsedFile], Change | None]
+) -> Iterator[Change]:
+    """What ``make`` makes of sites, but for those in helpers that ``carried-hidden-state`` mends."""
+    for site in found:
+        file = decision.files(site.path)
+        if file is None or _repackages(site, file):
+            continue
+        change = make(site, file)
+        if change is not None:
+            yield change
+
+
+def _repackages(site: Site, file: ParsedFile) -> bool:
+    """Whether it is a line of a broken helper for hidden state, which ``carried-hidden-state`` mends."""
+    node = file.find(site.span, ast.expr)
+    function = file.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef) if node is not None else None
+    return isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
+        within(site, file.path, helper) for helper in repackaging_helpers(file, function)
+    )
+
+
+def within(site: Site, path: str, outer: Span) -> bool:
+    """Whether a site lies in ``outer`` of the file ``path``."""
+    start, end = (site.span.line, site.span.column), (site.span.end_line, site.span.end_column)
+    return site.path == path and (outer.line, outer.column) <= start and end <= (outer.end_line, outer.end_column)
+
+
+def change_of(file: ParsedFile, node: ast.expr, message: str, remedy: str, edit: Edit, **more: object) -> Change | None:
+    """The change of the expression ``node``; ``more`` are other fields. None where it stands in no statement."""
+    statement = file.enclosing(node, ast.stmt)
+    if statement is None:
+        return None
+    span, whole = file.span(node), file.span(statement)
+    # the header of a loop or a branch is a line of its own
+    line = 0 if isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Call, ast.Tuple)) else span.line
+    old = ast.unparse(node)
+    short = old if len(old) <= 60 else f"{old[:57]}..."
+    return Change(file, span, whole, line, short, message, remedy, edit, **more)  # type: ignore[arg-type]

@@ -1,0 +1,106 @@
+"""Which expressions of old code surely carry no history."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.facts.memory import MAY_COPY, VIEWS
+from codemods.graph.model.facts.operations import FACTORIES, REDUCTIONS, WITHOUT_GRADIENT, ZERO_GRADIENT
+from codemods.graph.model.program import ParsedFile
+
+_ITSELF = VIEWS | MAY_COPY | frozenset(("short", "byte", "bool"))
+"""Methods that may return the very object they are called on."""
+
+_MAY_HAND_ON = frozenset(
+    (
+        *("adjoint", "as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "ravel"),
+        *("cartesian_prod", "conj", "conj_physical", "dequantize", "flatten", "positive", "real", "resolve_conj"),
+        "resolve_neg",
+    )
+)
+"""Functions of torch that may return the very object they are given (ran)."""
+
+_WITHOUT_HISTORY = FACTORIES - frozenset(
+    ["load", "normal", "poisson", "multinomial", "from_file", "combinations", "cartesian_prod"]
+)
+"""What makes tensors without history of whatever it gets (ran)."""
+
+_CONSTRUCTORS = frozenset(n for n in FACTORIES if n.endswith("Tensor")) | {"new"}
+"""The same, unless it gets one tensor, which it hands on with its history (ran)."""
+
+_NEW = frozenset({"new", "new_zeros", "new_ones", "new_tensor", "new_full", "new_empty"})
+
+_FILLS = frozenset({"zero_", "normal_", "uniform_", "random_", "exponential_"})
+"""Methods that overwrite a tensor with numbers."""
+
+_COPIES = frozenset({"clone", "flip", "repeat", "roll", "tile"})
+"""Methods that copy a tensor, and take no other."""
+
+
+def argument_of(call: ast.Call, index: int, name: str) -> ast.expr | None:
+    """The argument at position ``index`` or of that name; None where it is not given."""
+    keyword = next((k.value for k in call.keywords if k.arg == name), None)
+    if keyword is not None:
+        return keyword
+    return call.args[index] if index < len(call.args) else None
+
+
+def _is_data(node: ast.expr) -> bool:
+    """Whether it is ``x.data``, an object without history that nobody else has."""
+    return isinstance(node, ast.Attribute) and node.attr == "data"
+
+
+def is_cut(node: ast.expr) -> bool:
+    """Whether it is ``x.data`` or ``x.detach()``."""
+    return _is_data(node) or (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "detach"
+        and not (node.args or node.keywords)
+    )
+
+
+def is_cut_here(file: ParsedFile, node: ast.expr) -> bool:
+    """Whether an expression is used for nothing but its ``.detach()`` or ``.data``."""
+    outer = file.parent(node)
+    data = isinstance(outer, ast.Attribute) and isinstance(outer.ctx, ast.Load) and outer.attr == "data"
+    return data or is_detached_here(file, node)
+
+
+def is_detached_here(file: ParsedFile, node: ast.expr) -> bool:
+    """Whether an expression is used for nothing but its ``.detach()``."""
+    outer = file.parent(node)
+    around = file.parent(outer) if isinstance(outer, ast.Attribute) and outer.attr == "detach" else None
+    return isinstance(around, ast.Call) and around.func is outer and not around.args
+
+
+def is_fresh(file: ParsedFile, node: ast.expr) -> bool:
+    """Whether an expression makes a tensor object that nothing else can hold."""
+    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)) or _is_data(node):
+        return True
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    name, receiver = node.func.attr, node.func.value
+    if file.named(receiver) == "torch":
+        return (
+            name not in _MAY_HAND_ON
+            and not name.endswith("_")
+            and all(k.arg not in (None, "out") for k in node.keywords)
+        )
+    if name in _ITSELF or (name.endswith("_") and not name.startswith("_")):
+        return is_fresh(file, receiver)
+    made = FACTORIES | REDUCTIONS | WITHOUT_GRADIENT | ZERO_GRADIENT
+    return name in made or name in ("clone", "repeat")
+
+
+def is_plain(file: ParsedFile, node: ast.expr) -> bool:
+    """Whether an expression is written as something that has no history, whatever its names hold."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    name, receiver = node.func.attr, node.func.value
+    if name in (_ITSELF | _FILLS | _COPIES) - {"requires_grad_"}:
+        return is_plain(file, receiver)
+    if name in _CONSTRUCTORS and len(node.args) == 1 and not isinstance(node.args[0], (ast.Constant, ast.List)):
+        return False
+    made = name in (_WITHOUT_HISTORY if file.named(receiver) == "torch" else _NEW)
+    return made and not any(k.arg == "requires_grad" or k.arg is None for k in node.keywords)
