@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
@@ -53,7 +54,7 @@ def early_changes(trace: Trace) -> dict[Any, Group]:
                     if change.place.clock < walk.place.clock and reads_value(node, leaf):
                         late[id(change)].append((node, change))
         if not late or any(
-            w.kind == "backward" and set(w.roots) == set(walk.roots) and w.place.clock < walk.place.clock
+            w.kind is WalkKind.BACKWARD and set(w.roots) == set(walk.roots) and w.place.clock < walk.place.clock
             for w in walk.roots[0].walks
         ):
             # the same loss walked once more is a repeated backward
@@ -99,7 +100,7 @@ def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:
     for step in trace.steps:
         for leaf in (step.leaves or ()) if not step.unnoticed else ():
             clock = step.place.clock
-            filled = [w.place.clock for w in leaf.walks if w.kind == "backward" and w.place.clock < clock]
+            filled = [w.place.clock for w in leaf.walks if w.kind is WalkKind.BACKWARD and w.place.clock < clock]
             if filled and not any(
                 filled[-1] < m.place.clock < clock and (m.leaves is None or leaf in m.leaves) for m in cleared
             ):

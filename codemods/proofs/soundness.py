@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from codemods.graph.model.facts.layers import LOSS_MODULES, MODULES_WITH_PARAMETERS
 from codemods.graph.model.facts.memory import SHARING_MEMORY
+from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk, all_descendants
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
@@ -80,7 +81,7 @@ def conduct_of(trace: Trace) -> Conduct:
     for walk in trace.walks:
         site = _site(walk.place)
         # autograd.grad leaves gradients nowhere: it takes those of its inputs
-        given = walk.seen if walk.kind == "backward" else walk.inputs or ()
+        given = walk.seen if walk.kind is WalkKind.BACKWARD else walk.inputs or ()
         mine = {_leaf(node) for node in given if node.leaf}
         leaves[site] |= mine
         late = dict(_late(walk))

@@ -7,6 +7,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
@@ -203,7 +204,7 @@ class _Loop:
 def _candidate(walk: Walk) -> bool:
     """A statement ``loss.backward()`` directly in the body of a ``for``."""
     place, call = walk.place, walk.call
-    if walk.kind != "backward" or walk.with_gradient or walk.creates is not False or walk.retains is None:
+    if walk.kind is not WalkKind.BACKWARD or walk.with_gradient or walk.creates is not False or walk.retains is None:
         return False
     if not place.loops or call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":
         return False

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
@@ -139,7 +140,7 @@ def _contributing(trace: Trace, step: Step) -> list[Walk]:
     return [
         walk
         for walk in trace.walks
-        if walk.kind == "backward"
+        if walk.kind is WalkKind.BACKWARD
         and since < walk.place.clock < step.place.clock
         and crossed(walk.place, step.place) is None
         and (not seen or any(n in leaves for n in walk.seen))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Marked, WalkKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
@@ -74,7 +74,7 @@ class RepeatedBackward(Rule):
         pair = _Pair(trace, first, second)
         if not pair.related:
             return
-        if second.kind == "grad":
+        if second.kind is WalkKind.GRAD:
             statement = first.place.statement
             if pair.for_nothing() and statement is not None:
                 yield self._note(first, statement, "advice", pair, "fills")
@@ -159,16 +159,16 @@ class RepeatedBackward(Rule):
 
 
 def _same_loss(first: Walk, second: Walk) -> bool:
-    if first.kind != "backward" or first.call is None or second.call is None or first.call is second.call:
+    if first.kind is not WalkKind.BACKWARD or first.call is None or second.call is None or first.call is second.call:
         return False
     if first.handed or second.handed:
         return False
-    if not second.follows(first) or first.inputs != () or (second.inputs != () and second.kind == "backward"):
+    if not second.follows(first) or first.inputs != () or (second.inputs != () and second.kind is WalkKind.BACKWARD):
         return False
-    if first.with_gradient or (second.with_gradient and second.kind == "backward") or first.creates is not False:
+    if first.with_gradient or (second.with_gradient and second.kind is WalkKind.BACKWARD) or first.creates is not False:
         return False
     roots = {id(r) for r in first.roots}
-    if not roots and not second.roots and second.kind == "grad" and second.call.args:
+    if not roots and not second.roots and second.kind is WalkKind.GRAD and second.call.args:
         # what was walked cannot be seen; that the same name was given can
         loss = getattr(first.call.func, "value", None)
         return isinstance(loss, ast.Name) and ast.unparse(second.call.args[0]) == loss.id
@@ -342,7 +342,7 @@ class _Pair:
 
     def _stale(self, leaf: Node, start: int) -> bool:
         """Whether a leaf holds gradients of earlier walks when the first one begins."""
-        walked = [w.place.clock for w in leaf.walks if w.kind == "backward" and w.place.clock < start]
+        walked = [w.place.clock for w in leaf.walks if w.kind is WalkKind.BACKWARD and w.place.clock < start]
         if not walked:
             return False
         return not any(

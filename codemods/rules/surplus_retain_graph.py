@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.saved import SAVES_NOTHING, SUMS
-from codemods.graph.model.kinds import Marked, UseKind
+from codemods.graph.model.kinds import Marked, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
@@ -93,7 +93,7 @@ class SurplusRetainGraph(Rule):
         trail = [] if made is None else [(made.place.path, made.place.line)]
         return self.seen(
             walk.place.frame.file, walk.call, "flag", verdict, why=why, argument=walk.retain_argument, made=trail,
-            walker=walk.kind,
+            walker=walk.kind.value,
         )  # fmt: skip
 
     # deciding
@@ -176,7 +176,7 @@ class _Judge:
         if not graph or any(_orphan(n) for n in graph):
             return "unsure", "the loss comes from code that cannot be seen"
         function = walk.call.func if walk.call is not None else None
-        if walk.kind == "backward" and isinstance(function, ast.Attribute) and function.attr not in _WRAPPERS:
+        if walk.kind is WalkKind.BACKWARD and isinstance(function, ast.Attribute) and function.attr not in _WRAPPERS:
             return "unsure", "an unseen wrapper takes the flag"
         for node in walk.seen:
             if node.leaf or _frees_nothing(node):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
@@ -64,10 +65,11 @@ class UnresetLoss(Rule):
             return
         told: set[int] = set()
         for walk in trace.walks:
-            if walk.kind != "backward" or walk.call is None or id(walk.call) in told or not walk.again:
+            if walk.kind is not WalkKind.BACKWARD or walk.call is None or id(walk.call) in told or not walk.again:
                 continue
             earlier = next(
-                (w for _, w in walk.again if w.call is walk.call and w.kind == "backward" and walk.follows(w)), None
+                (w for _, w in walk.again if w.call is walk.call and w.kind is WalkKind.BACKWARD and walk.follows(w)),
+                None,
             )
             if earlier is None or not stepped_between(trace, earlier, walk):
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Marked, WalkKind
 from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer
 from codemods.proofs.blocks import crossed
@@ -66,7 +66,7 @@ class ZeroGradMisplaced(AdvisingRule):
         if owned is None or owned.more or not owned.leaves or step.place.node not in trace.called:
             return None
         leaves, now = set(owned.leaves), step.place.clock
-        before = [w for w in trace.walks if w.kind == "backward" and w.place.clock < now]
+        before = [w for w in trace.walks if w.kind is WalkKind.BACKWARD and w.place.clock < now]
         if not before or leaves.isdisjoint(before[-1].seen) or crossed(before[-1].place, step.place) is not None:
             return None
         last = before[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codemods.graph.model.kinds import WalkKind
 from tests.graph.tools import run_functions
 
 
@@ -35,5 +36,5 @@ def test_functions_are_run_twice_with_what_they_left() -> None:
 
 def test_arguments_of_a_root_may_carry_anything() -> None:
     (trace,) = run_functions("def step(loss, model):\n    model.train()\n    loss.backward()", "step")
-    assert [walk.kind for walk in trace.walks] == ["backward"] * 2
+    assert [walk.kind for walk in trace.walks] == [WalkKind.BACKWARD] * 2
     assert all(root.certain for walk in trace.walks for root in walk.roots)

@@ -17,7 +17,7 @@ from codemods.graph.model.facts.gradients import (
     GRAD_SWITCH,
     WEIGHT_CACHES,
 )
-from codemods.graph.model.kinds import Escape, Marked, UseKind
+from codemods.graph.model.kinds import Escape, Marked, UseKind, WalkKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Library, Method, Tensor
 from codemods.graph.torch.modules import Modules
@@ -82,7 +82,7 @@ def _backward(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
         at,
         engine.flat(args.get(0, "tensors")),
         args,
-        "backward",
+        WalkKind.BACKWARD,
         retain_at=2,
         create_at=3,
         with_gradient=gradients is not None and not engine.is_none(gradients),

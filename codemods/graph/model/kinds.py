@@ -48,6 +48,14 @@ class Marked(Enum):
     """The code counts on an error that only tensors with a graph make."""
 
 
+class WalkKind(Enum):
+    """What walked a graph."""
+
+    BACKWARD = "backward"
+    GRAD = "grad"
+    """``autograd.grad``."""
+
+
 class UseKind(Enum):
     """What reads a value and makes no node of it."""
 

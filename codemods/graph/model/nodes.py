@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from codemods.graph.model.kinds import Escape, Use
+    from codemods.graph.model.kinds import Escape, Use, WalkKind
     from codemods.graph.model.program import ParsedFile
     from codemods.graph.model.values import Function
 
@@ -113,7 +113,7 @@ class Walk:
     place: Place
     call: ast.Call | None
     roots: tuple[Node, ...]
-    kind: str
+    kind: WalkKind
     retains: bool | None
     creates: bool | None
     retain_argument: str | int | None

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Marked, WalkKind
 from codemods.graph.model.nodes import Node, Value, Walk
 from codemods.graph.model.program import ClassInfo, may_walk
 from codemods.graph.model.trace import Step
@@ -43,7 +43,7 @@ class Backward(Uses):
         self,
         call: ast.Call,
         values: Iterable[Value],
-        kind: str,
+        kind: WalkKind,
         *,
         retains: bool | None,
         creates: bool | None,
@@ -71,7 +71,7 @@ class Backward(Uses):
         seen: set[int] = set()
         for root in walk.roots:
             root.certain = True
-            if not with_gradient and kind == "backward":
+            if not with_gradient and kind is WalkKind.BACKWARD:
                 root.scalar = True
                 self._prove_terms(root)
             self._prove_source(root)
@@ -127,7 +127,7 @@ class Backward(Uses):
             at,
             [value],
             args,
-            "backward",
+            WalkKind.BACKWARD,
             retain_at=1,
             create_at=2,
             with_gradient=gradient is not None and not self.is_none(gradient),
@@ -138,7 +138,7 @@ class Backward(Uses):
         """``self.manual_backward(loss)`` and its like: the first argument is back-propagated."""
         if isinstance(at, ast.Call) and args.positional:
             rest = Arguments(args.call, args.positional[1:], args.keywords, args.more)
-            self.walk_with(at, args.positional[:1], rest, "backward", retain_at=99, create_at=99)
+            self.walk_with(at, args.positional[:1], rest, WalkKind.BACKWARD, retain_at=99, create_at=99)
         return NONE
 
     def walk_with(
@@ -146,7 +146,7 @@ class Backward(Uses):
         at: ast.Call,
         values: list[Value],
         args: Arguments,
-        kind: str,
+        kind: WalkKind,
         *,
         retain_at: int,
         create_at: int,
@@ -174,7 +174,7 @@ class Backward(Uses):
         walk = self.walk(
             at, values, kind, retains=retains, creates=creates, argument=argument, with_gradient=with_gradient
         )
-        if kind == "backward" and "inputs" in args.keywords:
+        if kind is WalkKind.BACKWARD and "inputs" in args.keywords:
             walk.inputs = self._gradients_of(args.keywords["inputs"])
 
     def autograd_grad(self, args: Arguments, at: ast.Call) -> Value:
@@ -183,7 +183,7 @@ class Backward(Uses):
         before = list(args.all())
         creates = args.get(4, "create_graph")
         explicit = "retain_graph" in args.keywords or len(args.positional) > 3
-        self.walk_with(at, self.flat(outputs), args, "grad", retain_at=3, create_at=4, with_gradient=True)
+        self.walk_with(at, self.flat(outputs), args, WalkKind.GRAD, retain_at=3, create_at=4, with_gradient=True)
         walk = self.trace.walks[-1]
         walk.inputs = self._gradients_of(args.get(1, "inputs"))
         if not explicit and walk.creates is not False:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Carrier, Node, Place
 from codemods.graph.model.trace import Trace
 from codemods.proofs.kept.values import through_phi
@@ -64,7 +65,7 @@ class Run:
     def _find_roots(self) -> None:
         """What backward started from; of a value that is one of several, each of them."""
         for walk in self.trace.walks:
-            if walk.kind == "backward":
+            if walk.kind is WalkKind.BACKWARD:
                 self.roots |= {id(n) for root in walk.roots for n in through_phi(root) if n.kind != "phi"}
         for ran in self.trace.ran:
             if isinstance(ran.statement, LOOPS):

@@ -10,7 +10,7 @@ from typing import Any
 
 from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.operations import WITH_INDICES
-from codemods.graph.model.kinds import Marked, Use, UseKind
+from codemods.graph.model.kinds import Marked, Use, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Value, all_ancestors, all_descendants
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance, Join, Module, Optimizer, Parameters, Unknown
@@ -91,7 +91,7 @@ class Recordings:
         origins = [
             origin
             for walk in trace.walks
-            if walk.kind == "backward"
+            if walk.kind is WalkKind.BACKWARD
             for node in walk.seen
             for origin in node.shadow
             if isinstance(origin, Node)
@@ -170,7 +170,7 @@ def source(made: list[Node], forward: Forward, stretches: list[tuple[int, int]])
     it has no parameters itself, and all of them come from other forwards (``stretches`` of the run) that no backward
     walks; else empty."""
     before = {p for n in made for p in n.parents if p.birth < forward.first}
-    if any(walk.kind == "backward" for n in all_ancestors(before) if not n.leaf for walk in n.walks):
+    if any(walk.kind is WalkKind.BACKWARD for n in all_ancestors(before) if not n.leaf for walk in n.walks):
         return "trained"
     stack, seen, given = list(before), set(before), False
     while stack:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from codemods.graph.model.facts.operations import KEEPS_SHAPE
+from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -61,7 +62,7 @@ def gradient_of(call: ast.Call) -> ast.expr | None:
 def given_gradients(trace: Trace) -> Iterator[tuple[Walk, ast.Call]]:
     """The backward passes of a run that were given a gradient, with their calls."""
     for walk in trace.walks:
-        if walk.kind == "backward" and walk.with_gradient and walk.call is not None and gradient_of(walk.call):
+        if walk.kind is WalkKind.BACKWARD and walk.with_gradient and walk.call is not None and gradient_of(walk.call):
             yield walk, walk.call
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.memory import SHARING_MEMORY
 from codemods.graph.model.facts.saved import SAVES_SELF
+from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import crossed, in_some_turns, meeting, stepped_between
@@ -60,7 +61,7 @@ class LoopInvariantGraph(Rule):
             return
         told: set[tuple[int, int]] = set()
         for walk in trace.walks:
-            if walk.kind != "backward" or walk.call is None:
+            if walk.kind is not WalkKind.BACKWARD or walk.call is None:
                 continue
             for earlier, old in _from_before(walk).items():
                 if (id(earlier.call), id(walk.call)) in told or not stepped_between(trace, earlier, walk):
@@ -167,7 +168,12 @@ def _from_before(walk: Walk) -> dict[Walk, list[Node]]:
     found: dict[Walk, list[Node]] = {}
     loops: dict[int, tuple[Place, Place, int] | None] = {}
     for node, earlier in walk.again:
-        if node.kind in ("phi", "part") or not node.certain or earlier.kind != "backward" or earlier.call is None:
+        if (
+            node.kind in ("phi", "part")
+            or not node.certain
+            or earlier.kind is not WalkKind.BACKWARD
+            or earlier.call is None
+        ):
             continue
         if id(earlier) not in loops:
             loops[id(earlier)] = _parting(earlier.place, walk.place)

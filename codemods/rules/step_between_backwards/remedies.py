@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from codemods.graph.model.facts.operations import DATA_CALLS
+from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
@@ -30,7 +31,7 @@ class Remedy:
         changes = [c for c, _, _ in self.group.early.values()]
         if any(isinstance(c, Mark) for c in changes):
             return None, "the write may not move"
-        if any(w.kind != "backward" for w, _ in self.group.late.values()):
+        if any(w.kind is not WalkKind.BACKWARD for w, _ in self.group.late.values()):
             return None, "autograd.grad needs the old values"
         done = deeds(self.trace, self.suite, self.group.frame, self.group.turns)
         if done is None or hooked(self.trace):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model.kinds import UseKind
+from codemods.graph.model.kinds import UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Sequence
@@ -18,7 +18,7 @@ def is_loss(ledger: Ledger, node: Node) -> bool:
     """Whether a walk starts at it, or at a sum of it: losses and totals have rules of their own."""
     stack = [node]
     seen: set[Node] = set()
-    roots = {root for walk in ledger.trace.walks for root in walk.roots if walk.kind == "backward"}
+    roots = {root for walk in ledger.trace.walks for root in walk.roots if walk.kind is WalkKind.BACKWARD}
     while stack:
         one = stack.pop()
         if one in seen:
@@ -34,7 +34,11 @@ def training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
     """A backward in the turn that made the node, over the graph that it holds."""
     mine = {n for n in reach([node]) if not n.leaf}
     for walk in ledger.trace.walks:
-        if walk.kind != "backward" or crossed(node.place, walk.place) or not _same_turn(node.place, walk.place, loop):
+        if (
+            walk.kind is not WalkKind.BACKWARD
+            or crossed(node.place, walk.place)
+            or not _same_turn(node.place, walk.place, loop)
+        ):
             continue
         if not mine.isdisjoint(walk.seen):
             return walk

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.observations import Decision, Observation, Site, sites, station
@@ -51,7 +52,12 @@ class SummedMicroBatches(Rule):
             return
         sums = sums_of(trace)
         for walk in trace.walks:
-            if walk.kind != "backward" or walk.with_gradient or walk.creates is not False or walk.retains is None:
+            if (
+                walk.kind is not WalkKind.BACKWARD
+                or walk.with_gradient
+                or walk.creates is not False
+                or walk.retains is None
+            ):
                 continue
             if walk.inputs != () or maybe_frozen(walk):
                 # one of the losses may have no graph of its own

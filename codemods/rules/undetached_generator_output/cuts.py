@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codemods.graph.model.facts.operations import SCALAR_FUNCTIONS
-from codemods.graph.model.kinds import Marked, UseKind
+from codemods.graph.model.kinds import Marked, UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Join, Tensor, Unknown
@@ -75,7 +75,7 @@ class Attempt:
         self.masks = leaf_masks(walk.seen, bits)
         self.seen = {id(n) for n in walk.seen}
         self.dirty = {id(n): bool(self.masks[id(n)] & 1) for n in walk.seen}
-        self.inputs = {n for w in self.trace.walks if w.kind == "grad" for n in w.inputs or ()}
+        self.inputs = {n for w in self.trace.walks if w.kind is WalkKind.GRAD for n in w.inputs or ()}
         for node in walk.seen:
             if node.leaf or self._pure(node):
                 continue
@@ -233,7 +233,7 @@ class Attempt:
         entering = [(n, taken) for n in self.everything if (taken := cut.through(n))]
         mine = {id(n) for n, taken in entering if cut.nodes[0] in taken and any(w is self.walk for w in n.walks)}
         for other in self.trace.walks:
-            if other is self.walk or other.kind != "backward":
+            if other is self.walk or other.kind is not WalkKind.BACKWARD:
                 continue
             used = self.lives.fate(other).used | self.lives.doubtful(other)
             if not used:

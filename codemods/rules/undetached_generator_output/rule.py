@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Marked, WalkKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.proofs.blocks import crossed
@@ -74,7 +74,7 @@ class UndetachedGeneratorOutput(Rule):
         attempts: list[Attempt] = []
         everything: list[Node] = []
         for walk in trace.walks:
-            if walk.kind == "backward":
+            if walk.kind is WalkKind.BACKWARD:
                 fate = lives.fate(walk)
                 if fate.wasted and fate.used:
                     everything = everything or list(dict.fromkeys(n for w in trace.walks for n in w.seen))
@@ -116,7 +116,7 @@ class UndetachedGeneratorOutput(Rule):
     def _needed(self, trace: Trace, lives: Lives) -> Iterator[Observation]:
         """The arguments of forwards whose gradients are used in this run, so that no other run cuts them."""
         for walk in trace.walks:
-            used = lives.fate(walk).used if walk.kind == "backward" else None
+            used = lives.fate(walk).used if walk.kind is WalkKind.BACKWARD else None
             if not used:
                 continue
             masks = leaf_masks(walk.seen, dict.fromkeys(used, 1))
