@@ -57,7 +57,7 @@ def apply_verified(
     held = frozenset(
         key
         for one in verified.verification.rewrites
-        if one.verdict is Verdict.KEPT and not one.alone
+        if one.verdict is Verdict.KEPT and not one.alone and not one.made
         for key in one.key
     )
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from verify.comparing.distances import Training, apart, distance, length
 from verify.comparing.numbers import TOTALS, unlike
-from verify.measured.records import Rates, Record, Step, Values, Waiting, Written
+from verify.measured.records import Observed, Output, Rates, Record, Step, Values, Waiting, Written
 
 #: What an ``exact`` promise allows of totals and of outputs computed without gradients, where other kernels sum up.
 LAST_DIGITS = 1e-5
@@ -68,22 +68,36 @@ def outputs(one: Record, other: Record) -> Iterator[Gap]:
             where = f"what call {mine.call} of {mine.site.function} returned or left behind"  # type: ignore[union-attr]
         if match is None:
             continue
-        unlike = _unlike(mine.form or (), match.form or ())
-        if unlike:
-            yield Gap("outputs of modules", "outputs", f"{where}: {unlike}", math.inf)
-            continue
-        if mine.graphs != match.graphs:
-            text = f"{where}: one carries a graph, the other does not; whether that is needed no run shows"
-            yield Gap("outputs of modules", "outputs", text, math.inf, undecided=True)
-            continue
-        if not (mine.values.digest and match.values.digest):
-            yield Gap("outputs of modules", "outputs", missing="too large")
-        elif mine.values.digest == match.values.digest:
-            yield Gap("outputs of modules", "outputs")
-        else:
-            relative = apart(mine.values, match.values).relative
-            text = f"{where}: {_share(relative)}"
-            yield Gap("outputs of modules", "outputs", text, relative, digits=relative <= LAST_DIGITS)
+        yield _given("outputs of modules", "outputs", where, mine, match)
+
+
+def observed(one: Record, other: Record) -> Iterator[Gap]:
+    """What went into calls that were left out, and into modules that are not there: nobody else would tell."""
+    theirs = {(each.place, each.call): each for each in other.observed}
+    for mine in one.observed:
+        what = f"what is given to {mine.place if mine.place.startswith('the module') else mine.place.partition(' ')[2]}"
+        match = theirs.pop((mine.place, mine.call), None)
+        if match is not None:
+            yield _given(what, f"given to {mine.place}", f"{what}, call {mine.call}", mine, match)
+        elif _alike(one, other):
+            yield Gap(what, f"given to {mine.place}", f"{what} is given less often", math.inf)
+    for place, _ in theirs if _alike(one, other) else ():
+        yield Gap(f"what is given to {place}", f"given to {place}", f"{place} is given more, or more often", math.inf)
+
+
+def _given(what: str, key: str, where: str, mine: Output | Observed, match: Output | Observed) -> Gap:
+    unlike = _unlike(mine.form or (), match.form or ())
+    if unlike:
+        return Gap(what, key, f"{where}: {unlike}", math.inf)
+    if mine.graphs != match.graphs:
+        text = f"{where}: one carries a graph, the other does not; whether that is needed no run shows"
+        return Gap(what, key, text, math.inf, undecided=True)
+    if not (mine.values.digest and match.values.digest):
+        return Gap(what, key, missing="too large")
+    if mine.values.digest == match.values.digest:
+        return Gap(what, key)
+    relative = apart(mine.values, match.values).relative
+    return Gap(what, key, f"{where}: {_share(relative)}", relative, digits=relative <= LAST_DIGITS)
 
 
 def _unlike(one: tuple[str, ...], other: tuple[str, ...]) -> str:
@@ -144,6 +158,7 @@ def _variable(name: str, told: str, relative: float) -> Gap:
 def afterwards(one: Record, other: Record) -> Iterator[Gap]:
     """All that is compared when both runs are over."""
     yield from outputs(one, other)
+    yield from observed(one, other)
     yield from at_the_end(one, other)
     yield from variables(one, other)
     yield from printed(one, other)

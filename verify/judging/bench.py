@@ -263,6 +263,7 @@ def _lines_in(part: Sequence[Any]) -> range:
 def _turned(knobs: Knobs, rewriter: Rewriter, made: Version | None) -> frozenset[Line]:
     """The lines of ``made`` with a knob in them, where columns are others; paths below the root."""
     lines = [(cap.path, cap.line) for cap in knobs.caps] + [(bound.path, bound.line) for bound in knobs.bounds]
+    lines += [(left.path, line) for left in knobs.left for line in range(left.span[0], left.span[2] + 1)]
     if made is None:
         return frozenset(lines)
     shown = {rewriter.relative(path): path for path in made.new}

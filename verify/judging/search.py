@@ -11,7 +11,6 @@ import ast
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 
 from codemods.rewriting.result import Mended
 from codemods.source.entries import find_entries, read_readme
@@ -20,11 +19,14 @@ from codemods.source.syntax import FAILURES
 from verify.errors import VerifyError
 from verify.judging.bench import Telling, as_read, driven, judge, lines_below, reached
 from verify.judging.faults import died
+from verify.judging.leaving import cautious, found, without_modules
+from verify.judging.places import EMPTY, Places
 from verify.measured.records import Driven, Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, join
-from verify.reaching.causes import OUTER, Cause, Causes, heads
-from verify.reaching.drives import calls, drive, enclosing, imports, training
+from verify.reaching.causes import OUTER, Cause, heads
+from verify.reaching.drives import drive, training
 from verify.reaching.knobs import Cap, Knobs, Unfit
+from verify.reaching.leaving import Left
 from verify.running.missing import ended_by
 from verify.running.rewriting import Rewriter, Version, below
 from verify.running.runner import Runner
@@ -45,11 +47,12 @@ _MOST_OPTIONS = 4
 @dataclass(frozen=True)
 class _Way:
     """A command, the version of the tree that goes on where the original dies (None: the original does), and its run,
-    with its lines as they are in the original."""
+    with its lines as they are in the original. ``left`` is what is left out of it."""
 
     command: Command
     base: Version | None = None
     run: Run | None = None
+    left: tuple[Left, ...] = ()
 
 
 class Search:
@@ -69,6 +72,7 @@ class Search:
         self._tell = tell
         self._texts = {path: each.text for each in sources if (path := below(each.absolute, runner.root)) is not None}
         self._trees = dict(_parsed(self._texts))
+        self._places = Places(rewriter, self._trees)
         self._until = 0.0
         self._groups = {group.key: group for group in version.groups}
         self._entries: list[Entry] = []
@@ -82,27 +86,31 @@ class Search:
         paths: set[str] = set()
         found: set[Line] = set()
         for group in self._groups.values():
-            for path, line in self._lines(group):
+            for path, line in self._places.lines(group):
                 found.add((path, line))
-                paths |= {path, *self._callers(path, line)}
-        return frozenset(found | {(path, line) for path in paths for line in heads(self._trees.get(path, _EMPTY))})
+                paths |= {path, *self._places.callers(path, line)}
+        return frozenset(found | {(path, line) for path in paths for line in heads(self._trees.get(path, EMPTY))})
 
     def run(self, commands: Sequence[Command], entries: Sequence[Entry]) -> list[Entry]:
         """Return ``entries`` of ``commands`` and those of the ways that reached more; reasons for what stays open."""
         self._entries = list(entries)
         self._until = time.monotonic() + self._runner.settings.reach_seconds
         ways = []
-        for command, entry in zip(commands, entries, strict=True):
+        for command, known in zip(commands, entries, strict=True):
             if self._open() and not _is_notebook(command):
-                ways.append(self._way(command, entry))
+                ways.append(self._way(command, known))
                 self._knobs(ways[-1])
         for command in self._others(commands):
             if not self._open() or not self._time(1.0):
                 break
-            found = self._try(_Way(command), Knobs(), "found in the tree")
-            if found is not None:
-                ways.append(self._way(command, found))
+            entry = self._try(_Way(command), Knobs(), "found in the tree")
+            if entry is not None:
+                ways.append(self._way(command, entry))
                 self._knobs(ways[-1])
+        for way in ways if self._runner.settings.data else ():
+            if self._open() and way.run is not None and died(way.run):
+                with without_modules(self._runner, self._trees):
+                    self._leave(way)
         for way in ways:
             if self._open() and way.run is not None and not died(way.run):
                 self._drives(way, way.run)
@@ -132,7 +140,7 @@ class Search:
         """The command again, so that it comes past what stood in front of the lines."""
         if way.run is None or ended_by(way.run) is not None or not self._time(way.run.wall):
             return
-        causes = [cause for group in self._open() for cause in self._causes(group, way.run)]
+        causes = [cause for group in self._open() for cause in self._places.causes(group, way.run)]
         knobs = _knobs_of(cause for cause in causes if not cause.arguments)
         if knobs:
             self._try(way, knobs, "loops cut short, bounds taken as met")
@@ -148,6 +156,18 @@ class Search:
             )
             self._try(replace(way, command=command), _knobs_of(mine), "with other arguments")
 
+    def _leave(self, way: _Way) -> None:
+        """The command without what it stops for, with made-up values in the place of that."""
+        lines = {line for group in self._open() for line in self._places.lines(group)}
+        left = found(self._runner, way.command, self._trees, lines, self._time, self._tell)
+        without = _Way(way.command, left=left)
+        entry = self._try(without, Knobs(), "with made-up values for what it lacks") if left else None
+        if entry is None:
+            return
+        self._knobs(replace(without, run=entry.original))
+        if self._open() and not died(entry.original):
+            self._drives(without, entry.original)
+
     def _drives(self, way: _Way, plain: Run) -> None:
         """The functions by themselves, at the end of the command."""
         if plain.record.process != "main" or sum(bool(record.backwards) for record in plain.records) > 1:
@@ -156,8 +176,10 @@ class Search:
         groups = self._open()
         wanted: dict[tuple[str, str], set[int]] = {}
         for group in groups:
-            for place in self._functions(group):
-                wanted.setdefault(place, set()).update(line for path, line in self._lines(group) if path == place[0])
+            for place in self._places.functions(group):
+                wanted.setdefault(place, set()).update(
+                    line for path, line in self._places.lines(group) if path == place[0]
+                )
         drives = tuple(drive(*place, self._trees, lines) for place, lines in sorted(wanted.items()))
         if not drives or not self._time(plain.wall):
             return
@@ -178,7 +200,7 @@ class Search:
             self._try(way, Knobs(caps, drives=good), "functions called by themselves at the end")
         for each in shown:
             # An error in a rewritten line may be what the rewrite repairs.
-            concerned = [group for group in groups if each.error is not None and each.line in self._lines(group)]
+            concerned = [group for group in groups if each.error is not None and each.line in self._places.lines(group)]
             if concerned and self._time(plain.wall):
                 one = tuple(drive for drive in drives if (drive.path, drive.name) == each.place)
                 self._try(
@@ -189,12 +211,8 @@ class Search:
         """The functions without the program, with what can be made up for them."""
         argv = (self._runner.settings.python, "-c", "import torch")
         alone = Command(argv, command.cwd, "its functions, without the program")
-        names = imports(self._trees.values()) - {PurePath(path).parts[0].partition(".")[0] for path in self._trees}
-        known = self._runner.modules, self._runner.folders
-        self._runner.modules += tuple(sorted(set(self._runner.lacks(names)) - set(self._runner.modules)))
-        self._runner.folders += (".",)
-        self._drives(_Way(alone), Run("", argv, Outcome.OK, 0, 0.0, 0, (Record(process="main"),), ""))
-        self._runner.modules, self._runner.folders = known
+        with without_modules(self._runner, self._trees):
+            self._drives(_Way(alone), Run("", argv, Outcome.OK, 0, 0.0, 0, (Record(process="main"),), ""))
 
     def _try(
         self, way: _Way, knobs: Knobs, plan: str, groups: Sequence[Mended] | None = None, *, mended: bool = False
@@ -205,9 +223,11 @@ class Search:
         original raises, and that counts only where the rewritten program does not: else the call was none to make.
         """
         groups = self._open() if groups is None else groups
+        knobs = replace(knobs, left=way.left)
         self._tell(f"{plan}: {way.command.text}")
         trial = self._run(way, knobs, groups)
-        original = trial if way.base is None or trial is None else self._run(_Way(way.command), knobs, groups)
+        bare = replace(way, base=None)
+        original = trial if way.base is None or trial is None else self._run(bare, knobs, groups)
         if trial is None or original is None:
             return None
         plain = Entry(original.command, original, None, None, None, None, (), plan=plan)
@@ -226,14 +246,19 @@ class Search:
         if mended and (entry.rewritten is None or died(entry.rewritten)):
             return plain
         wanted = {group.key for group in groups}
-        told = [self._marked(rewrite, trial) for rewrite in entry.rewrites if rewrite.key in wanted]
-        entry = replace(entry, rewrites=tuple(told))
+        told = [
+            self._places.marked(rewrite, self._groups[rewrite.key], trial)
+            for rewrite in entry.rewrites
+            if rewrite.key in wanted
+        ]
+        entry = cautious(replace(entry, rewrites=tuple(told)))
         self._entries.append(entry)
         return entry
 
     def _run(self, way: _Way, knobs: Knobs, groups: Sequence[Mended], strict: bool = True) -> Run | None:
         """A run of the way's program, its lines told as those of the original; None where a knob has no place."""
         base, also = way.base, self.also()
+        knobs = replace(knobs, left=way.left)
         lines = {group.key: group.touched.before() for group in groups}
         if base is not None:
             lines = base.watch(groups)
@@ -251,7 +276,7 @@ class Search:
 
     def _others(self, commands: Sequence[Command]) -> Iterator[Command]:
         """Scripts and tests that lead to the files of what is open, as ``batch`` finds them."""
-        concerned = {path for group in self._open() for path, _ in self._lines(group)}
+        concerned = {path for group in self._open() for path, _ in self._places.lines(group)}
         known = {command.argv for command in commands}
         settings = self._runner.settings
         for entry in find_entries(self._texts, read_readme(self._runner.root), concerned, most=_MOST_ENTRIES):
@@ -273,39 +298,6 @@ class Search:
         known = {rewrite.key: rewrite.verdict for rewrite in self._joined()}
         return [group for key, group in self._groups.items() if known.get(key, Verdict.NOT_REACHED) in _OPEN]
 
-    def _lines(self, group: Mended) -> list[Line]:
-        return sorted(line for lines in lines_below(self._rewriter, [group.touched.before()]) for line in lines)
-
-    def _causes(self, group: Mended, run: Run) -> list[Cause]:
-        """Why each block of the lines of ``group`` did not run in ``run``."""
-        causes = Causes(run, self._trees, self._place)
-        seen = {line for record in run.records for line in record.reached}
-        missed = [line for line in self._lines(group) if line not in seen and line[0] in self._trees]
-        starts = [line for line in missed if line[1] in heads(self._trees[line[0]])]
-        return [causes.of(*line) for line in dict.fromkeys([*missed[:1], *starts])]
-
-    def _functions(self, group: Mended) -> set[tuple[str, str]]:
-        found = set()
-        for path, line in self._lines(group):
-            function = enclosing(self._trees.get(path, _EMPTY), line)
-            if function is not None:
-                found.add((path, function[0]))
-        return found
-
-    def _callers(self, path: str, line: int) -> set[str]:
-        """The files that call the function around ``line``, and those that call these."""
-        found: set[str] = set()
-        ways = [(path, line)]
-        for _ in range(2):
-            following: list[Line] = []
-            for at, number in ways:
-                function = enclosing(self._trees.get(at, _EMPTY), number)
-                if function is not None:
-                    following += [(where, call.lineno) for where, _, call in calls(function[0], self._trees, at)][:8]
-            found |= {where for where, _ in following}
-            ways = following
-        return found
-
     def _explained(self, entry: Entry) -> Entry:
         """``entry`` with the reason for what it did not reach."""
         groups = self._groups
@@ -318,39 +310,20 @@ class Search:
         return replace(entry, rewrites=rewrites)
 
     def _reason(self, group: Mended, entry: Entry, plain: str) -> str:
-        causes = self._causes(group, self._shown.get(id(entry.original), entry.original))
+        causes = self._places.causes(group, self._shown.get(id(entry.original), entry.original))
         if not causes:
             return plain
         cause = causes[0]
         parts = [cause.text, cause.advice]
         parts += [
             f"by itself {name} could not be judged: {self._unmade[path, name]}"
-            for path, name in sorted(self._functions(group))
+            for path, name in sorted(self._places.functions(group))
             if (path, name) in self._unmade
         ][:1]
         return "; ".join(part for part in parts if part)
 
-    def _marked(self, rewrite: Rewrite, trial: Run) -> Rewrite:
-        """``rewrite`` with whether only calls at the end of ``trial`` came to its lines."""
-        if rewrite.verdict is Verdict.NOT_REACHED:
-            return rewrite
-        lines = set(self._lines(self._groups[rewrite.key]))
-        seen = {line for record in trial.records for line in record.reached} & lines
-        alone = {line for record in trial.records for line in record.alone} & lines
-        if not alone or seen != alone:
-            return rewrite
-        functions = self._functions(self._groups[rewrite.key])
-        how = next((each.how for record in trial.records for each in record.driven if each.place in functions), "")
-        return replace(rewrite, alone=True, why=f"called {how}: {rewrite.why}" if how else rewrite.why)
-
-    def _place(self, path: str, line: int) -> str:
-        return f"{path}:{line}"
-
     def _time(self, seconds: float) -> bool:
         return time.monotonic() + seconds < self._until
-
-
-_EMPTY = ast.Module([], [])
 
 
 def _parsed(texts: Mapping[str, str]) -> Iterator[tuple[str, ast.AST]]:

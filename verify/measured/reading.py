@@ -17,12 +17,15 @@ from verify.measured.records import (
     Forwards,
     Holder,
     Loss,
+    Observed,
     Output,
     Rates,
     Record,
     Site,
     State,
     Step,
+    Stop,
+    Stopped,
     Tensors,
     Trouble,
     Values,
@@ -195,6 +198,27 @@ class _Reading:
     def knob(self, event: dict[str, Any]) -> None:
         self.record.knobs.append(event)
 
+    def left(self, event: dict[str, Any]) -> None:
+        self.record.left.append(event)
+
+    def observed(self, event: dict[str, Any]) -> None:
+        told = event["begun"], event["whole"], _values(event), tuple(event["form"]), event["graphs"]
+        self.record.observed.append(Observed(event["place"], event["call"], *told))
+
+    def stopped(self, event: dict[str, Any]) -> None:
+        frames = tuple(
+            Stop(
+                frame["path"],
+                tuple(frame["span"]),
+                tuple((name, None if origin is None else tuple(origin)) for name, origin in frame["hollow"]),
+            )
+            for frame in event["frames"]
+            if frame["span"] is not None
+        )
+        # Where the innermost place is not known, no other may be taken for it.
+        known = frames if len(frames) == len(event["frames"]) else ()
+        self.record.stopped = Stopped(known, event["graph"], event["missing"], event["why"])
+
     def drive(self, event: dict[str, Any]) -> None:
         self.driving, self.told = True, 0
 
@@ -221,6 +245,7 @@ _READERS: dict[str, Callable[[_Reading, dict[str, Any]], None]] = {
                 _Reading.device,
             ),
             *(_Reading.invented, _Reading.capped, _Reading.knob, _Reading.drive, _Reading.driven),
+            *(_Reading.left, _Reading.observed, _Reading.stopped),
         )
     },
 }

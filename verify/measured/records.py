@@ -47,6 +47,10 @@ The events and their fields:
 * ``drive``, ``driven``: path, name, how, call, reason, error, recipe: a function is called at the end of the run, and
   has returned; ``reason``: why it could not be called, ``error``: what it raised (as below), ``recipe``: what was made
   up, null for nothing
+* ``left``: place, span, why, recipe, told: a call that was left out ran for the first time; what it gave instead
+* ``observed``: place, call, begun (whether a watched line had run), whole (whether all that goes in was read), form,
+  graphs and *values*: what was given to a call that is left out, or to a module that is not there
+* ``stopped``: frames (of the tree, the innermost first: path, span, hollow), graph, missing, why: see probe/stops.py
 * ``caught``: site, error: an exception out of ``backward`` or ``autograd.grad``; the script may have caught it
 * ``raised``: the same out of a module that no other module called
 * ``error``: type, message, kind, site, traceback (text, user frames and the last frames of libraries), missing (null,
@@ -162,6 +166,38 @@ class Output(NamedTuple):
     steps_before: int
     form: tuple[str, ...] | None = None
     graphs: str = ""
+
+
+class Observed(NamedTuple):
+    """What the ``call``-th call of ``place`` was given, which was left out. ``begun``: a line that is watched had run;
+    ``whole``: all that it reads was read here."""
+
+    place: str
+    call: int
+    begun: bool
+    whole: bool
+    values: Values
+    form: tuple[str, ...]
+    graphs: str
+
+
+class Stop(NamedTuple):
+    """A frame of the tree in which a program stopped: ``span`` is line, column, end line, end column of what failed;
+    ``hollow`` are names that stand for something absent, with the path and the span of what made it."""
+
+    path: str
+    span: tuple[int, int, int, int]
+    hollow: tuple[tuple[str, tuple[Any, ...] | None], ...]
+
+
+class Stopped(NamedTuple):
+    """Where a program stopped, the innermost frame first, and ``why``; ``graph``: it may be an error of the graph or of
+    the modelled code; ``missing``: something is not there."""
+
+    frames: tuple[Stop, ...]
+    graph: bool
+    missing: bool
+    why: str
 
 
 class Tensors(NamedTuple):
@@ -373,6 +409,10 @@ class Record:
     #: What the run's own knobs did, functions that it called at its end, and lines that only these calls reached.
     knobs: list[dict[str, Any]] = field(default_factory=list)
     driven: list[Driven] = field(default_factory=list)
+    #: What was left out, by the events; what went into that; where the program stopped for want of something.
+    left: list[dict[str, Any]] = field(default_factory=list)
+    observed: list[Observed] = field(default_factory=list)
+    stopped: Stopped | None = None
     alone: set[tuple[str, int]] = field(default_factory=set)
     #: What was running at the end, the innermost first.
     stack: tuple[Site, ...] = ()

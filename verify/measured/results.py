@@ -124,6 +124,7 @@ class Rewrite:
 
     ``why`` is the figure or the sentence behind the verdict. ``without``: for a broken one, whether the rest was shown
     to hold without it. ``alone``: no run came to its lines; its function was called by itself, at the end of one.
+    ``made`` says what was made up in that run in the place of what the program lacks: where, and what.
     ``run`` is the place of the run behind the verdict among the entries, from 0.
     """
 
@@ -133,11 +134,13 @@ class Rewrite:
     without: str = ""
     alone: bool = False
     run: int = 0
+    made: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
         """The verdict as people read it."""
-        return f"{self.verdict.value}, driven alone" if self.alone else self.verdict.value
+        parts = [self.verdict.value, *["driven alone"] * self.alone, *["with made-up values"] * bool(self.made)]
+        return ", ".join(parts)
 
     @property
     def likely(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -12,6 +13,7 @@ from .params import Parameters
 _MOST_ELEMENTS = 1 << 22
 _MOST_PARTS = 2000
 _DEEPEST = 6
+_LONGEST = 190
 
 
 class Parts:
@@ -24,6 +26,8 @@ class Parts:
         #: Of each tensor and number whether it carries a graph, and those that do.
         self.graphs: list[str] = []
         self.outputs: list[Any] = []
+        #: Whether nothing was cut off, and nothing is in it that cannot be looked into.
+        self.whole = True
         self._seen: set[int] = set()
         self._add(value, 0)
 
@@ -36,6 +40,7 @@ class Parts:
         import torch
 
         if len(self.form) >= _MOST_PARTS or depth > _DEEPEST:
+            self.whole = False
             return
         if isinstance(value, torch.Tensor):
             self._tensor(value)
@@ -44,8 +49,11 @@ class Parts:
         elif isinstance(value, (bool, int, float)):
             self._number(float(value) if abs(value) < 1e300 else 0.0)
             self.graphs.append("0")
-        elif isinstance(value, str) or value is None:
+        elif isinstance(value, (str, bytes)) or value is None:
             self.form.append(repr(value)[:200])
+            self.whole = self.whole and (value is None or len(value) < _LONGEST)
+        elif isinstance(value, (torch.device, torch.dtype, os.PathLike)):
+            self.form.append(str(value)[:200])
         elif id(value) not in self._seen:
             self._seen.add(id(value))
             self._inside(value, depth)
@@ -54,6 +62,9 @@ class Parts:
         kind = type(value).__name__
         children = list(_children(value))
         self.form.append(f"{kind} of {len(children)}" if isinstance(value, (list, tuple, dict, set)) else kind)
+        self.whole = self.whole and (bool(children) or _plain(value))
+        if isinstance(value, dict):
+            self.form += [key[:100] for key in value if isinstance(key, str)]
         for child in children[:_MOST_PARTS]:
             self._add(child, depth + 1)
 
@@ -78,12 +89,25 @@ class Parts:
         self.numbers.append(value)
 
 
+def _plain(value: Any) -> bool:
+    """Whether ``value``, which has nothing in it, is known by what it is called."""
+    if isinstance(value, (list, tuple, dict, set, frozenset)):
+        return not value
+    return isinstance(value, (type, ModuleType, FunctionType)) or type(value).__module__.startswith("_codemod_probe")
+
+
+def _opaque(module: str) -> bool:
+    return module == "builtins" or module.startswith("_codemod_probe")
+
+
 def _children(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         yield from list(value.values())
     elif isinstance(value, (list, tuple)):
         yield from value
-    elif not isinstance(value, (type, ModuleType, FunctionType)) and type(value).__module__ != "builtins":
+    elif isinstance(value, (set, frozenset)):
+        yield from sorted([str(each) for each in value])
+    elif not isinstance(value, (type, ModuleType, FunctionType)) and not _opaque(type(value).__module__):
         yield from list(getattr(value, "__dict__", {}).values())
 
 

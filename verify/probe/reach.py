@@ -37,6 +37,8 @@ class Reach:
     ) -> None:
         self.parts = Parts(parts, tree, write)
         self._waits = bool(groups)
+        #: Whether a line of a group has run.
+        self.begun = False
         self._tree = tree
         self._write = write
         self._groups: list[set[tuple[str, int]]] = [{(path, line) for path, line in group} for group in groups if group]
@@ -90,9 +92,16 @@ class Reach:
         """``line`` of ``path`` runs now."""
         if line not in self._missing.get(path, ()):
             return
-        self._groups = [group for group in self._groups if (path, line) not in group]
+        groups = [group for group in self._groups if (path, line) not in group]
         self._also.discard((path, line))
-        self._count()
+        if len(groups) < len(self._groups):
+            self.begun = True
+            self._groups = groups
+            self._count()
+        else:
+            self._missing[path].discard(line)
+            if not self._missing[path]:
+                del self._missing[path]
         self._write({"event": "reached", "path": path, "line": line})
         if not self._missing and not self.parts.waiting:
             self.remove()

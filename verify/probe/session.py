@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-from . import compiling, errors, hooks, knobs, settings
+from . import compiling, errors, hooks, knobs, settings, stops
 from .backward import Backwards, Call
 from .drive import Drive
 from .files import Files
@@ -20,10 +20,13 @@ from .forwards import Forwards
 from .graph import Graph
 from .growth import Growth
 from .guard import Clock, Part
+from .leaving import Leaving, modules_alive
 from .memory import Memory
+from .observing import Observer
 from .output import Recorder
 from .params import Parameters
 from .prints import Prints
+from .processes import frames_of, outward, role, version
 from .reach import Reach
 from .seeds import Seeds
 from .shapes import OLDEST, Shapes
@@ -34,8 +37,6 @@ from .tensors import generators, loss
 from .variables import held
 from .watchdog import Watchdog
 
-#: Tells a process who started it: ``main-PID`` or ``rank-PID`` of the nearest watched process that is one.
-_MARK = "CODEMOD_PROBE_MAIN"
 #: How many times the wanted steps a run goes on for lines that have not run: a teacher is trained before the student, a
 #: report comes at the end of the epoch.
 _PATIENCE = 5
@@ -52,12 +53,29 @@ class Session:
         self._clock = Clock()
         self._tree = Tree(config["root"])
         self._parts: dict[str, Part] = {}
-        eager, name = _role()
-        self._recorder = Recorder(config["records"], eager, name, self._about)
+        eager, own = role()
+        self._recorder = Recorder(config["records"], eager, own, self._about)
         self._seeds = Seeds(config.get("seed"), config.get("replay"), self._tree, self._write)
         lines = [config.get(name) or [] for name in ("also", "parts")]
         self._reach = Reach(config.get("watch") or [], self._tree, self._write, *lines)
         self._drive = Drive(config, self._tree, self._write)
+        self._observer = Observer(
+            self._write,
+            self._part("what is given to what is left out"),
+            lambda: self._reach.begun,
+            lambda: self._backwards if self._torch_seen else None,
+        )
+        wanted = {(path, line) for group in config.get("watch") or [] for path, line in group}
+        self._leaving = Leaving(
+            config.get("left") or [],
+            self._write,
+            self._observer,
+            self._quiet,
+            modules_alive,
+            wanted,
+            self._tree.loaded,
+            bool(config.get("again")),
+        )
         self._driving = False
         self._files = Files(config["root"], config["records"], self._write, self._part("files"))
         self._watchdog: Watchdog | None = None
@@ -91,7 +109,8 @@ class Session:
         with self._part("missing data"):
             from . import standins
 
-            standins.install(self._config, self._write)
+            standins.install(self._config, self._write, self._observer.see)
+        self._leaving.install()
         with self._part("the lines that run"):
             self._reach.install()
         if self._config.get("watchdog"):
@@ -104,7 +123,7 @@ class Session:
 
         self._torch_seen = True
         self._tree.note_main()
-        if _version(torch.__version__) < (2, 0):
+        if version(torch.__version__) < (2, 0):
             text = f"This command runs torch {torch.__version__}; verify needs torch 2.0 or newer."
             self._write({"event": "note", "text": text})
             self._end("unsupported")
@@ -161,12 +180,12 @@ class Session:
                 self._doctor = Doctor(plan, self._tree, self._write, self._clock, self._optimizers, growth)
                 self._doctor.install()
 
-    def _by_shapes(self, version: str) -> None:
+    def _by_shapes(self, torch: str) -> None:
         """Go on without memory, or not at all: the model may fit nowhere."""
         part = self._part("shapes")
         with part:
-            if _version(version) < OLDEST:
-                raise RuntimeError(f"torch {version} is older than {OLDEST[0]}.{OLDEST[1]}")
+            if version(torch) < OLDEST:
+                raise RuntimeError(f"torch {torch} is older than {OLDEST[0]}.{OLDEST[1]}")
             shapes = Shapes(self._write, self._tree)
             shapes.install()
             self._memory = shapes
@@ -367,7 +386,7 @@ class Session:
         if error is not None:
             at = error.__traceback__ or getattr(sys, "last_traceback", None)
             self._failed(error, at)
-            self._end("raised", frames=_frames(at))
+            self._end("raised", frames=frames_of(at))
             return
         if not self._status and self._drive_all(None):
             # The exit functions are at work already, and the status is that of the program.
@@ -386,11 +405,11 @@ class Session:
 
         self._driving = True
         with torch.enable_grad():
-            error = self._drive.run(_outward(frame), self._came_back, self._silenced)
+            error = self._drive.run(outward(frame), self._came_back, self._silenced)
         if error is None:
             return False
         self._failed(error, error.__traceback__)
-        self._end("raised", frames=_frames(error.__traceback__))
+        self._end("raised", frames=frames_of(error.__traceback__))
         return True
 
     def _came_back(self, number: int, site: list[Any], call: int, values: Any, known: tuple[Any, ...]) -> None:
@@ -413,6 +432,13 @@ class Session:
         self._recorder.pid = -1
         return self._reach.again
 
+    def _quiet(self, tell: Callable[[dict[str, Any]], None]) -> None:
+        """In a forked process that goes on by trial: all events go to ``tell``."""
+        if self._torch_seen:
+            self._silenced()
+        self._recorder.pid, self._ended = -1, True
+        self._recorder.write = tell  # type: ignore[assignment, method-assign]
+
     def _hung(self) -> None:
         import threading
 
@@ -422,11 +448,13 @@ class Session:
         self._diagnose("failed", error, self._tree.traceback_site(at))
         with self._part("errors"):
             self._write(errors.uncaught(error, at, self._tree))
+            if self._config.get("explore"):
+                self._write(stops.event(error, at, self._tree))
 
     def _leave(self, reason: str, frame: FrameType | None) -> None:
         """End the process here and now: neither ``except:`` nor ``finally:`` nor workers can delay it."""
         failed = reason != "watchdog" and self._drive_all(frame)
-        self._end(reason, frames=[] if frame is None else _outward(frame))
+        self._end(reason, frames=[] if frame is None else outward(frame))
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
@@ -538,7 +566,7 @@ class Session:
 
         def _exit(status: int) -> typing.NoReturn:
             if os.getpid() == self._recorder.pid:
-                self._end("left", frames=_outward(sys._getframe(1)))
+                self._end("left", frames=outward(sys._getframe(1)))
             original(status)
 
         os._exit = _exit
@@ -554,40 +582,3 @@ class Session:
             original(args)
 
         threading.excepthook = excepthook
-
-
-def _role() -> tuple[bool, str]:
-    """(whether to write from the start, the process's name)."""
-    mark = os.environ.get(_MARK, "")
-    role, _, pid = mark.partition("-")
-    rank = os.environ.get("RANK", "")
-    if mark and pid != str(os.getpid()):
-        worker = "--multiprocessing-fork" in getattr(sys, "argv", [])
-        if role != "main" or not rank.isdigit() or worker:
-            return False, "child"
-        role = "rank"
-    elif not mark:
-        role = "main"
-    os.environ[_MARK] = f"{role}-{os.getpid()}"
-    return True, "main" if role == "main" else f"rank-{rank}"
-
-
-def _version(text: str) -> tuple[int, int]:
-    major, _, rest = text.partition(".")
-    return int(major), int(rest.partition(".")[0])
-
-
-def _outward(frame: FrameType | None) -> list[FrameType]:
-    frames = []
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back
-    return frames
-
-
-def _frames(at: TracebackType | None) -> list[FrameType]:
-    frames = []
-    while at is not None:
-        frames.append(at.tb_frame)
-        at = at.tb_next
-    return frames[::-1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from verify.reaching.options import defaults
@@ -46,7 +46,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Where nothing tells.
 _ANYTHING = ("tensor", "int", "labels", "module")
 #: Calls whose arguments are sizes: of these modules by the last part of the name.
-_SIZED = frozenset(
+SIZED = frozenset(
     {"range", "zeros", "ones", "randn", "rand", "empty", "full", "arange", "eye", "view", "reshape", "expand", "repeat"}
     | {"Linear", "Embedding", "LSTM", "GRU", "RNN", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "BatchNorm1d"}
     | {"BatchNorm2d", "LayerNorm", "GroupNorm", "LSTMCell", "GRUCell"}
@@ -66,9 +66,9 @@ def hints(function: Function, trees: Mapping[str, ast.AST]) -> dict[str, Any]:
 
 
 def _hint(parameter: ast.arg, function: ast.AST, trees: Mapping[str, ast.AST]) -> dict[str, Any]:
-    uses = list(_uses(parameter.arg, function))
-    read = {name for kind, name in uses if kind == "attribute"}
-    texts = [name for kind, name in uses if kind == "compared"]
+    found = list(uses(parameter.arg, function))
+    read = {name for kind, name in found if kind == "attribute"}
+    texts = [name for kind, name in found if kind == "compared"]
     roles: list[str] = []
     if parameter.annotation is not None:
         last = ast.unparse(parameter.annotation).rpartition(".")[2]
@@ -76,12 +76,23 @@ def _hint(parameter: ast.arg, function: ast.AST, trees: Mapping[str, ast.AST]) -
     known = {name: value for name, value in defaults(trees) if name in read}
     if known and not any(read & names for names in _KINDS.values()):
         roles.append("options")
+    roles += roles_of(read, texts, found)
+    classes = list(_classes(read, trees))[:_MOST_CLASSES]
+    roles = ["object"] * bool(classes) + [role for role in roles if not (classes and role in ("module", "criterion"))]
+    roles = list(dict.fromkeys([*roles, *(_ANYTHING if not roles else ())]))
+    return {"roles": roles, "texts": list(dict.fromkeys(texts)), "values": known, "classes": classes}
+
+
+def roles_of(read: set[str], texts: Sequence[str], found: Iterable[tuple[str, str]]) -> list[str]:
+    """What something could be of which ``read`` are the attributes, and that is compared with ``texts``; ``found`` are
+    its uses (kind, name)."""
+    roles: list[str] = []
     for kind, names in _KINDS.items():
         if read & names and not (kind == "optimizer" and "param_groups" not in read and "parameters" in read):
             roles.append(kind)
     if texts:
         roles.append("text")
-    for kind, _ in uses:
+    for use, _ in found:
         roles += {
             "size": ["int"],
             "iterated": ["loader", "tensor"],
@@ -89,11 +100,8 @@ def _hint(parameter: ast.arg, function: ast.AST, trees: Mapping[str, ast.AST]) -
             "operand": ["tensor", "float"],
             "handed": ["tensor", "labels"],
             "truth": ["bool"],
-        }.get(kind, [])
-    classes = list(_classes(read, trees))[:_MOST_CLASSES]
-    roles = ["object"] * bool(classes) + [role for role in roles if not (classes and role in ("module", "criterion"))]
-    roles = list(dict.fromkeys([*roles, *(_ANYTHING if not roles else ())]))
-    return {"roles": roles, "texts": list(dict.fromkeys(texts)), "values": known, "classes": classes}
+        }.get(use, [])
+    return roles
 
 
 def _classes(read: set[str], trees: Mapping[str, ast.AST]) -> Iterator[tuple[str, str]]:
@@ -109,8 +117,8 @@ def _classes(read: set[str], trees: Mapping[str, ast.AST]) -> Iterator[tuple[str
                     yield path, node.name
 
 
-def _uses(name: str, function: ast.AST) -> Iterator[tuple[str, str]]:
-    """What is done with the variable ``name`` in ``function``: (kind of use, name)."""
+def uses(name: str, function: ast.AST) -> Iterator[tuple[str, str]]:
+    """What is done with ``name``, a variable or an attribute, in ``function``: (kind of use, name)."""
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and _is(node.value, name):
             yield "attribute", node.attr
@@ -134,7 +142,7 @@ def _called(name: str, call: ast.Call) -> Iterator[tuple[str, str]]:
     last = getattr(call.func, "attr", getattr(call.func, "id", ""))
     values = [*call.args, *(each.value for each in call.keywords)]
     if any(_is(each, name) for each in values) and last not in ("enumerate", "zip", "len", "print", "isinstance"):
-        yield ("size" if last in _SIZED else "handed"), last
+        yield ("size" if last in SIZED else "handed"), last
 
 
 def _turned(iterated: ast.expr) -> list[ast.expr]:
@@ -143,6 +151,8 @@ def _turned(iterated: ast.expr) -> list[ast.expr]:
 
 
 def _is(node: ast.AST, name: str) -> bool:
+    if "." in name:
+        return isinstance(node, ast.Attribute) and ast.unparse(node) == name
     return isinstance(node, ast.Name) and node.id == name
 
 

@@ -7,8 +7,7 @@ every line keeps its number; :mod:`verify.probe.knobs` and :mod:`verify.probe.dr
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,10 @@ from codemods.source.files import SourceFile, read_source
 from codemods.source.syntax import FAILURES
 from verify.probe.knobs import BOUND, TURN, TURNS
 from verify.reaching.drives import Drive
+from verify.reaching.leaving import Left, Unfound, edits
+from verify.reaching.texts import Edit, Text
 from verify.running.rewriting import Rewriter, Version
 
-_NEWLINE = re.compile(rb"\r\n|\r|\n")
 #: Comparisons of numbers; what is looked up in a container, or is None, is no bound.
 _ORDERS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -55,14 +55,24 @@ class Knobs:
     caps: tuple[Cap, ...] = ()
     bounds: tuple[Bound, ...] = ()
     drives: tuple[Drive, ...] = ()
+    left: tuple[Left, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.caps or self.bounds or self.drives)
+        return bool(self.caps or self.bounds or self.drives or self.left)
 
     def configuration(self) -> dict[str, Any]:
         """What the probe has to know of them."""
         drives = [drive.configuration() for drive in self.drives]
-        return {"knobs": bool(self.caps or self.bounds), "drive": drives}
+        left = [left.configuration() for left in self.left]
+        return {"knobs": bool(self.caps or self.bounds), "drive": drives, "left": left, "arguments": bool(left)}
+
+    def over_tree(self, root: Path) -> dict[str, bytes]:
+        """The files of the tree at ``root``, as it is, with what is left out. Raises :class:`Unfit`."""
+        files = {}
+        for path in dict.fromkeys(left.path for left in self.left):
+            source = _source(root / path)
+            files[path] = source.encode(self._within(path, source.text, source.text))
+        return files
 
     def over(self, rewriter: Rewriter, root: Path, version: Version | None) -> dict[str, bytes]:
         """The files of ``version`` (None: of the tree at ``root`` as it is) with the knobs in them, by path below the
@@ -70,6 +80,7 @@ class Knobs:
         files = {} if version is None else dict(version.files)
         shown = {} if version is None else {rewriter.relative(path): path for path in version.new}
         paths = [cap.path for cap in self.caps] + [bound.path for bound in self.bounds]
+        paths += [left.path for left in self.left]
         for path in dict.fromkeys(paths):
             source = _source(root / path) if version is None or path not in shown else version.sources[shown[path]]
             old = source.text
@@ -81,6 +92,8 @@ class Knobs:
         tree = _parsed(new)
         before = tree if new == old else _parsed(old)
         wraps: list[tuple[ast.expr, str, str]] = []
+        outs = [(number, left) for number, left in enumerate(self.left) if left.path == path]
+        found = [edit for number, left in outs for edit in _out(number, left, old, new)]
         for cap in self.caps:
             if cap.path == path:
                 loop = _same(cap.line, before, tree, old, new, (ast.For, ast.While))
@@ -92,12 +105,17 @@ class Knobs:
         for bound in self.bounds:
             if bound.path == path:
                 condition = _same(bound.line, before, tree, old, new, (ast.If,))
-                found = list(comparisons(condition.test, bound.wanted, counters(tree)))
-                if not found:
+                bounds = list(comparisons(condition.test, bound.wanted, counters(tree)))
+                if not bounds:
                     raise Unfit(f"{path}:{bound.line} has no bound")
-                for expression, wanted in found:
+                for expression, wanted in bounds:
                     wraps.append((expression, f"{BOUND}((", f"), {f'{path}:{bound.line}'!r}, {wanted})"))
-        return _wrapped(new, wraps)
+        text = Text(new)
+        for order, (expression, start, stop) in enumerate(wraps):
+            begin, end = text.span(expression)
+            # Around all that is left out there.
+            found += [Edit(begin, begin, start.encode(), order - len(new)), Edit(end, end, stop.encode())]
+        return text.edited(found)
 
 
 NONE = Knobs()
@@ -188,17 +206,8 @@ def _same(line: int, before: ast.AST, after: ast.AST, old: str, new: str, kinds:
     return found[0]
 
 
-def _wrapped(text: str, wraps: Iterable[tuple[ast.expr, str, str]]) -> str:
-    """``text`` with something before and behind some of its expressions."""
-    data = text.encode("utf-8")
-    starts = [0, *(match.end() for match in _NEWLINE.finditer(data))]
-    insertions: list[tuple[int, int, bytes]] = []
-    for order, (expression, before, behind) in enumerate(wraps):
-        assert expression.end_lineno is not None
-        assert expression.end_col_offset is not None
-        begin = starts[expression.lineno - 1] + expression.col_offset
-        end = starts[expression.end_lineno - 1] + expression.end_col_offset
-        insertions += [(begin, order, before.encode()), (end, -1, behind.encode())]
-    for place, _, piece in sorted(insertions, reverse=True):
-        data = data[:place] + piece + data[place:]
-    return data.decode("utf-8")
+def _out(number: int, left: Left, old: str, new: str) -> list[Edit]:
+    try:
+        return list(edits(number, left, old, new))
+    except (Unfound, *FAILURES) as error:
+        raise Unfit(f"{left.place} is rewritten: {error}") from None

@@ -135,6 +135,7 @@ def limits(verification: Verification) -> list[str]:
             found.update(dict.fromkeys(_capped(loader) for loader in record.capped))
             found.update(dict.fromkeys(map(_knob, record.knobs)))
             found.update(dict.fromkeys(map(_driven, record.driven)))
+        found.update(dict.fromkeys(_left(each) for record in entry.original.records for each in record.left))
         if entry.comparison is not None:
             found.update(dict.fromkeys(f"not compared: {what}" for what in entry.comparison.not_compared))
     return list(found)
@@ -244,6 +245,10 @@ def _knob(knob: Mapping[str, Any]) -> str:
     if knob["kind"] == "loop":
         return f"{place}: to come to what is behind it, the loop was ended after {count_text(turns, 'turn')}"
     return f"{place}: to come to what it guards, the bound counted as {'met' if turns else 'not met'}"
+
+
+def _left(left: Mapping[str, Any]) -> str:
+    return f"{left['place']} was left out, because the program stops there ({left['why']}); it gave {left['told']}"
 
 
 def _driven(driven: Driven) -> str:

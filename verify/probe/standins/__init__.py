@@ -7,19 +7,21 @@ downloaded.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..guard import Write
 from ..hooks import when_imported
 
 
-def install(config: dict[str, Any], write: Write) -> None:
+def install(config: dict[str, Any], write: Write, see: Callable[..., None] | None = None) -> None:
     """Write the declared files and wait for torchvision; call it at start, before the script imports anything.
 
     Of ``config`` it reads ``stand_ins`` (declarations as ``verify.running.standins.parse`` returns them), ``root``
     (where their paths begin), ``data`` (whether torchvision's data sets may be made up) and ``records`` (a folder to
     keep images in), ``states`` (whether state dictionaries may be missing), ``modules`` that are not installed and
-    ``folders`` of the tree in which modules stand. Writes ``standin`` and ``note`` events.
+    ``folders`` of the tree in which modules stand, ``arguments``: whether parsers do without what they require. ``see``
+    is shown what such modules are given. Writes ``standin`` and ``note`` events.
     """
     # Imported when needed: most processes that a script starts need neither, and should not load more than their own.
     if config.get("stand_ins"):
@@ -42,10 +44,14 @@ def install(config: dict[str, Any], write: Write) -> None:
 
         states.patch(write)
 
+    if config.get("arguments"):
+        from . import arguments
+
+        arguments.install(write)
     if config.get("modules") or config.get("folders"):
         from . import modules
 
-        modules.install(config.get("modules") or [], config.get("folders") or [], write)
+        modules.install(config.get("modules") or [], config.get("folders") or [], write, see)
     if config.get("states"):
         when_imported("torch", keep_states)
     when_imported("torchvision.extension", define_operators)

@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 from ..guard import Write
 
+#: Who looks at what such a module is given.
+_SEEN: list[Any] = []
+
+
+def _here() -> Any:
+    """The code and the instruction of whoever asks."""
+    frame = sys._getframe(2)
+    return frame.f_code, frame.f_lasti
+
 
 class Nothing:
     """What a module has that is not there, and what comes of it."""
 
-    def __init__(self, name: str, arguments: tuple[Any, ...] = ()) -> None:
-        self.__dict__.update(_name=name, _arguments=arguments)
+    def __init__(self, name: str, arguments: tuple[Any, ...] = (), origin: Any = None) -> None:
+        self.__dict__.update(_name=name, _arguments=arguments, _origin=origin)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Nothing(f"{self._name}.{name}")
+        return Nothing(f"{self._name}.{name}", origin=_here())
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.__dict__[name] = value
@@ -34,7 +43,9 @@ class Nothing:
         if len(arguments) == 1 and not named and (inspect.isfunction(arguments[0]) or inspect.isclass(arguments[0])):
             # A decorator.
             return arguments[0]
-        return Nothing(self._name, arguments)
+        if _SEEN:
+            _SEEN[-1](f"the module {self._name}", (arguments, named), graphs=False)
+        return Nothing(self._name, arguments, _here())
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
         return ()
@@ -57,7 +68,12 @@ class _Module(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Nothing(f"{self.__name__}.{name}")
+        return Nothing(f"{self.__name__}.{name}", origin=_here())
+
+
+def is_absent(value: Any) -> bool:
+    """Whether ``value`` stands for something that is not there."""
+    return type(value) in (Nothing, _Module)
 
 
 class _Finder:
@@ -85,8 +101,13 @@ class _Finder:
         module.__path__ = []
 
 
-def install(names: Sequence[str], folders: Sequence[str], write: Write) -> None:
-    """Let ``folders`` of the tree be searched after all others, and ``names`` be stood in for."""
+def install(names: Sequence[str], folders: Sequence[str], write: Write, see: Callable[..., None] | None = None) -> None:
+    """Let ``folders`` of the tree be searched after all others, and ``names`` be stood in for.
+
+    ``see`` is shown what these are given.
+    """
+    if see is not None:
+        _SEEN.append(see)
     sys.path.extend(folder for folder in folders if folder not in sys.path)
     if names:
         sys.meta_path.append(_Finder(set(names), write))

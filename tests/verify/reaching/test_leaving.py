@@ -1,0 +1,180 @@
+"""What is left out: which expression, what it could be, and the text that stands there instead."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+
+from verify.measured.records import Stop, Stopped
+from verify.reaching.knobs import Knobs, Unfit
+from verify.reaching.leaving import Left, edits, next_one
+from verify.reaching.texts import Text
+from verify.reaching.values import wanted
+
+TEXT = """\
+import gym
+import torch
+
+
+def load(path):
+    text = open(path).read()
+    return parse(text)
+
+
+def train(model, env):
+    s, _ = env.reset()
+    loss = model(torch.from_numpy(s)).sum()
+    loss.backward()
+
+
+env = gym.make("x")
+data = load("a.txt")
+train(Net(env.space.n), env)
+"""
+TREES = {"train.py": ast.parse(TEXT)}
+
+
+def spans(text: str, expression: str) -> list[tuple[int, int, int, int]]:
+    return [
+        (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.expr) and ast.unparse(node) == expression
+    ]
+
+
+def stop(expression: str, *hollow: tuple[str, str | None]) -> Stop:
+    origins = [(name, None if made is None else ("train.py", *spans(TEXT, made)[0])) for name, made in hollow]
+    return Stop("train.py", spans(TEXT, expression)[0], tuple(origins))
+
+
+def following(*frames: Stop, missing: bool = False, graph: bool = False, known: tuple[Left, ...] = ()) -> Any:
+    return next_one(Stopped(frames, graph, missing, "why"), TREES, [("train.py", 12)], known)
+
+
+def left(expression: str, text: str = TEXT, **more: Any) -> Left:
+    return Left("train.py", spans(text, expression)[0], **more)
+
+
+def test_a_missing_file_is_a_call_less() -> None:
+    new, known = following(stop("load('a.txt')"), missing=True)
+    assert (new.place, new.span, new.deep, known) == ("train.py:17", spans(TEXT, "load('a.txt')")[0], False, ())
+
+
+def test_what_only_gets_data_goes_as_a_whole() -> None:
+    new, known = following(stop("open(path)"), stop("load('a.txt')"), missing=True)
+    assert (new.place, new.deep, known) == ("train.py:17", True, ())
+    # Not what makes models, nor what is called in a loop, nor what a run is to reach.
+    for old, other in (("parse(text)", "nn.Linear(1, 2)"), ('data = load("a.txt")', 'for _ in x: load("a.txt")')):
+        text = TEXT.replace(old, other)
+        trees = {"train.py": ast.parse(text)}
+        frames = [Stop("train.py", spans(text, each)[0], ()) for each in ("open(path)", "load('a.txt')")]
+        found = next_one(Stopped(tuple(frames), False, True, "why"), trees, [("train.py", 12)], ())
+        assert found is not None
+        assert (found[0].span, found[0].deep) == (spans(text, "open(path)")[0], False)
+
+
+def test_what_is_asked_of_something_absent() -> None:
+    new, _ = following(stop("Net(env.space.n)", ("env", "gym.make('x')"), ("gym", None)))
+    assert new.span == spans(TEXT, "env.space.n")[0]
+
+
+def test_what_a_bare_name_came_from() -> None:
+    new, _ = following(stop("torch.from_numpy(s)", ("s", "env.reset()")))
+    assert new.span == spans(TEXT, "env.reset()")[0]
+
+
+def test_where_made_up_values_are_no_use_the_function_around_goes() -> None:
+    known = (left("open(path)", recipe={"is": "text"}),)
+    new, rest = following(stop("parse(text)"), stop("load('a.txt')"), known=known)
+    assert (new.span, new.deep, rest) == (spans(TEXT, "load('a.txt')")[0], True, ())
+
+
+@pytest.mark.parametrize(
+    ("frames", "chosen"),
+    [
+        ((stop("loss.backward()"), stop("train(Net(env.space.n), env)")), {"missing": True, "graph": True}),
+        ((stop("model(torch.from_numpy(s))"),), {}),
+        ((stop("model(torch.from_numpy(s))"),), {"graph": True}),
+        ((), {"missing": True}),
+        # The function around holds a line that is to be reached.
+        ((stop("loss.backward()"), stop("train(Net(env.space.n), env)")), {"known": (left("env.reset()"),)}),
+    ],
+    ids=["graph", "plain error", "error of the model", "no place", "what is wanted"],
+)
+def test_what_is_never_left_out(frames: tuple[Stop, ...], chosen: dict[str, Any]) -> None:
+    assert following(*frames, **chosen) is None
+
+
+def test_what_did_nothing_and_does_not_do_is_chosen_anew() -> None:
+    known = (left("env.reset()", recipe={"is": "hollow"}),)
+    new, rest = following(stop("torch.from_numpy(s)", ("s", "env.reset()")), known=known)
+    assert (new.span, rest) == (known[0].span, ())
+    assert "hollow" not in new.form["roles"]
+    settled = (left("env.reset()", recipe={"is": "array"}),)
+    assert following(stop("torch.from_numpy(s)", ("s", "env.reset()")), known=settled) is None
+
+
+EDITED = [
+    ("a = np.load(p, x)\n", "np.load(p, x)", "a = __codemod_left__(0, (np))(p, x)\n"),
+    ("a = f(p)\n", "f(p)", "a = __codemod_left__(0, None)(p)\n"),
+    ("n = env.space.n\n", "env.space.n", "n = __codemod_left__(0, (env.space))()\n"),
+    ("n = sizes['a'] + 1\n", "sizes['a']", "n = __codemod_left__(0, (sizes))() + 1\n"),
+    ("a = b(1)(2)\n", "b(1)(2)", "a = __codemod_left__(0, (b(1)))(2)\n"),
+    ("a = (np\n  .load)(p)\nb = 1\n", "np.load(p)", "a = (__codemod_left__(0, (np))\n)(p)\nb = 1\n"),
+    ("ä = é.load(p)\n", "é.load(p)", "ä = __codemod_left__(0, (é))(p)\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "expression", "edited"), EDITED, ids=[each[1] for each in EDITED])
+def test_the_text(text: str, expression: str, edited: str) -> None:
+    found = Text(text).edited(edits(0, left(expression, text), text, text))
+    assert found == edited
+    ast.parse(found)
+    assert found.count("\n") == text.count("\n")
+
+
+def test_one_within_the_other() -> None:
+    text = "a = env.make(1).step(2)\n"
+    both = [left("env.make(1)", text), left("env.make(1).step(2)", text)]
+    found = [edit for number, each in enumerate(both) for edit in edits(number, each, text, text)]
+    assert Text(text).edited(found) == "a = __codemod_left__(1, (__codemod_left__(0, (env))(1)))(2)\n"
+
+
+def test_in_a_rewritten_text_it_is_found_or_refused() -> None:
+    old = "x = 1\na = np.load(p, x)\nb = np.load(q, x)\n"
+    knobs = Knobs(left=(left("np.load(q, x)", old),))
+    new = "x = 1\ny = 2\na = np.load(p, x)\nb = np.load(q, y)\n"
+    assert "b = __codemod_left__(0, (np))(q, y)" in knobs._within("train.py", old, new)
+    with pytest.raises(Unfit):
+        knobs._within("train.py", old, old.replace("b = np.load(q, x)", "b = other(q, x)"))
+
+
+ROLES = [
+    ("x = f()\ny = torch.from_numpy(x)", "array"),
+    ("x = f()\nwhile not x: pass", "bool"),
+    ("for a, b in f(): pass", "loader"),
+    ("x = f()\nfor a, b in x: pass", "loader"),
+    ("x = f()\nloader = DataLoader(x)", "samples"),
+    ("torch.zeros(f())", "int"),
+    ("f()", "hollow"),
+    ("if f(): pass", "bool"),
+    ("a, b = f()", "parts"),
+    ("x = y = f()\nx.view(2)", "tensor"),
+]
+
+
+@pytest.mark.parametrize(("text", "first"), ROLES, ids=[each[0] for each in ROLES])
+def test_what_it_could_be(text: str, first: str) -> None:
+    tree = ast.parse(text)
+    node = next(each for each in ast.walk(tree) if isinstance(each, ast.Call) and ast.unparse(each) == "f()")
+    roles = wanted(node, tree, {"a.py": tree})["roles"]
+    assert first in roles[:3], roles
+
+
+def test_what_it_is_taken_apart_into() -> None:
+    tree = ast.parse("s, (r, done), *_ = 1\ns, done = f()\nwhile not done: torch.from_numpy(s)")
+    node = next(each for each in ast.walk(tree) if isinstance(each, ast.Call) and ast.unparse(each) == "f()")
+    form = wanted(node, tree, {"a.py": tree})
+    assert [part["roles"][0] for part in form["parts"]] == ["array", "bool"]

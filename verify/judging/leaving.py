@@ -1,0 +1,180 @@
+"""Programs that stop for want of something are brought past it: what they lack is left out, a made-up value comes back.
+
+Nothing is left out for an error that the program would have with all that it lacks (:func:`verify.reaching.leaving.
+next_one`), and a verdict by such runs says at most what they can show: :func:`cautious`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import PurePath
+
+from codemods.terms.findings import Promise
+from verify.judging.faults import died, symptoms
+from verify.measured.records import Record
+from verify.measured.results import Entry, Rewrite, Run, Verdict
+from verify.reaching.drives import imports
+from verify.reaching.knobs import Knobs, Unfit
+from verify.reaching.leaving import Left, next_one
+from verify.running.missing import NEVER_MADE_UP
+from verify.running.runner import Runner
+from verify.running.settings import Command
+
+Line = tuple[str, int]
+#: So many places are left out of one command at most.
+_MOST = 16
+#: Places that are named in a verdict.
+_TOLD = 4
+
+
+@contextmanager
+def without_modules(runner: Runner, trees: Mapping[str, ast.AST]) -> Iterator[None]:
+    """Have ``runner`` stand in for all modules that the tree imports and the interpreter has not."""
+    own = {PurePath(path).parts[0].partition(".")[0] for path in trees}
+    names = imports(trees.values()) - own - NEVER_MADE_UP
+    known = runner.modules, runner.folders
+    runner.modules = tuple(dict.fromkeys((*known[0], *sorted(runner.lacks(names)))))
+    runner.folders = (*known[1], ".")
+    try:
+        yield
+    finally:
+        runner.modules, runner.folders = known
+
+
+def found(
+    runner: Runner,
+    command: Command,
+    trees: Mapping[str, ast.AST],
+    lines: Iterable[Line],
+    time: Callable[[float], bool],
+    tell: Callable[[str], None],
+) -> tuple[Left, ...]:
+    """What to leave out of ``command`` so that its original comes further, each with what is made up for it.
+
+    ``lines`` are those that it is to reach; ``time`` says whether so many seconds are left.
+    """
+    watch = sorted(set(lines))
+    also = [
+        (path, node.lineno) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.stmt)
+    ]
+    left: tuple[Left, ...] = ()
+    seconds = 0.0
+    tried: set[tuple[object, ...]] = set()
+    again = False
+    for _ in range(_MOST):
+        if not time(2 * seconds):
+            break
+        knobs = Knobs(left=left)
+        try:
+            files = knobs.over_tree(runner.root)
+        except Unfit:
+            break
+        tell(f"the original without {left[-1].place if left else 'what it lacks'}: {command.text}")
+        more = {**knobs.configuration(), "explore": True, "again": again, "arguments": True}
+        run = runner.run("original", command, files=files, watch=[[line] for line in watch], also=also, more=more)
+        seconds = max(seconds, run.wall)
+        left = _settled(left, run)
+        stopped = next((record.stopped for record in run.records if record.stopped is not None), None)
+        if stopped is None:
+            break
+        places = tuple((each.path, each.span) for each in left)
+        fresh = bool(left) and left[-1].recipe is None
+        following = next_one(stopped, trees, watch, left)
+        again = (fresh or following is None or following[0].deep) and bool(places) and places not in tried
+        if again:
+            # What fits one may not fit another.
+            tried.add(places)
+            continue
+        if following is None:
+            break
+        new, left = following
+        step = (*places, new.path, new.span, repr(new.form))
+        if step in tried:
+            break
+        tried.add(step)
+        left = (*left, new)
+    # What no run came to, or what there was no time to find, is none.
+    return tuple(each for each in left if each.recipe is not None)
+
+
+def _settled(left: tuple[Left, ...], run: Run) -> tuple[Left, ...]:
+    """``left`` with what ``run`` found out."""
+    told = {tuple(each["span"]): each for record in run.records for each in record.left}
+
+    def settled(each: Left) -> Left:
+        event = told.get((each.path, *each.span))
+        if event is None:
+            return each
+        search = {key: event[key] for key in ("skeleton", "picks")} if event.get("skeleton") else each.search
+        return replace(each, recipe=event["recipe"], search=search)
+
+    return tuple(map(settled, left))
+
+
+def told(record: Record) -> list[str]:
+    """What was made up in the run of ``record``, by its places."""
+    return [f"{each['place']}: {each['told']}" for each in record.left]
+
+
+def cautious(entry: Entry) -> Entry:
+    """``entry``, of runs with made-up values, with verdicts that say no more than such runs can show."""
+    main = entry.original.record
+    made = tuple(told(main))
+    if not made:
+        return entry
+    blind = _blind(entry)
+    rewrites = []
+    for rewrite in entry.rewrites:
+        if rewrite.verdict is Verdict.NOT_REACHED:
+            rewrites.append(rewrite)
+            continue
+        why = _doubt(rewrite, entry, blind)
+        if why:
+            rewrite = replace(rewrite, verdict=Verdict.NOT_JUDGED, why=f"{rewrite.why}; but {why}", without="")
+        rewrites.append(replace(rewrite, made=made))
+    return replace(entry, rewrites=tuple(rewrites))
+
+
+def _doubt(rewrite: Rewrite, entry: Entry, blind: str) -> str:
+    """Why a verdict by runs with made-up values does not stand; empty where it does."""
+    seen = symptoms(entry.original)
+    promise = rewrite.finding.promise
+    if rewrite.verdict is Verdict.BROKEN:
+        if promise in (Promise.REPAIR, Promise.BEHAVIOUR) and not seen.faulty:
+            return "the fault does not show where values are made up"
+        if died(entry.original) and not seen.faulty:
+            return "the original stops, which may be for the values that are made up"
+        return ""
+    if rewrite.verdict is not Verdict.KEPT:
+        return ""
+    if died(entry.original) and not seen.faulty:
+        return "the original stops, which may be for the values that are made up"
+    if entry.rewritten is not None and died(entry.rewritten):
+        return "the rewritten program stops, which may be for the values that are made up"
+    if promise is Promise.REPAIR and not seen.faulty:
+        return "the fault does not show where values are made up"
+    return blind
+
+
+def _blind(entry: Entry) -> str:
+    """What went into something left out after rewritten lines had run, and could not be compared; empty for nothing."""
+    runs = [run for run in (entry.original, entry.rewritten) if run is not None]
+    unsteady = entry.original.unsteady or frozenset()
+    for run in runs:
+        for record in run.records:
+            for each in record.observed:
+                # Of modules that are not there nobody asks what else they would have read.
+                if each.place.startswith("the module") or not each.begun:
+                    continue
+                if not each.whole or f"given to {each.place}" in unsteady:
+                    return f"what is left out at {each.place.partition(' ')[2]} reads more than could be compared"
+    return ""
+
+
+def shown(made: Sequence[str]) -> str:
+    """What was made up, in a verdict."""
+    more = f" and {len(made) - _TOLD} more" if len(made) > _TOLD else ""
+    return f"{'; '.join(made[:_TOLD])}{more}"

@@ -1,0 +1,73 @@
+"""Which lines a rewrite has in the tree as it was read, which functions hold them, and why they did not run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+
+from codemods.rewriting.result import Mended
+from verify.judging.bench import lines_below
+from verify.measured.results import Rewrite, Run, Verdict
+from verify.reaching.causes import Cause, Causes, heads
+from verify.reaching.drives import calls, enclosing
+from verify.running.rewriting import Rewriter
+
+Line = tuple[str, int]
+EMPTY = ast.Module([], [])
+
+
+class Places:
+    """Of the rewrites of ``rewriter``; ``trees`` are the files of the tree by path below the root."""
+
+    def __init__(self, rewriter: Rewriter, trees: Mapping[str, ast.AST]) -> None:
+        self._rewriter = rewriter
+        self._trees = trees
+
+    def lines(self, group: Mended) -> list[Line]:
+        """The lines of ``group``, with paths below the root."""
+        return sorted(line for lines in lines_below(self._rewriter, [group.touched.before()]) for line in lines)
+
+    def causes(self, group: Mended, run: Run) -> list[Cause]:
+        """Why each block of the lines of ``group`` did not run in ``run``."""
+        causes = Causes(run, self._trees, "{}:{}".format)
+        seen = {line for record in run.records for line in record.reached}
+        missed = [line for line in self.lines(group) if line not in seen and line[0] in self._trees]
+        starts = [line for line in missed if line[1] in heads(self._trees[line[0]])]
+        return [causes.of(*line) for line in dict.fromkeys([*missed[:1], *starts])]
+
+    def functions(self, group: Mended) -> set[tuple[str, str]]:
+        """The functions that hold them, by path and name."""
+        found = set()
+        for path, line in self.lines(group):
+            function = enclosing(self._trees.get(path, EMPTY), line)
+            if function is not None:
+                found.add((path, function[0]))
+        return found
+
+    def callers(self, path: str, line: int) -> set[str]:
+        """The files that call the function around ``line``, and those that call these."""
+        found: set[str] = set()
+        ways = [(path, line)]
+        for _ in range(2):
+            following: list[Line] = []
+            for at, number in ways:
+                function = enclosing(self._trees.get(at, EMPTY), number)
+                if function is not None:
+                    following += [(where, call.lineno) for where, _, call in calls(function[0], self._trees, at)][:8]
+            found |= {where for where, _ in following}
+            ways = following
+        return found
+
+    def marked(self, rewrite: Rewrite, group: Mended, trial: Run) -> Rewrite:
+        """``rewrite`` with whether only calls at the end of ``trial`` came to its lines."""
+        if rewrite.verdict is Verdict.NOT_REACHED:
+            return rewrite
+        lines = set(self.lines(group))
+        seen = {line for record in trial.records for line in record.reached} & lines
+        alone = {line for record in trial.records for line in record.alone} & lines
+        if not alone or seen != alone:
+            return rewrite
+        functions = self.functions(group)
+        how = next((each.how for record in trial.records for each in record.driven if each.place in functions), "")
+        return replace(rewrite, alone=True, why=f"called {how}: {rewrite.why}" if how else rewrite.why)
