@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import CarrierKind, Marked
 from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
@@ -194,7 +194,7 @@ class Ledger:
                         fits = (
                             carrier == reading.carrier
                             if direct
-                            else carrier.kind == "element" and carrier.owner in reading.containers
+                            else carrier.kind is CarrierKind.ELEMENT and carrier.owner in reading.containers
                         )
                         if not fits or place.clock > reading.place.clock or not crossed(place, reading.place):
                             continue
@@ -368,7 +368,7 @@ def _met(child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Pla
     latest: dict[Carrier, Place] = {}
     for node in (old, *sources):
         for carrier, place in node.stores:
-            name = f".{carrier.name}" if carrier.kind == "attribute" else carrier.name
+            name = f".{carrier.name}" if carrier.kind is CarrierKind.ATTRIBUTE else carrier.name
             if name in bound and crossed(place, child.place):
                 latest[carrier] = max(latest.get(carrier, place), place, key=lambda p: p.clock)
     return [
@@ -408,10 +408,10 @@ def _every_turn(place: Place, loop: ast.AST) -> bool:
 
 def by_statement(carries: Iterable[Carry]) -> list[list[Carry]]:
     """What one statement stored, together; a local variable counts once however often its function ran."""
-    grouped: dict[int, dict[tuple[str, int, str], Carry]] = {}
+    grouped: dict[int, dict[tuple[CarrierKind, int, str], Carry]] = {}
     for carry in carries:
         carrier = carry.carrier
-        owner = 0 if carrier.kind == "local" else carrier.owner
+        owner = 0 if carrier.kind is CarrierKind.LOCAL else carrier.owner
         grouped.setdefault(id(carry.store.statement), {}).setdefault((carrier.kind, owner, carrier.name), carry)
     return [list(found.values()) for found in grouped.values()]
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Frame, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -151,10 +152,10 @@ def _anchor(trace: Trace, place: Place, carry: Carry, *, with_step: bool) -> ast
 def _path(carry: Carry, frame: Frame, *, through_globals: bool) -> str | None:
     """How code of ``frame`` can name what carries the value, so that it can be assigned."""
     carrier, cells = carry.carrier, carry.freed_by.cells
-    if carrier.kind in ("local", "global"):
+    if carrier.kind in (CarrierKind.LOCAL, CarrierKind.GLOBAL):
         if carrier.owner == (frame.fid if frame.function is not None else frame.module_globals):
             return carrier.name
-        if carrier.kind == "global":
+        if carrier.kind is CarrierKind.GLOBAL:
             if carrier.owner == frame.module_globals and carrier.name in frame.globals:
                 return carrier.name
         elif carrier.name in frame.nonlocals:
@@ -163,10 +164,10 @@ def _path(carry: Carry, frame: Frame, *, through_globals: bool) -> str | None:
     owner = _paths_in(frame, cells, through_globals=through_globals).get(carrier.owner)
     if owner is None:
         return None
-    if carrier.kind != "attribute" and frame.function is not None and (frame.fid, owner) not in cells:
+    if carrier.kind is not CarrierKind.ATTRIBUTE and frame.function is not None and (frame.fid, owner) not in cells:
         # an outer name, which an assignment would take over
         return owner if "." in owner or owner in frame.globals or owner in frame.nonlocals else None
-    return f"{owner}.{carrier.name}" if carrier.kind == "attribute" else owner
+    return f"{owner}.{carrier.name}" if carrier.kind is CarrierKind.ATTRIBUTE else owner
 
 
 def _handed_on(carry: Carry, frame: Frame) -> str | None:
@@ -181,7 +182,7 @@ def _handed_on(carry: Carry, frame: Frame) -> str | None:
         for name in ast.walk(node.value)
         if isinstance(name, ast.Name)
     }
-    held = {c.name for c, _ in carry.old.stores if c.kind == "local" and c.owner == frame.fid}
+    held = {c.name for c, _ in carry.old.stores if c.kind is CarrierKind.LOCAL and c.owner == frame.fid}
     both = sorted(held & returned, key=lambda name: (name != carry.carrier.name, name))
     return both[0] if both else None
 
@@ -267,7 +268,7 @@ def _detached(path: str, carry: Carry, style: str, found: set[str], *, sure: boo
     """
     cells = carry.freed_by.cells
     value: Value = carry.reading.value
-    if carry.carrier.kind == "element":
+    if carry.carrier.kind is CarrierKind.ELEMENT:
         container = _find(value, carry.carrier.owner, cells)
         if style == "last":
             line = f"{path}[-1] = {path}[-1].detach()"

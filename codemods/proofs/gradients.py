@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Frame, Node, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.state import FROZEN
@@ -229,15 +230,15 @@ def _own(definition: ast.AST) -> Iterator[ast.AST]:
 def holds(expression: ast.expr, frame: Frame, node: Node) -> bool:
     """Whether an expression, evaluated in ``frame``, has given what ``node`` stands for."""
     if isinstance(expression, ast.Name):
-        owners = {"local": frame.fid, "global": frame.module_globals}
+        owners = {CarrierKind.LOCAL: frame.fid, CarrierKind.GLOBAL: frame.module_globals}
         return any(
             c.name == expression.id
-            and (owners.get(c.kind) == c.owner or (c.kind == "local" and frame.function is not None
+            and (owners.get(c.kind) == c.owner or (c.kind is CarrierKind.LOCAL and frame.function is not None
                                                    and c.owner == frame.function.closure))
             for c, _ in node.stores
         )  # fmt: skip
     if isinstance(expression, ast.Attribute) and any(
-        c.kind == "attribute" and c.name == expression.attr for c, _ in node.stores
+        c.kind is CarrierKind.ATTRIBUTE and c.name == expression.attr for c, _ in node.stores
     ):
         return True
     return any(place.node is expression and place.frame is frame for place in node.place.chain())

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.saved import SAVES_NOTHING, SUMS
-from codemods.graph.model.kinds import Marked, UseKind, WalkKind
+from codemods.graph.model.kinds import CarrierKind, Marked, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
@@ -290,7 +290,8 @@ def _leaks(node: Node) -> bool:
 
 def _stays(node: Node, owners: set[int | None]) -> bool:
     return any(
-        (carrier.kind == "global" and bool(owners)) or (carrier.kind == "attribute" and carrier.owner in owners)
+        (carrier.kind is CarrierKind.GLOBAL and bool(owners))
+        or (carrier.kind is CarrierKind.ATTRIBUTE and carrier.owner in owners)
         for carrier, _ in node.stores
     )
 

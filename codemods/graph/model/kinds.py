@@ -56,6 +56,17 @@ class WalkKind(Enum):
     """``autograd.grad``."""
 
 
+class CarrierKind(Enum):
+    """What holds a value under a name."""
+
+    LOCAL = "local"
+    GLOBAL = "global"
+    ATTRIBUTE = "attribute"
+    ELEMENT = "element"
+    HELD = "held"
+    """An element that became what it is after it was put there."""
+
+
 class UseKind(Enum):
     """What reads a value and makes no node of it."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from codemods.graph.model.kinds import Escape, Use, WalkKind
+    from codemods.graph.model.kinds import CarrierKind, Escape, Use, WalkKind
     from codemods.graph.model.program import ParsedFile
     from codemods.graph.model.values import Function
 
@@ -304,12 +304,9 @@ def all_descendants(nodes: Iterable[Node]) -> Iterator[Node]:
 
 @dataclass(frozen=True)
 class Carrier:
-    """What holds a value: ``name`` of a ``kind``, owned by frame or object ``owner``.
+    """What holds a value: ``name`` of a ``kind``, owned by frame or object ``owner``."""
 
-    The kinds are local, global, attribute, element, and held: an element that became what it is after it was put there.
-    """
-
-    kind: str
+    kind: CarrierKind
     owner: int
     name: str
 

@@ -8,7 +8,7 @@ from operator import is_not
 from typing import TypeVar
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import CarrierKind, Marked
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.trace import Accumulation
 from codemods.graph.model.values import (
@@ -241,15 +241,15 @@ class Assignments(Operators):
         if isinstance(target, ast.Name):
             frame = self.frame
             if frame.function is None or target.id in frame.globals:
-                return Carrier("global", frame.module_globals, target.id)
-            return Carrier("local", frame.fid, target.id)
+                return Carrier(CarrierKind.GLOBAL, frame.module_globals, target.id)
+            return Carrier(CarrierKind.LOCAL, frame.fid, target.id)
         if isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value)
             oid = getattr(owner, "oid", 0)
-            return Carrier("attribute", oid, target.attr)
+            return Carrier(CarrierKind.ATTRIBUTE, oid, target.attr)
         if isinstance(target, ast.Subscript):
             owner = self.evaluate(target.value)
-            return Carrier("element", getattr(owner, "oid", 0), "")
+            return Carrier(CarrierKind.ELEMENT, getattr(owner, "oid", 0), "")
         return None
 
 

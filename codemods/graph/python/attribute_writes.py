@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
-from codemods.graph.model.kinds import Escape, Marked
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.values import (
     NONE,
@@ -50,7 +50,7 @@ class AttributeWrites(Attributes):
             # in the state: classes of imported modules outlive a run
             self.class_attributes.add(name)
             self.s.set((receiver.info.oid, name), value)
-            self.stored(value, Carrier("attribute", receiver.info.oid, name), at)
+            self.stored(value, Carrier(CarrierKind.ATTRIBUTE, receiver.info.oid, name), at)
             return
         if isinstance(receiver, Unknown) and receiver.module is not None:
             receiver = receiver.module
@@ -116,7 +116,7 @@ class AttributeWrites(Attributes):
             if new and isinstance(receiver, Instance) and receiver.cls.layer in MODULE_CONTAINERS:
                 # its parts run in the order in which it got them
                 self._put_new_part(receiver, value)
-        self.stored(value, Carrier("attribute", oid, name), at)
+        self.stored(value, Carrier(CarrierKind.ATTRIBUTE, oid, name), at)
         if isinstance(receiver, Unknown) and not receiver.data:
             self.escape(value, Escape.STORED_UNSEEN)
 

@@ -10,7 +10,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PLAIN
 from codemods.graph.model.facts.layers import PACKING
 from codemods.graph.model.facts.operations import BOUND_METHODS
-from codemods.graph.model.kinds import Marked, UseKind
+from codemods.graph.model.kinds import CarrierKind, Marked, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     DATA,
@@ -87,7 +87,7 @@ class Attributes(Objects):
         kept = self.s.get((oid, name))
         if not isinstance(kept, Value):
             return None
-        self.read(kept, Carrier("attribute", oid, name), at)
+        self.read(kept, Carrier(CarrierKind.ATTRIBUTE, oid, name), at)
         return kept
 
     def _attribute_of_tuple(self, receiver: Tuple, name: str, at: ast.AST) -> Value:
@@ -173,10 +173,10 @@ class Attributes(Objects):
         value = self.s.get((receiver.oid, name))
         anywhere = self.s.get((receiver.oid, ANY))
         if isinstance(value, Value):
-            self.read(value, Carrier("attribute", receiver.oid, name), at)
+            self.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
             return value if not isinstance(anywhere, Value) else self.join(value, anywhere)
         if isinstance(anywhere, Value):
-            self.read(anywhere, Carrier("attribute", receiver.oid, ANY), at)
+            self.read(anywhere, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, ANY), at)
             if self.nodes_of(anywhere):
                 return self.taken(at, receiver, name)
         if receiver.module is not None:

@@ -6,6 +6,7 @@ import ast
 
 from codemods.graph.libraries.calls import Libraries
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Frame, Unseen, Value
 from codemods.graph.model.state import Key, State, written_since
 from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
@@ -53,7 +54,7 @@ class Frames(Libraries):
             frame.names.add(name)
             self.s.set((frame.fid, name), value)
             for node in self.nodes_of(value):
-                node.stores.append((Carrier("local", frame.fid, name), frame.call or self.place(at)))
+                node.stores.append((Carrier(CarrierKind.LOCAL, frame.fid, name), frame.call or self.place(at)))
 
         for i, name in enumerate(names):
             if i < len(positional):

@@ -10,7 +10,7 @@ from typing import Any
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.facts.libraries import SOME
-from codemods.graph.model.kinds import Escape, Use, UseKind
+from codemods.graph.model.kinds import CarrierKind, Escape, Use, UseKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import (
@@ -95,7 +95,7 @@ class Items(Iteration):
             value = self.one_of([*items, *([rest] if rest is not None else [])])
         if not isinstance(value, Value):
             return self.lost()
-        self.read(value, Carrier("element", container.oid, ""), at)
+        self.read(value, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         return value
 
     def _item_of_dict(self, container: Mapping, key: Value, at: ast.AST) -> Value:
@@ -107,7 +107,7 @@ class Items(Iteration):
                 self.put_item(container, key, value)
         if not isinstance(value, Value):
             return self.lost()
-        self.read(value, Carrier("element", container.oid, str(getattr(key, "value", ""))), at)
+        self.read(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
         return value
 
     def _under(self, container: Mapping, key: Value) -> Value | None:
@@ -224,7 +224,7 @@ class Items(Iteration):
     def _set_in_dict(
         self, container: Mapping, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
     ) -> None:
-        self.stored(value, Carrier("element", container.oid, str(getattr(key, "value", ""))), at)
+        self.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
         self.put_item(container, key, value)
         self.note_storing(container, expression, value, "[]", at)
 
@@ -234,7 +234,7 @@ class Items(Iteration):
         if isinstance(at, ast.Subscript) and isinstance(at.slice, ast.Slice):
             # c[1:2] = values
             value = self.one_of(self.elements(value)) or value
-        self.stored(value, Carrier("element", container.oid, str(getattr(key, "value", ""))), at)
+        self.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
         items = self.s.get((container.oid, ITEMS)) or ()
         place = _place(key, len(items))
         if place is not None:
@@ -273,7 +273,7 @@ class Items(Iteration):
         else:
             named = key.value if isinstance(key, Const) and isinstance(key.value, str) else ANY
             self.s.set((container.oid, named), value)
-            self.stored(value, Carrier("global", container.oid, named), at)
+            self.stored(value, Carrier(CarrierKind.GLOBAL, container.oid, named), at)
 
     def _set_in_unknown(
         self, container: Unknown, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
@@ -283,7 +283,7 @@ class Items(Iteration):
         old = self.s.get((container.oid, name))
         joined = value if old is None or isinstance(key, Const) else self.join(old, value)
         self.put_into(container, name, joined)
-        self.stored(value, Carrier("element", container.oid, name), at)
+        self.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, name), at)
         if not container.data:
             for node in self.nodes_of(value):
                 node.uses.append(Use(UseKind.STORED_UNSEEN, self.place(at), "[]"))

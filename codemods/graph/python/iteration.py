@@ -8,6 +8,7 @@ from typing import Any
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     ARRAY,
@@ -80,7 +81,7 @@ class Iteration(AttributeWrites):
         if rest is not None:
             items += [rest, rest]
         for item in items:
-            self.read(item, Carrier("element", value.oid, ""), at)
+            self.read(item, Carrier(CarrierKind.ELEMENT, value.oid, ""), at)
         return self._two(items)
 
     def _turns_of_dict(self, value: Mapping, at: ast.AST) -> list[Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.modules import Modules
 from codemods.graph.model.nodes import Carrier, Frame, Value
 from codemods.graph.model.program import ParsedFile
@@ -168,7 +169,7 @@ class Loading(Functions):
                     finally:
                         self.resolving.discard((fid, name))
             if isinstance(value, Value):
-                self.read(value, Carrier("global", fid, name), self.frame.statement or ast.Pass())
+                self.read(value, Carrier(CarrierKind.GLOBAL, fid, name), self.frame.statement or ast.Pass())
                 return value
             package = str(file.relative.parent) if file.relative.name == "__init__.py" else None
         if package is not None:
@@ -193,4 +194,4 @@ class Loading(Functions):
         if file is not None:
             fid = self.load_module(file)
             self.s.set((fid, name), value)
-            self.stored(value, Carrier("global", fid, name), at)
+            self.stored(value, Carrier(CarrierKind.GLOBAL, fid, name), at)

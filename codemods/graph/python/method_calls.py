@@ -10,7 +10,7 @@ from typing import Any
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, HOOKING_METHODS
 from codemods.graph.model.facts.libraries import BAR_METHODS
-from codemods.graph.model.kinds import Escape, Marked, UseKind
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -288,7 +288,7 @@ class MethodCalls(Standard):
             self.attributes.setdefault(target.oid, {})[known] = None
             if known == ANY:
                 self.named_as.setdefault(target.oid, []).append(TEXT)
-            self.stored(value, Carrier("attribute", target.oid, known), at)
+            self.stored(value, Carrier(CarrierKind.ATTRIBUTE, target.oid, known), at)
         else:
             self.set_attribute(target, known, value, at)
 

@@ -12,6 +12,7 @@ from codemods.graph.model.facts.layers import (
     MODULES_WITHOUT_PARAMETERS,
 )
 from codemods.graph.model.facts.libraries import NUMBERS
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Frame, Value
 from codemods.graph.model.values import NUMBER, Const, Imported, Join, Library, TreeModule, may_carry
 from codemods.graph.python.loading import NEVER_OF_THE_TREE, Loading
@@ -34,13 +35,13 @@ class Names(Loading):
                 return members[name]
         found: Value | None = None
         if name not in frame.globals and name in frame.names:
-            found = self._held(frame.fid, name, "local", at)
+            found = self._held(frame.fid, name, CarrierKind.LOCAL, at)
         fid = frame.function.closure if frame.function is not None else 0
         while fid and found is None:
-            found = self._held(fid, name, "local", at)
+            found = self._held(fid, name, CarrierKind.LOCAL, at)
             fid = self.closures.get(fid, 0)
         if found is None:
-            found = self._held(frame.module_globals, name, "global", at)
+            found = self._held(frame.module_globals, name, CarrierKind.GLOBAL, at)
         if found is not None:
             return found
         if name in _BUILTINS:
@@ -50,7 +51,7 @@ class Names(Loading):
             return Library(f"{star[-1]}.{name}")
         return self.unknown(name)
 
-    def _held(self, owner: int, name: str, kind: str, at: ast.AST) -> Value | None:
+    def _held(self, owner: int, name: str, kind: CarrierKind, at: ast.AST) -> Value | None:
         """What a frame or a module holds under a name, as it is read."""
         value = self.s.get((owner, name))
         if isinstance(value, (Imported, Join)) and (found := self.imported(value)) is not None:
@@ -66,16 +67,16 @@ class Names(Loading):
         frame = self.frame
         if frame.function is None or name in frame.globals:
             key = (frame.module_globals, name)
-            kind = "global"
+            kind = CarrierKind.GLOBAL
         elif name in frame.nonlocals:
             fid = frame.function.closure
             while fid and self.s.peek((fid, name)) is None:
                 fid = self.closures.get(fid, 0)
             key = (fid or frame.fid, name)
-            kind = "local"
+            kind = CarrierKind.LOCAL
         else:
             key = (frame.fid, name)
-            kind = "local"
+            kind = CarrierKind.LOCAL
             frame.names.add(name)
         self.s.set(key, value)
         if may_carry(value):

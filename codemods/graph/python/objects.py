@@ -13,7 +13,7 @@ from codemods.graph.model.facts.layers import (
     NAMED_PARTS,
     TRANSPARENT_MODULE_METHODS,
 )
-from codemods.graph.model.kinds import Escape
+from codemods.graph.model.kinds import CarrierKind, Escape
 from codemods.graph.model.nodes import Carrier, Node, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -61,7 +61,7 @@ class Objects(Names):
         for base in info.mro():
             value = self.s.get((base.oid, name))
             if isinstance(value, Value):
-                self.read(value, Carrier("attribute", base.oid, name), at)
+                self.read(value, Carrier(CarrierKind.ATTRIBUTE, base.oid, name), at)
                 return value
             if name in base.members:
                 return base.members[name]
@@ -75,7 +75,7 @@ class Objects(Names):
                 return found
         value = self.s.get((receiver.oid, name))
         if isinstance(value, Value):
-            self.read(value, Carrier("attribute", receiver.oid, name), at)
+            self.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
             return value if not isinstance(anywhere, Value) else self.join(value, anywhere)
         if isinstance(receiver, Instance):
             found = self._by_class(receiver, name, anywhere, at)
@@ -107,7 +107,7 @@ class Objects(Names):
         if isinstance(member, Function):
             return self._bound(receiver, member, name, at)
         if isinstance(anywhere, Value):
-            self.read(anywhere, Carrier("attribute", receiver.oid, ANY), at)
+            self.read(anywhere, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, ANY), at)
             return anywhere if member is None else self.join(member, anywhere)
         if member is not None:
             return member

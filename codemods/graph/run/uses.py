@@ -12,7 +12,7 @@ from operator import is_not
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Escape, Marked, Use, UseKind
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked, Use, UseKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Shadow, Unseen, Value, Walk
 from codemods.graph.model.trace import Handing, Reading
 from codemods.graph.model.values import (
@@ -84,7 +84,11 @@ class Uses(Joins):
                 node.stale_reads.append((carrier, self.place(at)))
         containers = self.containers_in(value)
         walked = self.trace.walks[-1].place.clock if self.trace.walks else -1
-        outlives = containers or carrier.kind in ("attribute", "element") or any(n.birth < walked for n in nodes)
+        outlives = (
+            containers
+            or carrier.kind in (CarrierKind.ATTRIBUTE, CarrierKind.ELEMENT)
+            or any(n.birth < walked for n in nodes)
+        )
         if outlives and not all(n.leaf for n in nodes):
             self.trace.readings.append(Reading(carrier, self.place(at), value, tuple(nodes), containers))
 
@@ -183,11 +187,11 @@ class Uses(Joins):
             if content is before.get((owner, name)):
                 continue
             if name in (ITEMS, REST) or isinstance(name, tuple):
-                self.stored(new, Carrier("held", owner, ""), at)
+                self.stored(new, Carrier(CarrierKind.HELD, owner, ""), at)
             elif owner in self.attributes:
-                self.stored(new, Carrier("attribute", owner, str(name)), at)
+                self.stored(new, Carrier(CarrierKind.ATTRIBUTE, owner, str(name)), at)
             elif owner == self.frame.module_globals:
-                self.stored(new, Carrier("global", owner, str(name)), at)
+                self.stored(new, Carrier(CarrierKind.GLOBAL, owner, str(name)), at)
 
     # code that cannot be seen
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from codemods.graph.model.kinds import Use, UseKind
+from codemods.graph.model.kinds import CarrierKind, Use, UseKind
 from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Value
 from codemods.proofs.kept.model import HISTORY, Kept, Part, Result
 from codemods.proofs.kept.names import had_before
@@ -87,7 +87,7 @@ class Judge:
                 break
             if not isinstance(frame.definition, DEFINITIONS):
                 break
-            bound = self.run.stores.get(Carrier("local", frame.fid, expression.id), [])
+            bound = self.run.stores.get(Carrier(CarrierKind.LOCAL, frame.fid, expression.id), [])
             if not bound or any(n is not node or p.frame is frame for _, n, p in bound):
                 break
             given = _argument(frame, expression.id)

@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Node, Place
 from codemods.proofs.kept.model import Kept
 from codemods.proofs.syntax import DEFINITIONS
@@ -37,7 +38,11 @@ def _had(
     else:
         return False
     for carrier in {c for c, _ in node.stores if c.name == name}:
-        if (carrier.kind == "attribute") is not attribute or carrier.kind == "element" or carrier == kept.keeper:
+        if (
+            (carrier.kind is CarrierKind.ATTRIBUTE) is not attribute
+            or carrier.kind is CarrierKind.ELEMENT
+            or carrier == kept.keeper
+        ):
             continue
         if not attribute and (carrier.owner not in owners or carrier.owner in kept.inside):
             continue

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Value
 from codemods.graph.model.trace import Accumulation, Storing, Trace
 from codemods.graph.model.values import Const, Join, Plain, Tensor, Unknown
@@ -218,7 +219,11 @@ class Places:
                 continue
             for carrier, place in node.stores:
                 statement = place.statement
-                if not isinstance(statement, ast.Assign) or carrier.kind not in ("local", "global", "attribute"):
+                if not isinstance(statement, ast.Assign) or carrier.kind not in (
+                    CarrierKind.LOCAL,
+                    CarrierKind.GLOBAL,
+                    CarrierKind.ATTRIBUTE,
+                ):
                     continue
                 part = assigned(statement, place.node)
                 candidate = _candidate(part, carrier.name) if part is not None else None

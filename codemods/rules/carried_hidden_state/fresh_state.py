@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Frame
 from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name
 from codemods.graph.model.values import Function, Instance
@@ -40,7 +41,7 @@ def fresh_state(ledger: Ledger, carries: list[Carry]) -> list[tuple[str, Edit]] 
 
 
 def _fresh_one(ledger: Ledger, carry: Carry) -> tuple[str, Edit] | None:
-    if carry.carrier.kind != "attribute":
+    if carry.carrier.kind is not CarrierKind.ATTRIBUTE:
         return None
     owner = _instance(carry)
     if owner is None:

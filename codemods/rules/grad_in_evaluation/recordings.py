@@ -10,7 +10,7 @@ from typing import Any
 
 from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.operations import WITH_INDICES
-from codemods.graph.model.kinds import Marked, Use, UseKind, WalkKind
+from codemods.graph.model.kinds import CarrierKind, Marked, Use, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Value, all_ancestors, all_descendants
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance, Join, Module, Optimizer, Parameters, Unknown
@@ -202,7 +202,7 @@ def _readers(tree: ast.AST) -> dict[str, list[ast.AST]]:
 
 def _was_there(node: Node, moment: int) -> bool:
     """Whether it was stored by then where code that was not entered may find it."""
-    return any(place.clock <= moment and carrier.kind != "local" for carrier, place in node.stores)
+    return any(place.clock <= moment and carrier.kind is not CarrierKind.LOCAL for carrier, place in node.stores)
 
 
 def is_dropped(place: Place) -> bool:

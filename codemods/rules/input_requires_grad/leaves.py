@@ -8,7 +8,7 @@ from functools import cached_property
 
 from codemods.graph.model.facts.libraries import LOSS_LIBRARIES
 from codemods.graph.model.facts.operations import FACTORIES
-from codemods.graph.model.kinds import Escape, Marked
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked
 from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
@@ -108,7 +108,7 @@ class Leaves:
                 carriers = dict(loose)
                 if len(attached) < len(node.parents):
                     # a list of terms that begins with a candidate: a loop that runs no turn adds none
-                    carriers.update((c, None) for p in attached for c, _ in p.stores if c.kind == "element")
+                    carriers.update((c, None) for p in attached for c, _ in p.stores if c.kind is CarrierKind.ELEMENT)
                 parents = [p in attached and not self._skipped(p, node.place, carriers) for p in node.parents]
                 either = node.kind == "phi" or (node.kind == "call" and not _loss_class(node))
                 sure = all(parents) if either else any(parents)
@@ -163,7 +163,7 @@ class Leaves:
             return "needed", self.read[leaf]
         if leaf not in self.candidates:
             return "needed", "its variable also holds a tensor whose gradient is taken"
-        if any(c.kind == "element" for c, _ in leaf.stores):
+        if any(c.kind is CarrierKind.ELEMENT for c, _ in leaf.stores):
             return "unsure", "an element of a container"
         others = self._of_others(leaf) or _by_a_setting(leaf.place)
         if others:
@@ -198,11 +198,11 @@ class Leaves:
             if out.way in (Way.STORED, Way.CALL) and not by_loss:
                 return f"{out.name} may take its gradient"
         for carrier, _ in node.stores:
-            if carrier.kind == "attribute" and carrier.owner in self.roots:
+            if carrier.kind is CarrierKind.ATTRIBUTE and carrier.owner in self.roots:
                 return "left on an object that cannot be seen"
-            if carrier.kind == "global" and self.handed:
+            if carrier.kind is CarrierKind.GLOBAL and self.handed:
                 return "left in a global variable"
-            if carrier.kind == "held" and self.handed:
+            if carrier.kind is CarrierKind.HELD and self.handed:
                 return "an element of what code that cannot be seen may read"
         return ""
 
@@ -224,7 +224,7 @@ class Leaves:
         made = _maker(leaf.place.frame.file, leaf.place.node)
         if made is None:
             return False
-        on_module = any(c.kind == "attribute" for c, _ in leaf.stores) and _in_constructor(leaf.place)
+        on_module = any(c.kind is CarrierKind.ATTRIBUTE for c, _ in leaf.stores) and _in_constructor(leaf.place)
         if on_module:
             return True
         if made in _CONSTANT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Walk
 from codemods.graph.model.trace import Reading, Storing, Trace
 from codemods.graph.model.values import Sequence, Tensor
@@ -324,7 +325,7 @@ class StoredGraph(Rule):
 
 
 def _spoken(carrier: Carrier, statement: ast.stmt) -> str:
-    if carrier.name and carrier.kind != "element":
+    if carrier.name and carrier.kind is not CarrierKind.ELEMENT:
         return f"`{carrier.name}`"
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and statement.value.args:
         return f"`{ast.unparse(statement.value.args[-1])}`"

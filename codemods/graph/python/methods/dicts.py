@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.values import NONE, TEXT, Const, Mapping, Tuple
 from codemods.graph.python.filling import Filling
@@ -25,7 +26,7 @@ def _get(engine: Filling, container: Mapping, name: str, args: Arguments, at: as
     if name == "pop" and cell is not None:
         engine.s.delete((container.oid, cell))
     if isinstance(stored, Value):
-        engine.read(stored, Carrier("element", container.oid, ""), at)
+        engine.read(stored, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         return stored
     if name == "setdefault" and given:
         engine.put_item(container, given[0], default)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Escape
+from codemods.graph.model.kinds import CarrierKind, Escape
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.state import CLEARED
 from codemods.graph.model.values import NONE, NUMBER, Const, Sequence, Tuple
@@ -37,7 +37,7 @@ def _put_one(engine: Filling, container: Sequence, name: str, args: Arguments, a
     if args.positional:
         value = args.positional[-1]
         items = engine.s.get((container.oid, ITEMS)) or ()
-        engine.stored(value, Carrier("element", container.oid, ""), at)
+        engine.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         _keep(engine, container, name, items, [value], args.positional)
         _note(engine, container, name, value, at)
     return NONE
@@ -53,7 +53,7 @@ def _put_all(engine: Filling, container: Sequence, name: str, args: Arguments, a
         new += several * 2
         new = new or engine.turns_of(value, at)
         for one in new:
-            engine.stored(one, Carrier("element", container.oid, ""), at)
+            engine.stored(one, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         engine.counted_as(container, value)
         _keep(engine, container, name, items, new, args.positional)
         _note(engine, container, name, value, at)
@@ -127,7 +127,7 @@ def _pop(engine: Filling, container: Sequence, name: str, args: Arguments, at: a
         return engine.one_of(list(items)) or engine.lost()
     popped: Value = items[place]
     engine.s.set((container.oid, ITEMS), (*items[:place], *items[place + 1 :]))
-    engine.read(popped, Carrier("element", container.oid, ""), at)
+    engine.read(popped, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
     return popped
 
 
