@@ -22,8 +22,9 @@ _MOST_THINGS = 50_000
 _MOST_NAMED = 5
 _KEYED = re.compile(r"\['[^']*'\]")
 _MANY_KEYS = 5
-#: Naming is for people; a run does not wait longer for it.
-_SECONDS = 3.0
+#: Naming is for people; a run does not wait longer for a walk. So many names are looked at however long it took.
+_SECONDS = 1.5
+_FEWEST = 32
 
 if TYPE_CHECKING:
     #: A name, the value, how far from a variable, and the function or module of that variable.
@@ -34,16 +35,30 @@ def holders(graph: Graph, boundaries: int, tree: Tree, frames: list[types.FrameT
     """The variables that keep nodes of most old steps alive, as the census event has them; the largest first.
 
     ``frames`` are the user's frames, innermost first. Elements of one container count as one holder, ``losses[*]``.
+    Where no variable leads to it in time, as with a trainer of a library, it is ``self`` of a class of the user's.
     """
-    until = time.perf_counter() + _SECONDS
+    found = _holding(graph, boundaries, variables(tree, frames, _end()))
+    found = found or _holding(graph, boundaries, objects(tree, _end()))
+    return found[:_MOST_NAMED] or _nameless(graph, boundaries)
+
+
+def _end() -> float:
+    """When a walk is to end that begins now."""
+    return time.perf_counter() + _SECONDS
+
+
+def _holding(graph: Graph, boundaries: int, values: Iterator[tuple[str, Any, str]]) -> list[dict[str, Any]]:
+    """Those of (name, value, function) that keep old nodes alive."""
     groups: dict[tuple[str, str], list[Any]] = {}
-    for name, tensor, function in _named(tree, frames, until):
+    for name, tensor, function in _named(values):
         groups.setdefault((re.sub(r"\[\d+\]", "[*]", name), function), []).append(tensor)
     groups = _joined(groups)
     found: list[dict[str, Any]] = []
     known: set[Any] = set()
-    for (name, function), tensors in groups.items():
-        if time.perf_counter() > until:
+    # A time of its own: the walk may have used up all that it had, and the nearest names came first.
+    until = _end()
+    for number, ((name, function), tensors) in enumerate(groups.items()):
+        if number >= _FEWEST and time.perf_counter() > until:
             break
         ages = graph.ages_of(reached(roots(tensors)))
         births = old(ages, boundaries)
@@ -63,7 +78,7 @@ def holders(graph: Graph, boundaries: int, tree: Tree, frames: list[types.FrameT
                 }
             )
     found.sort(key=lambda holder: (-holder["births"], -holder["nodes"], len(holder["name"])))
-    return found[:_MOST_NAMED] or _nameless(graph, boundaries)
+    return found
 
 
 def _joined(groups: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], list[Any]]:
@@ -85,11 +100,11 @@ def _made(tensors: list[Any]) -> list[Any] | None:
     return made.site(tensors[-1].grad_fn)
 
 
-def _named(tree: Tree, frames: list[types.FrameType], until: float) -> Iterator[tuple[str, Any, str]]:
-    """(name, tensor with a graph, function) for what the user's variables lead to, nearest first."""
+def _named(values: Iterator[tuple[str, Any, str]]) -> Iterator[tuple[str, Any, str]]:
+    """(name, tensor with a graph, function) of ``values``."""
     import torch
 
-    for name, value, function in variables(tree, frames, until):
+    for name, value, function in values:
         if issubclass(type(value), torch.Tensor):
             if not value.is_leaf:
                 yield name, value, function
@@ -104,9 +119,38 @@ def variables(
 
     ``exact``: names that are the same in every run, which the items of a set and keys that are objects do not have.
     """
+    return _walk(_variables(tree, frames), tree, until, exact)
+
+
+def objects(tree: Tree, until: float) -> Iterator[tuple[str, Any, str]]:
+    """The same from the objects of the user's own classes, wherever they are: ``self`` in a class."""
+    return _walk((("self", thing, 0, type(thing).__qualname__) for thing in _own(tree)), tree, until, False)
+
+
+def _own(tree: Tree) -> Iterator[Any]:
+    known: dict[type, bool] = {}
+    for thing in gc.get_objects():
+        kind = type(thing)
+        if kind not in known:
+            known[kind] = own_class(kind, tree)
+        if known[kind]:
+            yield thing
+
+
+def own_class(kind: type, tree: Tree) -> bool:
+    """Whether code of the user's defines the class ``kind``."""
+    name = type.__getattribute__(kind, "__dict__").get("__module__")
+    file = getattr(sys.modules.get(name), "__file__", None) if isinstance(name, str) else None
+    if name == "__main__":
+        # Python takes its name away when the script is over.
+        file = file or tree.main
+    return isinstance(file, str) and tree.relative(file) is not None
+
+
+def _walk(start: Iterator[_Thing], tree: Tree, until: float, exact: bool) -> Iterator[tuple[str, Any, str]]:
     import torch
 
-    queue: collections.deque[_Thing] = collections.deque(_variables(tree, frames))
+    queue: collections.deque[_Thing] = collections.deque(start)
     seen: set[int] = set()
     things = 0
     while queue and things < _MOST_THINGS:
@@ -249,8 +293,7 @@ def _nameless(graph: Graph, boundaries: int) -> list[dict[str, Any]]:
         if thing is not stale:
             for each in gc.get_referents(thing):
                 if id(each) in known:
-                    kind = type(thing)
-                    groups.setdefault(f"{kind.__module__}.{kind.__qualname__}", {})[id(each)] = each
+                    groups.setdefault(_kind(thing), {})[id(each)] = each
     found: list[dict[str, Any]] = []
     for name, group in groups.items():
         tensors = list(group.values())
@@ -262,7 +305,33 @@ def _nameless(graph: Graph, boundaries: int) -> list[dict[str, Any]]:
                 "nodes": sum(ages.values()),
                 "births": old(ages, boundaries),
                 "tensors": len(tensors),
+                "made": _made(tensors),
             }
         )
     found.sort(key=lambda holder: (-holder["births"], -holder["nodes"]))
     return found[:1]
+
+
+def _kind(thing: Any) -> str:
+    """The type of ``thing``; of a container with the attribute that it is, where an object has it."""
+    kind = type(thing)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if kind not in (list, dict, set, collections.deque):
+        return name
+    for owner in gc.get_referrers(thing):
+        attributes = owner if type(owner) is dict else _attributes_of(owner)
+        keys = [key for key, value in list(attributes.items()) if value is thing] if type(attributes) is dict else []
+        holder = (
+            next((each for each in gc.get_referrers(owner) if _attributes_of(each) is owner), None) if keys else None
+        )
+        holder = owner if keys and type(owner) is not dict else holder
+        if holder is not None and isinstance(keys[0], str):
+            return f"{name}, {keys[0]} of {type(holder).__module__}.{type(holder).__qualname__}"
+    return name
+
+
+def _attributes_of(thing: Any) -> Any:
+    try:
+        return object.__getattribute__(thing, "__dict__")
+    except (AttributeError, TypeError):
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -12,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 import verify  # noqa: E402
 from verify.diagnosis.reports import json as as_json  # noqa: E402
+from verify.probe import holders  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 
@@ -41,6 +43,23 @@ def test_growth_is_written_down_while_it_goes_on(tmp_path: Path) -> None:
     assert fault["clues"][1]["source"] == "loss = net(torch.randn(3, 4)).square().mean()"
     assert fault["graph"]["boxes"]
     assert json.loads(report.read_text())["steps"] == 16
+
+
+def test_growth_has_a_name_however_long_the_walk_to_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = itertools.count()
+
+    class Late:
+        @staticmethod
+        def perf_counter() -> float:
+            """A clock of a machine that is busy: from its hundredth look on, it is too late."""
+            return float(max(0, next(reads) - 100))
+
+    monkeypatch.setattr(holders, "time", Late)
+    kept: list[object] = []
+    with verify.watch() as run:
+        train(9, kept)
+        assert [holder.name for holder in run.holders] == ["kept[*]"]
+    assert next(reads) > 100
 
 
 def test_the_error_is_explained_and_passed_on_and_torch_is_as_it_was(tmp_path: Path) -> None:

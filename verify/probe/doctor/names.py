@@ -9,7 +9,7 @@ import types
 import typing
 from typing import Any
 
-from ..holders import variables
+from ..holders import own_class, variables
 from ..sites import Tree
 
 _SECONDS = 2.0
@@ -68,7 +68,8 @@ def _ours(parent: Any) -> bool:
 
 
 def _root(parent: Any, thing: Any, tree: Tree) -> tuple[str, str] | None:
-    """The name of ``thing`` where ``parent`` is a function, a class or the namespace of a module of the user's."""
+    """The name of ``thing`` where ``parent`` is a function, an object of a class or the namespace of a module of the
+    user's."""
     if type(parent) is types.FunctionType and tree.relative(parent.__code__.co_filename) is not None:
         name = parent.__qualname__
         if thing is parent.__defaults__ or thing is parent.__kwdefaults__:
@@ -81,6 +82,9 @@ def _root(parent: Any, thing: Any, tree: Tree) -> tuple[str, str] | None:
             for key, value in list(parent.items()):
                 if value is thing:
                     return str(key), "<module>"
+    if own_class(type(parent), tree):
+        # Code of a library holds it; in the class itself everybody calls it self.
+        return "self" + _step(parent, thing), type(parent).__qualname__
     return None
 
 
