@@ -23,7 +23,7 @@ _MOST_NAMED = 5
 _KEYED = re.compile(r"\['[^']*'\]")
 _MANY_KEYS = 5
 #: Naming is for people; a run does not wait longer for a walk. So many names are looked at however long it took.
-_SECONDS = 1.5
+_SECONDS = 3.0
 _FEWEST = 32
 
 if TYPE_CHECKING:
