@@ -173,6 +173,27 @@ for i, x in enumerate(batches()):
     assert {f.promise for f in found} == {promise}
 
 
+@pytest.mark.parametrize("made", ["net(x)", "either(x)"])
+def test_what_a_step_learned_through_may_be_one_of_several_results(tmp_path: Path, made: str) -> None:
+    program = f"""
+def either(x):
+    if not net.training:
+        return net(x)
+    return net(x) * 1.0
+
+last = None
+for x in batches():
+    z = {made}
+    if last is not None:
+        loss = (z - last).pow(2).mean()
+        loss.backward()
+        opt.step()
+    last = z
+"""
+    found = [f for f in findings(tmp_path, program) if f.rule == RULE]
+    assert {f.promise for f in found} == {Promise.BEHAVIOUR}
+
+
 @pytest.mark.parametrize(("steps", "promise"), [("opt", Promise.REPAIR), ("other", Promise.BEHAVIOUR)])
 def test_a_retained_graph_raises_only_behind_a_step_of_its_own_parameters(
     tmp_path: Path, steps: str, promise: Promise

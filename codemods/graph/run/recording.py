@@ -106,7 +106,8 @@ class Recording(Holding):
             self.tick(),
             "phi",
             tuple(unique),
-            self.place(self.frame.statement or ast.Pass()),
+            # what a call returns is joined behind its last statement
+            self.place(self.frame.statement or self.frame.definition or self.frame.file.tree),
             saves=False,
             certain=certain and all(n.certain for n in unique),
             scalar=all(n.scalar for n in unique),

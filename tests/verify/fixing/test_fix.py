@@ -10,8 +10,9 @@ import pytest
 
 from codemods.source.options import Options
 from tests.verify.diagnosis.scripts import SCRIPTS
-from tests.verify.fixing.seeds import SEEDS
+from tests.verify.fixing.seeds import SEEDS, STORIES, Seed
 from tests.verify.zygote import ForkedPlace
+from verify.diagnosis.reports.text import render
 from verify.fixing import report
 from verify.fixing.fix import Fixed, Fixer
 from verify.running.settings import Command, Settings
@@ -43,19 +44,23 @@ def test_a_fault_becomes_a_proved_diff(name: str, added: str, tmp_path: Path) ->
     assert json.loads(report.as_json(result, written=False))["repairs"][0]["proof"]
 
 
-@pytest.mark.parametrize("name", SEEDS)
-def test_a_mistake_that_all_began_with_is_mended_and_all_go_on_learning(name: str, tmp_path: Path) -> None:
-    seed = SEEDS[name]
-    result = fixed(seed.text, tmp_path)
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.page)
+def test_a_mistake_that_all_began_with_goes_as_its_page_tells(seed: Seed, tmp_path: Path) -> None:
+    result = fixed(seed.block("python"), tmp_path)
     assert result.status == 0
     (repair,) = result.repairs
-    assert seed.added in [line[1:].strip() for line in repair.diff.splitlines() if line.startswith("+")]
+    assert repair.diff.split("\n", 2)[2] == seed.block("diff")
+    assert seed.block("text") in render(result.before)
     assert (repair.measures.learning, repair.measures.meant) == (seed.learning, seed.learning)
     assert all(other.measures.learning <= seed.learning for other in repair.others)
     if seed.other:
         assert any(seed.other in other.diff for other in repair.others)
         shown = report.text(result, written=False).splitlines()
         assert any("this one" in line and " or" in line for line in shown)
+
+
+def test_each_story_is_run() -> None:
+    assert {seed.page for seed in SEEDS} == {page.stem for page in STORIES.glob("*.md")}
 
 
 def test_a_change_that_keeps_parameters_from_learning_is_no_repair(tmp_path: Path) -> None:
