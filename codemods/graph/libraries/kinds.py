@@ -19,7 +19,7 @@ from codemods.graph.model.facts.libraries import (
 from codemods.graph.model.facts.python import CALLING_LATER, CARRYING_LIBRARIES, NUMBERS_OF
 from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import ARRAY, NUMBER, Tuple, Unknown
+from codemods.graph.model.values import ARRAY, NUMBER, Reference, Tuple, Unknown
 from codemods.graph.torch.modules import Modules
 
 _PREPARING = ("Tokenizer", "Processor", "Config")
@@ -75,9 +75,8 @@ def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
     if path in CALLING_LATER:
         engine.escape_all(args.all(), Escape.CALLED_LATER)
     if path == "weakref.ref":
-        # it keeps nothing alive, and has nothing of what it refers to
         engine.run_callbacks(args, at)
-        return engine.unknown(path, public=True)
+        return Reference(args.positional[0]) if args.positional else engine.unknown(path, public=True)
     followed = engine.standard_call(path, args, at)
     if followed is not None:
         return followed

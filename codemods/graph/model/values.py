@@ -281,6 +281,13 @@ class Partial(Value):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Reference(Value):
+    """``weakref.ref``: keeps nothing alive; a call of it gives what it refers to."""
+
+    target: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Namespace(Value):
     """``vars(obj)``, ``obj.__dict__``, ``globals()`` or ``locals()``: what the owner ``oid`` holds under its names, as
     a dict that writes through. ``of`` is the object, None for variables."""

@@ -19,6 +19,7 @@ from codemods.graph.model.values import (
     Module,
     Partial,
     Plain,
+    Reference,
     Unknown,
 )
 from codemods.graph.python.method_calls import MethodCalls
@@ -44,6 +45,8 @@ class Calls(MethodCalls):
                 args.more,
             )
             return self.call_value(function.function, combined, at)
+        if isinstance(function, Reference):
+            return function.target
         if isinstance(function, Class):
             return self.instantiate(function.info, args, at)
         if isinstance(function, GradMode) and args.positional:
