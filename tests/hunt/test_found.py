@@ -768,6 +768,33 @@ except RuntimeError:
     "code that asks what is kept of outputs for its flag": STEP.format(
         before="kept = []", inside="kept.append(out)", after="print(kept[-1].requires_grad)"
     ),
+    "what an object holds under a name that is made up": """
+class Slot:
+    def __set_name__(self, owner, name):
+        self.name = "_" + name
+
+    def __get__(self, thing, kind=None):
+        return getattr(thing, self.name, [])
+
+    def __set__(self, thing, value):
+        thing.__dict__.setdefault(self.name, []).append(value)
+
+class Things:
+    kept = Slot()
+
+things, line = Things(), nn.Linear(3, 1)
+opt = torch.optim.SGD(line.parameters(), lr=0.1)
+for x in xs:
+    out = line(x)
+    opt.zero_grad()
+    out.pow(2).mean().backward(retain_graph=True)
+    opt.step()
+    things.kept = out
+opt.zero_grad()
+for out in things.kept:
+    out.sum().backward()
+print(line.weight.grad.sum().item())
+""",
     "a node of the graph that is called": LATER.format(
         before="", inside="print(loss.grad_fn(torch.ones(()))[0].sum().item())"
     ),

@@ -376,6 +376,25 @@ print(epochs)
 # what stays
 
 
+@pytest.mark.parametrize("begin", ["elsewhere.Metric()", "elsewhere.record(0.0)"])
+def test_what_an_object_of_a_library_adds_up_is_its_own_matter(tmp_path: Path, begin: str) -> None:
+    leave(tmp_path, "import elsewhere", LOOP.replace("total = 0", f"total = {begin}"), "print(total)")
+
+
+@pytest.mark.parametrize("kind", ["from types import SimpleNamespace as Seen", "class Seen: pass"])
+@pytest.mark.parametrize("read", ["print(seen.total)", "print(seen.total.shape)"])
+def test_a_sum_of_an_object_without_code_of_its_own(tmp_path: Path, kind: str, read: str) -> None:
+    loop = LOOP.replace("total = 0", "seen = Seen()\nseen.total = 0").replace("total +=", "seen.total +=")
+    after = "seen.total += loss.item()" if "shape" not in read else "seen.total += loss.detach()"
+    check(tmp_path, kind + loop + read, after)
+
+
+def test_what_unseen_code_gets_with_such_an_object_may_be_walked(tmp_path: Path) -> None:
+    begin = "from elsewhere import learn_from\nfrom types import SimpleNamespace\nseen = SimpleNamespace(total=0)"
+    loop = LOOP.replace("total = 0", begin).replace("total += loss", "seen.total += loss\n    learn_from(seen)")
+    leave(tmp_path, loop.replace("    learn(loss)\n", "    loss.backward(retain_graph=True)\n"))
+
+
 @pytest.mark.parametrize(
     "number", ["loss.item()", "float(loss)", "loss.detach()", "loss.data", "loss.detach().cpu().numpy()"]
 )

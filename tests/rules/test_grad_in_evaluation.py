@@ -150,6 +150,19 @@ def test_methods_are_decorated_below_what_decorates_them_already(tmp_path: Path)
 
 
 WRAPPED = {
+    "a sum of numbers that has no loop of its own": (
+        """
+        print(sum(F.mse_loss(net(x), y).item() for x, y in batches))
+        """,
+        "with torch.no_grad():\n    print(sum(",
+    ),
+    "one loss that is a number at once": (
+        """
+        score = F.mse_loss(net(x), y).item()
+        print(score)
+        """,
+        "with torch.no_grad():\n    score = ",
+    ),
     "a forward whose outputs go through a call that cannot be seen": (
         """
         import unseen
@@ -677,6 +690,14 @@ def test_an_encoder_leaves_zeros_where_its_mask_says_padding(tmp_path: Path, cal
 
 
 ADVICE = {
+    "losses that a step may have been meant for": """
+        losses = [F.mse_loss(net(x), y) for x, y in batches]
+        print(sum(losses).item())
+        """,
+    "one such loss": """
+        loss = F.mse_loss(net(x), y)
+        print(loss.item())
+        """,
     "a teacher whose output is detached": """
         for x, y in batches:
             target = teacher(x)

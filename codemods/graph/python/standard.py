@@ -24,7 +24,6 @@ from codemods.graph.model.values import (
     Partial,
     Sequence,
     Tuple,
-    Unknown,
 )
 from codemods.graph.python.builtins.classes import is_name, made_class
 from codemods.graph.python.copying import Copying
@@ -104,16 +103,21 @@ class Standard(Unknowns):
 
     # namespaces and records
 
-    def _namespace_of(self, path: str, args: Arguments, at: ast.AST) -> Unknown:
-        made = self.unknown(path, data=path.startswith("argparse."), public=True)
+    def _namespace_of(self, path: str, args: Arguments, at: ast.AST) -> Value:
+        made: Value
+        if path == "types.SimpleNamespace":
+            # an object whose class has no code of its own
+            made = self.new_object(made_class(self, "SimpleNamespace", (), []))
+        else:
+            made = self.unknown(path, data=True, public=True)
         for name, value in args.keywords.items():
-            self.put_into(made, name, value)
+            self.set_attribute(made, name, value, at)
         for value in (*args.positional, *args.more):
             filled = self.make_mapping(Arguments(None, [value]), at)
             for key in self.mapping_keys(filled):
                 held = self.s.get((filled.oid, key))
                 if isinstance(held, Value) and (self.nodes_of(held) or isinstance(key, tuple)):
-                    self.put_into(made, str(key[1]) if isinstance(key, tuple) else ANY, held)
+                    self.set_attribute(made, str(key[1]) if isinstance(key, tuple) else ANY, held, at)
         return made
 
     def _record(self, args: Arguments) -> Value | None:

@@ -72,6 +72,9 @@ class Places:
         for events in by_place.values():
             if any(averages(self.run.trace, event) for event in events):
                 continue
+            if any(_of_a_library(event.old) for event in events):
+                yield events[0].place.path, statement_span(events[0].place), "needed", {"why": "an object of a library"}
+                continue
             for i, event in enumerate(events):
                 attached = self.run.proven(nodes_of(event.added))
                 if not attached or not event.parts or not nodes_of(event.new) or event.grad is not True:
@@ -240,6 +243,15 @@ class Places:
                 kept.tensor = True
                 kept.keeper = carrier
                 yield from self.judge.results(kept, lambda: True)
+
+
+def _of_a_library(value: Value) -> bool:
+    """Whether it may be an object that a library made, which adds up what it wants to: metrics, records."""
+    if isinstance(value, Join):
+        return any(map(_of_a_library, value.options))
+    if not isinstance(value, Unknown) or value.node is not None or value.owner is not None or value.data:
+        return False
+    return bool(value.path) and not value.path.startswith("torch.")
 
 
 def _held_by(node: Node, carrier: Carrier | None) -> Node:

@@ -297,11 +297,13 @@ class Placement:
                 "this forward takes a training output, but no backward comes back through it: run it under no_grad, "
                 "or add the missing loss"
             )
-        elif not isinstance(node, LOOPS) and not any(
-            f.facts["volatile"] or f.facts["reads"] in ("evaluated", "data") for f in forwards
+        elif (
+            not isinstance(node, LOOPS)
+            and any(f.facts["named"] or not f.facts["reads"] for f in forwards)
+            and not any(f.facts["volatile"] or f.facts["reads"] in ("evaluated", "data") for f in forwards)
         ):
             # nothing reads it, or only its loss is printed, of a model that trains: more likely a step that was
-            # forgotten
+            # forgotten; of what becomes a number at once none was meant
             promise = Promise.ADVICE
             message = "no backward reaches this forward: run it under no_grad, or add the missing step"
         remedy = "wrap it in `with torch.no_grad():`"

@@ -278,6 +278,13 @@ def what_reads(made: list[Any], after: int, since: int = 0) -> str:
     return "data" if picks(made, after) else found
 
 
+def is_named(made: list[Any], after: int) -> bool:
+    """Whether something that holds the graph of a forward is kept under a name once that is over."""
+    return any(
+        place.clock >= after for node in itertools.islice(all_descendants(made), _MOST) for _, place in node.stores
+    )
+
+
 def _goes_on(node: Node, place: Place) -> bool:
     """Whether a use is a call that cannot be seen and whose result, with the graph, is used: what reads that counts."""
     return not is_dropped(place) and any(c.kind == "call" and c.place.node is place.node for c in node.children)

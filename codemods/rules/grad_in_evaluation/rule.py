@@ -15,7 +15,15 @@ from codemods.proofs.observations import Decision, Observation
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.rules.base import Rule
 from codemods.rules.grad_in_evaluation.placement import Placement
-from codemods.rules.grad_in_evaluation.recordings import Recordings, is_dropped, picks, severity, source, what_reads
+from codemods.rules.grad_in_evaluation.recordings import (
+    Recordings,
+    is_dropped,
+    is_named,
+    picks,
+    severity,
+    source,
+    what_reads,
+)
 from codemods.source.gates import form
 from codemods.source.walking import walk
 from codemods.terms.findings import Finding, Promise
@@ -40,7 +48,8 @@ class GradInEvaluation(Rule):
     Advice: a forward inside training code whose result is detached at once (a teacher, a target network); one that
     takes what a training forward gave, and that no backward comes back through (a loss that was left out); evaluation
     in a function that training shares; a model whose class is nowhere in the tree and is called in a way that may take
-    gradients; results that code gets which cannot be seen, and that gives nothing back.
+    gradients; results that code gets which cannot be seen, and that gives nothing back; one loss that has a name and
+    is only printed (a step that was left out).
 
     Promise: exact where the results are only reported. ``LSTM``, ``MultiheadAttention`` and the Transformer layers
     choose other kernels while gradients are off, whose results differ in the last digits (by 1e-8 to 5e-7): where these
@@ -159,6 +168,7 @@ class GradInEvaluation(Rule):
             if comes_from == "evaluated":
                 # a loss of what an evaluating forward gave: without that one's graph it has none
                 continue
+            facts["named"] = is_named(made, forward.last)
             observation = self._chain(forward, facts, ledger.taught(made), reads, fed=comes_from == "trained")
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
                 chains[key] = observation
@@ -195,6 +205,7 @@ class GradInEvaluation(Rule):
                     teaches=False,
                     fed=False,
                     reads="evaluated",
+                    named=True,
                     kernels=facts["kernels"],
                     doubted=facts["doubted"],
                     padding=facts["padding"],
@@ -232,6 +243,7 @@ class GradInEvaluation(Rule):
             teaches=teaches,
             fed=fed,
             reads="evaluated" if forward.mode == "eval" and reads else reads,
+            named=facts["named"],
             kernels=facts.get("kernels", False),
             doubted=facts.get("doubted", False),
             padding=facts.get("padding", False),

@@ -18,6 +18,7 @@ from codemods.graph.model.values import (
     Namespace,
     Plain,
     TreeModule,
+    Tuple,
     Unknown,
 )
 from codemods.graph.python.builtins.table import BUILTINS
@@ -82,7 +83,11 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
         # nothing was written to it: what it has under one name, it may have under any
         found = engine.unknown_attribute(owner, "[getattr]", at)
         return found if len(given) < 3 else engine.join(found, given[2])
-    made = engine.taken(at, owner, "getattr")
+    inside: Value = owner
+    if isinstance(owner, Instance):
+        held = (engine.s.get((owner.oid, key)) for key in engine.attributes.get(owner.oid, ()))
+        inside = Tuple(tuple(value for value in held if isinstance(value, Value)))
+    made = engine.taken(at, inside, "getattr")
     made.shadow = (*engine.lost("getattr").shadow, *made.shadow)
     return made
 
