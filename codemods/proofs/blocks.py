@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from codemods.graph.model.facts.gradients import DETACHING
 from codemods.graph.model.facts.libraries import is_logging
 from codemods.graph.model.facts.operations import LOOKING_CALLS, PLAIN_METHODS
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Marked, NodeKind
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
@@ -105,7 +105,7 @@ class Deeds:
     @property
     def runs_modules(self) -> bool:
         """Whether a module ran that may draw random numbers or keep statistics: any but a loss."""
-        return any(node.kind in ("module", "call") and not node.scalar for node in self.nodes)
+        return any(node.kind in (NodeKind.MODULE, NodeKind.CALL) and not node.scalar for node in self.nodes)
 
 
 def deeds(trace: Trace, suite: list[ast.stmt], frame: Frame, turns: Turns) -> list[Deeds] | None:

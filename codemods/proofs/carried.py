@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from codemods.graph.model.kinds import CarrierKind, Marked
+from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
@@ -54,7 +54,7 @@ class Carry:
     @property
     def read_in_some_turns(self) -> bool:
         """Whether what the later backward finds the graph by does."""
-        return self.child.kind != "phi" and in_some_turns(self.child.place, self.loop)
+        return self.child.kind is not NodeKind.PHI and in_some_turns(self.child.place, self.loop)
 
 
 class Ledger:
@@ -122,7 +122,7 @@ class Ledger:
         reached = self.reached(walk)
         again = {node for node, _ in walk.again}
         for child in sorted(reached, key=lambda n: n.birth):
-            if opaque(child) or (child.kind == "phi" and not child.certain) is not sometimes:
+            if opaque(child) or (child.kind is NodeKind.PHI and not child.certain) is not sometimes:
                 continue
             if sometimes and not _of_a_changing_condition(child.place):
                 continue
@@ -130,7 +130,7 @@ class Ledger:
                 loop = None if old.leaf else crossed(old.place, child.place)
                 if loop is None:
                     continue
-                if child.kind == "phi" and not all(crossed(p.place, child.place) for p in child.parents):
+                if child.kind is NodeKind.PHI and not all(crossed(p.place, child.place) for p in child.parents):
                     continue
                 yield from self._carry(walk, again, child, old, loop)
 
@@ -153,7 +153,7 @@ class Ledger:
                 saving |= node.saves and earlier.retains is False and earlier.creates is False
         assert freed_by is not None
         held = self._held(child, old, sources)
-        if not held and child.kind == "phi":
+        if not held and child.kind is NodeKind.PHI:
             held = _met(child, old, sources)
         for reading, store, carrier in held:
             yield Carry(
@@ -418,7 +418,7 @@ def by_statement(carries: Iterable[Carry]) -> list[list[Carry]]:
 
 def trail(carry: Carry) -> list[tuple[str, int, str]]:
     """The stations of the carried graph, as plain data."""
-    made = carry.store if carry.old.kind == "phi" else carry.old.place
+    made = carry.store if carry.old.kind is NodeKind.PHI else carry.old.place
     return [
         (made.path, made.line, "graph produced here"),
         (

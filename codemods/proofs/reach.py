@@ -23,6 +23,7 @@ from codemods.graph.model.facts.saved import (
     WEIGHT_FOR_INPUT,
     WEIGHT_WITHIN,
 )
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.state import FROZEN
 
@@ -63,7 +64,7 @@ def _reached(walk: Walk, bits: dict[int, int]) -> int:
     for node in sorted(walk.seen, key=lambda n: n.birth):
         parents = [p for p in node.parents if id(p) in masks]
         mine = bits.get(id(node), 0)
-        if node.kind == "phi":
+        if node.kind is NodeKind.PHI:
             optional[id(node)] = not node.certain or any(optional[id(p)] for p in parents)
             masks[id(node)] = mine | _common(masks[id(p)] for p in parents)
             continue
@@ -90,7 +91,7 @@ def reads_value(node: Node, leaf: Node) -> bool:
     if not node.certain or not leaf.certain:
         return False
     attached = any(p.certain and p is not leaf and (not p.leaf or p.label == "input") for p in node.parents)
-    if node.kind == "module":
+    if node.kind is NodeKind.MODULE:
         if node.label in WEIGHT_WITHIN:
             return True
         if node.label in WEIGHT_FOR_INPUT:
@@ -99,7 +100,7 @@ def reads_value(node: Node, leaf: Node) -> bool:
             return False
         # a class that cannot be seen, or a forward that was remembered: what comes in goes through its weights
         return attached or leaf.label.startswith(tuple(MODEL_LIBRARIES))
-    if node.kind == "op":
+    if node.kind is NodeKind.OP:
         other = attached or any(p.leaf and p is not leaf for p in node.parents)
         return (node.label in SAVES_OTHER and other) or node.label in SAVES_SELF
     return False
@@ -109,7 +110,7 @@ def folds(node: Node) -> bool:
     """Whether a product may be computed by another kernel where an operand asks for gradients or does not: both are
     computed, where a parameter always asks for them, and one is a view whose rows do not lie side by side."""
     computed = [parent for parent in node.parents if not parent.leaf or parent.label == "input"]
-    folded = node.kind == "op" and node.label in FOLDING and len(computed) > 1
+    folded = node.kind is NodeKind.OP and node.label in FOLDING and len(computed) > 1
     return folded and any(parent.label in TURNED for parent in computed)
 
 
@@ -120,14 +121,14 @@ def maybe_frozen(walk: Walk) -> bool:
 
 def library_model(node: Node) -> bool:
     """Whether it is what a module of a library made that keeps no graph and takes no gradients."""
-    return node.kind == "module" and any(p.leaf and p.label.startswith(KEEPING_NOTHING) for p in node.parents)
+    return node.kind is NodeKind.MODULE and any(p.leaf and p.label.startswith(KEEPING_NOTHING) for p in node.parents)
 
 
 def opaque(node: Node) -> bool:
     """Whether it cannot be seen how (and if) the node depends on its parents."""
-    if node.kind in ("call", "argument"):
+    if node.kind in (NodeKind.CALL, NodeKind.ARGUMENT):
         return True
-    if node.kind != "module":
+    if node.kind is not NodeKind.MODULE:
         return False
     label = node.label.partition(":")[0]
     return label in ("module", "forward") or (
@@ -160,7 +161,7 @@ def origins(node: Node, *, sure: bool = True) -> list[Node]:
         if one in seen:
             continue
         seen.add(one)
-        if one.kind != "phi":
+        if one.kind is not NodeKind.PHI:
             found.append(one)
         elif one.certain or not sure:
             stack.extend(one.parents)
@@ -171,13 +172,13 @@ def origins(node: Node, *, sure: bool = True) -> list[Node]:
 
 def weighted(node: Node) -> bool:
     """Whether parameters act on what the node is computed from, as in a layer, rather than being added to it."""
-    if node.kind == "module":
+    if node.kind is NodeKind.MODULE:
         return any(p.leaf for p in node.parents)
     return node.saves and any(_parameter(p) for p in node.parents)
 
 
 def _parameter(node: Node) -> bool:
-    while not node.leaf and node.kind == "op" and len(node.parents) == 1 and not node.saves:
+    while not node.leaf and node.kind is NodeKind.OP and len(node.parents) == 1 and not node.saves:
         node = node.parents[0]
     return node.leaf
 
@@ -210,15 +211,15 @@ def _one_step(forward: ast.AST) -> bool:
 
 def savers(original: Node) -> Iterator[Node]:
     """The nodes that keep the very memory of a tensor for their backward."""
-    if original.kind != "leaf" and _label(original) in SAVES_OUTPUT:
+    if original.kind is not NodeKind.LEAF and _label(original) in SAVES_OUTPUT:
         yield original
     for child in original.children:
         label = _label(child)
         if (label in SAVES_INPUT and child.parents[0] is original) or (
-            label in SAVES_BOTH and child.kind == "op" and len(child.parents) == 2
+            label in SAVES_BOTH and child.kind is NodeKind.OP and len(child.parents) == 2
         ):
             yield child
 
 
 def _label(node: Node) -> str:
-    return node.label if node.kind in ("op", "module") else ""
+    return node.label if node.kind in (NodeKind.OP, NodeKind.MODULE) else ""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from codemods.graph.model.facts.layers import LOSS_MODULES, MODULES_WITH_PARAMETERS
 from codemods.graph.model.facts.memory import SHARING_MEMORY
-from codemods.graph.model.kinds import WalkKind
+from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk, all_descendants
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
@@ -133,9 +133,9 @@ def _keepers(node: Node, clock: int) -> Iterator[Node]:
     for child in node.children:
         if child.birth > clock:
             continue
-        if child.saves and (child.kind == "op" or child.label in MODULES_WITH_PARAMETERS | LOSS_MODULES):
+        if child.saves and (child.kind is NodeKind.OP or child.label in MODULES_WITH_PARAMETERS | LOSS_MODULES):
             yield child
-        elif child.kind == "op" and (child.label == "getitem" or child.label in SHARING_MEMORY):
+        elif child.kind is NodeKind.OP and (child.label == "getitem" or child.label in SHARING_MEMORY):
             yield from _keepers(child, clock)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.trace import Accumulation, Storing, Trace
 from codemods.graph.model.values import Const, Join, Plain, Tensor, Unknown
@@ -93,7 +94,7 @@ def _sum_of(first: Any, second: Any) -> Sum | None:
     term, other, total, new = _node(first.added), _node(second.added), _node(first.new), _node(second.new)
     if term is None or other is None or total is None or new is None or not _plain(first.old):
         return None
-    if not any(n is total or (n.kind == "phi" and total in n.parents) for n in _nodes(second.old)):
+    if not any(n is total or (n.kind is NodeKind.PHI and total in n.parents) for n in _nodes(second.old)):
         return None
     return Sum(statement, target, added, first.place, term, other, new)
 
@@ -141,12 +142,14 @@ def sums_through_calls(trace: Trace, walk: Walk) -> bool:
 
 def own_forward(nodes: Iterable[Node]) -> bool:
     """Whether a layer with parameters ran."""
-    return any(n.kind == "module" and any(p.leaf for p in n.parents) for n in nodes)
+    return any(n.kind is NodeKind.MODULE and any(p.leaf for p in n.parents) for n in nodes)
 
 
 def may_remember(node: Node) -> bool:
     """Whether what made a node cannot be seen: a spiking layer keeps its state, graph and all, in itself."""
-    return node.kind == "call" or (node.kind == "module" and node.label == "module" and not library_model(node))
+    return node.kind is NodeKind.CALL or (
+        node.kind is NodeKind.MODULE and node.label == "module" and not library_model(node)
+    )
 
 
 def share(mine: Iterable[Node], others: Iterable[Node]) -> bool:

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from codemods.graph.model.facts.gradients import FUNCTIONAL_GRADIENTS
 from codemods.graph.model.facts.libraries import LOOKING_LIBRARIES, NUMERIC_LIBRARIES, is_logging
 from codemods.graph.model.facts.python import CARRYING_LIBRARIES
-from codemods.graph.model.kinds import UseKind
+from codemods.graph.model.kinds import NodeKind, UseKind
 from codemods.graph.model.nodes import Node, Place
 from codemods.graph.run.contents import ANY
 
@@ -55,7 +55,7 @@ def ways_out(node: Node) -> Iterator[WayOut]:
     """The ways by which code that cannot be seen may come to ``node`` itself; what is computed from it has its own."""
     for escape in node.escapes:
         yield WayOut(Way.ESCAPED, escape.value)
-    if node.kind == "call":
+    if node.kind is NodeKind.CALL:
         yield WayOut(Way.MADE, node.label, node.place)
     for use in node.uses:
         way = _OF_USES.get(use.kind)

@@ -7,7 +7,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.kinds import WalkKind
+from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
@@ -101,7 +101,7 @@ class BackwardInLossLoop(Rule):
         last = max(order[id(w)] for w in walks)
         if any(order[id(w)] > last for n in before for w in n.walks):
             return self._note(first, "needed", why="the shared graph is walked again")
-        layers = sum(n.kind == "module" and loop.holds(n.place) for n in second.seen)
+        layers = sum(n.kind is NodeKind.MODULE and loop.holds(n.place) for n in second.seen)
         produced = max(before, key=lambda n: n.birth).place
         return self._note(
             first,
@@ -219,7 +219,11 @@ def _candidate(walk: Walk) -> bool:
 def _shared(first: Walk, second: Walk) -> list[Node]:
     """What both walked and a second walk would find freed."""
     seen = {id(n) for n in first.seen}
-    return [n for n in second.seen if id(n) in seen and not n.leaf and n.saves and n.kind not in ("phi", "part")]
+    return [
+        n
+        for n in second.seen
+        if id(n) in seen and not n.leaf and n.saves and n.kind not in (NodeKind.PHI, NodeKind.PART)
+    ]
 
 
 def _proven(first: Walk, second: Walk, shared: list[Node]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.kinds import UseKind
+from codemods.graph.model.kinds import NodeKind, UseKind
 from codemods.graph.model.nodes import Alias, Node, Walk
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
@@ -110,7 +110,11 @@ def _damage(alias: Alias, change: Alteration) -> tuple[Node, Walk] | None:
     if alias.source is not None or not isinstance(given, Tensor) or given.node is None:
         return None
     original = given.node
-    if not original.certain or original.kind not in ("op", "module", "leaf") or _read_after(original, at):
+    if (
+        not original.certain
+        or original.kind not in (NodeKind.OP, NodeKind.MODULE, NodeKind.LEAF)
+        or _read_after(original, at)
+    ):
         return None
     for node in savers(original):
         if node.birth > at or not node.certain:

@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable
 
-from codemods.graph.model.kinds import Marked, UseKind, WalkKind
+from codemods.graph.model.kinds import Marked, NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Step, Trace
 from codemods.proofs.blocks import crossed
@@ -96,7 +96,9 @@ def _in_vain(trace: Trace, leaf: Node, sources: list[Node]) -> tuple[Walk | None
     walk = leaf.walks[0]
     if walk.kind is not WalkKind.BACKWARD or not walk.roots or any(n.leaf and n is not leaf for n in walk.seen):
         return None, None
-    if any(n.kind not in ("op", "leaf") for n in walk.seen) or any(s.walks for n in sources for s in n.descendants()):
+    if any(n.kind not in (NodeKind.OP, NodeKind.LEAF) for n in walk.seen) or any(
+        s.walks for n in sources for s in n.descendants()
+    ):
         return None, None
     if any(m.kind in _SEES_GRADIENT and concerns(m, {leaf}) for m in trace.marks):
         return None, None

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codemods.graph.model.kinds import Marked, WalkKind
+from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
@@ -213,7 +213,7 @@ class _Pair:
         seen = [n for n in self.first.seen if not n.leaf and n.certain]
         sure = reached_surely(self.first, seen)
         if self.first.retains is False:
-            return any(n.saves and id(n) in sure for n in seen if n.kind not in ("phi", "part"))
+            return any(n.saves and id(n) in sure for n in seen if n.kind not in (NodeKind.PHI, NodeKind.PART))
         between = [s for s in self.trace.steps if self.first.place.clock < s.place.clock < self.second.place.clock]
         stepped = {id(leaf) for s in between if not s.unnoticed for leaf in s.leaves or ()}
         return any(id(n) in sure and _reads_one_of(n, stepped) for n in seen)
@@ -224,7 +224,8 @@ class _Pair:
             return []
         for later in self.trace.walks:
             if later.call is not self.second.call and any(
-                before.call is self.first.call and n.kind not in ("phi", "part") for n, before in later.again
+                before.call is self.first.call and n.kind not in (NodeKind.PHI, NodeKind.PART)
+                for n, before in later.again
             ):
                 return []
         return list(flags([self.first]))

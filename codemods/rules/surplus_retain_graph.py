@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.saved import SAVES_NOTHING, SUMS
-from codemods.graph.model.kinds import CarrierKind, Marked, UseKind, WalkKind
+from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
@@ -17,7 +17,7 @@ from codemods.rules.base import Rule
 from codemods.terms.edits import DropArgument, Edit, ReplaceExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
 
-_KINDS = ("leaf", "phi")
+_KINDS = (NodeKind.LEAF, NodeKind.PHI)
 """What no walk can find freed: leaves gather gradients, and a join of paths is no operation."""
 
 _SHUFFLING = (
@@ -215,13 +215,13 @@ class _Judge:
 
     def _doubts(self, walk: Walk, graph: list[Node], index: int) -> tuple[str, str]:
         for node in graph:
-            unseen = node.kind == "module" and node.label == "module"
+            unseen = node.kind is NodeKind.MODULE and node.label == "module"
             if unseen and not library_model(node) and not self._saved_here(node):
                 return "advice", "the class of the model is not in the tree and may keep a graph between its calls"
-            if node.kind == "call" and "." not in node.label:
+            if node.kind is NodeKind.CALL and "." not in node.label:
                 return "advice", f"what {node.label or 'an unseen call'}() keeps of the graph cannot be seen"
         for later in all_descendants(graph):
-            if later.kind == "call" and later.birth > walk.place.clock and not computes(later.label):
+            if later.kind is NodeKind.CALL and later.birth > walk.place.clock and not computes(later.label):
                 return "advice", f"what {later.label or 'an unseen call'}() does with the graph cannot be seen"
         for node in graph:
             if id(node) in self.left:
@@ -259,8 +259,8 @@ def _orphan(node: Node) -> bool:
 
 def _frees_nothing(node: Node) -> bool:
     """Whether a backward leaves the node as it was; what it is computed from is asked for itself."""
-    if node.kind != "op":
-        return node.kind == "phi"
+    if node.kind is not NodeKind.OP:
+        return node.kind is NodeKind.PHI
     return node.label in SAVES_NOTHING or node.label.removesuffix(":number") in SUMS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.kinds import WalkKind
+from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
@@ -170,7 +170,7 @@ def _grown(trace: Trace, earlier: Walk, walk: Walk) -> tuple[Accumulation, Accum
         if clock < earlier.place.clock and any(id(n) in before for n in new):
             first = sum_
         elif earlier.place.clock < clock < walk.place.clock and first is not None and any(id(n) in seen for n in new):
-            old = [p for n in _nodes(sum_.old) for p in ((n, *n.parents) if n.kind == "phi" else (n,))]
+            old = [p for n in _nodes(sum_.old) for p in ((n, *n.parents) if n.kind is NodeKind.PHI else (n,))]
             same = (
                 ast.unparse(sum_.target) == ast.unparse(first.target)
                 and sum_.place.frame.file is first.place.frame.file
@@ -181,7 +181,7 @@ def _grown(trace: Trace, earlier: Walk, walk: Walk) -> tuple[Accumulation, Accum
 
 
 def _sure(walk: Walk, earlier: Walk, old: list[Node], before: set[int]) -> bool:
-    carried = [n for n in old if id(n) in before and n.kind != "phi"]
+    carried = [n for n in old if id(n) in before and n.kind is not NodeKind.PHI]
     return bool(reached_surely(walk, carried) & reached_surely(earlier, carried))
 
 
@@ -201,7 +201,7 @@ def _loop_between(first: Place, second: Place) -> ast.stmt | None:
 def _promise(trace: Trace, earlier: Walk, walk: Walk) -> Promise | None:
     if earlier.retains is None or earlier.creates is not False:
         return None
-    again = [n for n, w in walk.again if n.certain and n.kind not in ("phi", "part")]
+    again = [n for n, w in walk.again if n.certain and n.kind not in (NodeKind.PHI, NodeKind.PART)]
     sure = reached_surely(walk, again)
     again = [n for n in again if id(n) in sure]
     if earlier.retains is False:
@@ -217,7 +217,7 @@ def _only_for(trace: Trace, walk: Walk, sum_: Accumulation) -> bool:
     carried = {id(n) for old in _nodes(sum_.old) for n in old.ancestors()}
     later = [w for w in trace.walks if w.call is not walk.call]
     return not any(
-        before.call is walk.call and node.kind not in ("phi", "part") and id(node) not in carried
+        before.call is walk.call and node.kind not in (NodeKind.PHI, NodeKind.PART) and id(node) not in carried
         for other in later
         for node, before in other.again
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.graph.model.kinds import NodeKind
 from tests.graph.tools import line, run
 
 GRAPHS = [
@@ -123,7 +124,9 @@ def test_a_window_is_no_proof() -> None:
     """
     found = run(code)
     freed = {id(node) for walk in found.walks() for node, _ in walk.again}
-    joined = [n for w in found.walks() for n in w.seen if n.kind == "phi" and any(id(p) in freed for p in n.parents)]
+    joined = [
+        n for w in found.walks() for n in w.seen if n.kind is NodeKind.PHI and any(id(p) in freed for p in n.parents)
+    ]
     assert joined
     assert not any(node.certain for node in joined)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.graph.model.kinds import NodeKind
 from tests.graph.tools import run
 
 LOADED = "from mesh import batches, pooled, names\nmesh = next(iter(batches))\n"
@@ -71,7 +72,7 @@ def test_constants_of_libraries_are_numbers(name: str) -> None:
 
 def test_of_a_tensor_as_tensor_makes_nothing() -> None:
     seen = run("same = torch.as_tensor(w)\ndata = torch.as_tensor(x)\nmade = torch.as_tensor(w * 2)")
-    assert [n.kind for n in seen.nodes("same")] == ["leaf"]
+    assert [n.kind for n in seen.nodes("same")] == [NodeKind.LEAF]
     assert seen.graph("data") == "free"
     assert seen.graph("made") == "attached"
 

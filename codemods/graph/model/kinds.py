@@ -48,6 +48,24 @@ class Marked(Enum):
     """The code counts on an error that only tensors with a graph make."""
 
 
+class NodeKind(Enum):
+    """What a node of the graph stands for."""
+
+    LEAF = "leaf"
+    """A parameter, or an input that asks for gradients."""
+    OP = "op"
+    MODULE = "module"
+    """The output of a module."""
+    PHI = "phi"
+    """Either of its parents: two paths meet here."""
+    PART = "part"
+    """An element or attribute of something opaque."""
+    CALL = "call"
+    """A call that cannot be seen."""
+    ARGUMENT = "argument"
+    """An argument that nobody in the tree passes: it may be attached outside."""
+
+
 class WalkKind(Enum):
     """What walked a graph."""
 

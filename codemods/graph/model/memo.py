@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Unseen, Value
 from codemods.graph.model.state import Key
 from codemods.graph.model.values import Const, Instance, Join, Mapping, Module, Plain, Sequence, Tensor, Tuple, Unknown
@@ -96,7 +97,7 @@ def origin(node: Node, born: int, arguments: list[Node], kernels: frozenset[str]
             continue
         if current.label in kernels:
             kernel = current.label
-        layers = layers or current.kind == "module"
+        layers = layers or current.kind is NodeKind.MODULE
         for parent in current.parents:
             if id(parent) not in seen:
                 seen.add(id(parent))

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codemods.graph.model.kinds import NodeKind
+
 if TYPE_CHECKING:
     from codemods.graph.model.kinds import CarrierKind, Escape, Use, WalkKind
     from codemods.graph.model.program import ParsedFile
@@ -182,10 +184,7 @@ class Node:
     ``parents`` are the nodes it was computed from. ``saves`` tells whether the operation keeps tensors for its
     backward: only such a node can raise when it is walked a second time. ``certain`` is proof that a real run has this
     node: a parameter takes part, or ``backward`` was called on it. ``scalar`` is proof that it has one element,
-    ``dimensionless`` that it has no dimension, as a reduced loss. ``kind`` is ``leaf`` (a parameter or an input that
-    asks for gradients), ``module`` (output of a module), ``op``, ``phi`` (either of its parents), ``part`` (an element
-    or attribute of something opaque), ``call`` (a call that cannot be seen) or ``argument`` (an argument that nobody in
-    the tree passes: it may be attached outside).
+    ``dimensionless`` that it has no dimension, as a reduced loss.
     """
 
     __slots__ = (
@@ -210,7 +209,7 @@ class Node:
     def __init__(
         self,
         birth: int,
-        kind: str,
+        kind: NodeKind,
         parents: tuple[Node, ...],
         place: Place,
         *,
@@ -242,7 +241,7 @@ class Node:
     @property
     def leaf(self) -> bool:
         """Whether it is a leaf: leaves gather gradients, they are not freed and shared by all steps."""
-        return self.kind == "leaf"
+        return self.kind is NodeKind.LEAF
 
     def ancestors(self) -> Iterator[Node]:
         """This node and everything it was computed from, each once."""
@@ -275,7 +274,7 @@ class Node:
             events.clear()
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.label} #{self.birth} line {getattr(self.place.node, 'lineno', 0)}>"
+        return f"<{self.kind.value} {self.label} #{self.birth} line {getattr(self.place.node, 'lineno', 0)}>"
 
 
 def all_ancestors(nodes: Iterable[Node]) -> Iterator[Node]:

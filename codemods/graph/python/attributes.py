@@ -10,7 +10,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PLAIN
 from codemods.graph.model.facts.layers import PACKING
 from codemods.graph.model.facts.operations import BOUND_METHODS
-from codemods.graph.model.kinds import CarrierKind, Marked, UseKind
+from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     DATA,
@@ -200,7 +200,7 @@ class Attributes(Objects):
             held = self.held_in([receiver]) if receiver.data else []
             if held:
                 # what wrote it may have computed it of what was put there
-                return self.unknown(name, self.node(at, "call", held, certain=False, label=name))
+                return self.unknown(name, self.node(at, NodeKind.CALL, held, certain=False, label=name))
             member = receiver.members[name] = self.unknown(
                 f"{receiver.origin}.{name}", data=receiver.data, public=receiver.public
             )

@@ -6,6 +6,7 @@ import ast
 
 from codemods.graph.libraries.torch_gradients import decorated
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     Class,
@@ -96,7 +97,7 @@ class Calls(MethodCalls):
                 result = self.layer_output(layer, args, at)
             else:
                 nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(instance)
-                result = self.unknown(instance.cls.name, self.node(at, "module", nodes, label="module"))
+                result = self.unknown(instance.cls.name, self.node(at, NodeKind.MODULE, nodes, label="module"))
             result = self.run_hooks(instance, args, result, at)
             self.forwarded(at, instance, first, grad, "forward", args)
             return result

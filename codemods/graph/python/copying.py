@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Value
 from codemods.graph.model.state import FROZEN
 from codemods.graph.model.values import (
@@ -68,7 +69,7 @@ class Copying:
             return replace(value, args=self._part(value.args), kwargs=given)
         if isinstance(value, Parameters):
             return replace(value, owner=self.of(value.owner))
-        if isinstance(value, Tensor) and value.node is not None and value.node.kind == "leaf":
+        if isinstance(value, Tensor) and value.node is not None and value.node.kind is NodeKind.LEAF:
             return Tensor(self._leaf(value.node), value.scalar, shadow=value.shadow)
         if isinstance(value, (Tensor, Unknown)) and value.node is not None:
             self._run.refused(value, self._at)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.memory import CHANGES_SHAPE
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Marked, NodeKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     Const,
@@ -55,7 +55,9 @@ class InPlace(Definitions):
             if isinstance(option, Tensor) and isinstance(result, Tensor):
                 self.write_through(option, result, function)
             elif isinstance(option, Unknown) and option.node is None and not self.is_module(option):
-                option.node = self.node(function, "call", self.nodes_of(result), certain=False, label=function.attr)
+                option.node = self.node(
+                    function, NodeKind.CALL, self.nodes_of(result), certain=False, label=function.attr
+                )
                 self.put_into(option, "[]", result)
 
     def _rebound(self, target: ast.expr, receiver: Value, result: Value, at: ast.AST) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, HOOKING_METHODS
 from codemods.graph.model.facts.libraries import BAR_METHODS
-from codemods.graph.model.kinds import CarrierKind, Escape, Marked, UseKind
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -271,7 +271,7 @@ class MethodCalls(Standard):
                 return self.get_item(layer, args.positional[0], at)
             if name == "forward":
                 nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(target)
-                return self.unknown("forward", self.node(at, "module", nodes, label="forward"))
+                return self.unknown("forward", self.node(at, NodeKind.MODULE, nodes, label="forward"))
             if name == "__getattr__" and args.positional:
                 return self.unknown("attribute")
             return self.module_method(target, name, args, at)
@@ -303,7 +303,7 @@ class MethodCalls(Standard):
         seen = backward.definition if isinstance(backward, Function) else None
         if seen is None or isinstance(seen, ast.Lambda) or not is_linear(seen):
             self.mark(Marked.OWN_BACKWARD, at, nodes)
-        made = self.unknown(info.name, self.node(at, "op", nodes, label="custom-function"))
+        made = self.unknown(info.name, self.node(at, NodeKind.OP, nodes, label="custom-function"))
         made.shadow = self.shadow_of(args.all())
         return made
 

@@ -12,6 +12,7 @@ from typing import Any
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.python import CACHING, PASSING_DECORATORS
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
 from codemods.graph.model.nodes import Frame, Node, Unseen, Value
 from codemods.graph.model.paths import canonical
@@ -53,12 +54,12 @@ class Remembering(Frames):
             if node in fresh:
                 continue
             parents = [arguments[i] for i in came_from.arguments if i < len(arguments)]
-            if len(came_from.arguments) == 1 and not came_from.fixed and node.kind == "argument":
+            if len(came_from.arguments) == 1 and not came_from.fixed and node.kind is NodeKind.ARGUMENT:
                 fresh[node] = parents[0]
                 continue
             made = self.node(
                 at,
-                "module" if came_from.layers else "op",
+                NodeKind.MODULE if came_from.layers else NodeKind.OP,
                 [*parents, *came_from.fixed],
                 certain=node.certain,
                 scalar=node.scalar,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Marked, NodeKind
 from codemods.graph.model.nodes import Node, Owned, Value
 from codemods.graph.model.state import FROZEN
 from codemods.graph.model.values import (
@@ -316,7 +316,7 @@ class Contents(Core):
             if value.node.leaf:
                 return Owned((value.node,), True, False)
             leaves = tuple(n for n in value.node.ancestors() if n.leaf)
-            return Owned(leaves, False, value.node.kind != "phi")
+            return Owned(leaves, False, value.node.kind is not NodeKind.PHI)
         if isinstance(value, (Module, Instance)) or (isinstance(value, Unknown) and value.module is not None):
             return Owned(self._registered(value), True, False)
         if isinstance(value, Mapping):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 
 from codemods.graph.model.facts.memory import SHARING_MEMORY
-from codemods.graph.model.kinds import Use, UseKind
+from codemods.graph.model.kinds import NodeKind, Use, UseKind
 from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration
@@ -57,7 +57,7 @@ class Recording(Holding):
     def node(
         self,
         at: ast.AST,
-        kind: str,
+        kind: NodeKind,
         parents: Iterable[Node],
         *,
         saves: bool = True,
@@ -69,7 +69,7 @@ class Recording(Holding):
         """Record an operation; None if recording is off or nothing that it is computed from has a history."""
         if self.s.grad is False:
             return None
-        unique = tuple(p for p in dict.fromkeys(parents) if p.kind != "leaf" or not self.frozen(p))
+        unique = tuple(p for p in dict.fromkeys(parents) if p.kind is not NodeKind.LEAF or not self.frozen(p))
         if not unique:
             return None
         sure = any(p.certain for p in unique) if certain is None else certain
@@ -91,7 +91,7 @@ class Recording(Holding):
 
     def leaf(self, at: ast.AST, label: str = "") -> Node:
         """A leaf: a parameter or an input that asks for gradients."""
-        made = Node(self.tick(), "leaf", (), self.place(at), saves=False, certain=True, label=label)
+        made = Node(self.tick(), NodeKind.LEAF, (), self.place(at), saves=False, certain=True, label=label)
         self.trace.nodes.append(made)
         return made
 
@@ -104,7 +104,7 @@ class Recording(Holding):
             return unique[0]
         made = Node(
             self.tick(),
-            "phi",
+            NodeKind.PHI,
             tuple(unique),
             # what a call returns is joined behind its last statement
             self.place(self.frame.statement or self.frame.definition or self.frame.file.tree),
@@ -122,7 +122,7 @@ class Recording(Holding):
             return None
         return Node(
             self.tick(),
-            "part",
+            NodeKind.PART,
             (value.node,),
             self.place(at),
             saves=False,
@@ -159,7 +159,7 @@ class Recording(Holding):
         held = self.phi([n for n in self.held_in(given) if n not in parents], certain=False) if self.holders else None
         made = self.node(
             at,
-            "op",
+            NodeKind.OP,
             parents if held is None else [*parents, held],
             saves=saves,
             scalar=scalar,

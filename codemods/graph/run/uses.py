@@ -12,7 +12,7 @@ from operator import is_not
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import CarrierKind, Escape, Marked, Use, UseKind
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, Use, UseKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Shadow, Unseen, Value, Walk
 from codemods.graph.model.trace import Handing, Reading
 from codemods.graph.model.values import (
@@ -124,7 +124,9 @@ class Uses(Joins):
             if id(value) not in mine and mine.isdisjoint(map(id, value.bases)):
                 return value
             if id(value) not in changed:
-                node = self.node(at, "op", [*self.nodes_of(value), *self.nodes_of(new)], saves=False, certain=False)
+                node = self.node(
+                    at, NodeKind.OP, [*self.nodes_of(value), *self.nodes_of(new)], saves=False, certain=False
+                )
                 changed[id(value)] = replace(value, node=node, either=(), bases=self.memory(value))
             return changed[id(value)]
 
@@ -225,7 +227,7 @@ class Uses(Joins):
         parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
         if parents:
             self.trace.handings.append(Handing(self.place(at), tuple(given)))
-        made = self.unknown(label, self.node(at, "call", parents, certain=False, label=label), public=public)
+        made = self.unknown(label, self.node(at, NodeKind.CALL, parents, certain=False, label=label), public=public)
         made.shadow = tuple(o for o in self._given_away(given, at) if isinstance(o, Unseen))
         if made.node is not None:
             made.node.shadow = made.shadow
@@ -235,7 +237,7 @@ class Uses(Joins):
         """The node of what a library makes of its arguments, parameters left out; None if they have no history."""
         given = [value for value in args.all() if not isinstance(value, Parameters)]
         parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
-        made = self.node(at, "call", parents, certain=False, label=label)
+        made = self.node(at, NodeKind.CALL, parents, certain=False, label=label)
         shadow = self._given_away(args.all(), at)
         if made is not None:
             made.shadow = shadow

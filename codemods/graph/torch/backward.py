@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Marked, WalkKind
+from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Value, Walk
 from codemods.graph.model.program import ClassInfo, may_walk
 from codemods.graph.model.trace import Step
@@ -58,7 +58,7 @@ class Backward(Uses):
                 if isinstance(option, Unknown) and option.node is None:
                     # backward proves that it is attached, whatever it is
                     option.node = Node(
-                        self.tick(), "call", (), self.place(call), saves=True, certain=True, label=option.path
+                        self.tick(), NodeKind.CALL, (), self.place(call), saves=True, certain=True, label=option.path
                     )
                     option.node.shadow = option.shadow
                     self.trace.nodes.append(option.node)
@@ -96,7 +96,7 @@ class Backward(Uses):
         """Where a graph can only have come from one input, that one is proven with it: a loss that is scaled or
         divided."""
         while (
-            node.kind == "op"
+            node.kind is NodeKind.OP
             and len(node.parents) == 1
             and (node.label in ("scale", "neg") or node.label.endswith(":number"))
         ):
@@ -111,7 +111,7 @@ class Backward(Uses):
         stack = [root]
         while stack:
             node = stack.pop()
-            if node.kind != "op" or node.label.removesuffix(":number") not in _BROADCASTING:
+            if node.kind is not NodeKind.OP or node.label.removesuffix(":number") not in _BROADCASTING:
                 continue
             for parent in node.parents:
                 if not parent.scalar and not parent.leaf:
@@ -190,7 +190,7 @@ class Backward(Uses):
             walk.retains = None if walk.creates is None else True
         result: Value
         if creates is not None and self.truth(creates) is not False:
-            node = self.node(at, "op", [n for v in before for n in self.nodes_of(v)], label="autograd.grad")
+            node = self.node(at, NodeKind.OP, [n for v in before for n in self.nodes_of(v)], label="autograd.grad")
             result = Tensor(node)
         else:
             result = DATA

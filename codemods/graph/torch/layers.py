@@ -24,7 +24,7 @@ from codemods.graph.model.facts.layers import (
 )
 from codemods.graph.model.facts.libraries import KEEPING_NOTHING
 from codemods.graph.model.facts.memory import INPLACE_OF_LAYER, SHARING_LAYERS
-from codemods.graph.model.kinds import Escape, Marked
+from codemods.graph.model.kinds import Escape, Marked, NodeKind
 from codemods.graph.model.nodes import Place, Unseen, Value
 from codemods.graph.model.trace import Forward
 from codemods.graph.model.values import (
@@ -262,7 +262,7 @@ class Layers(Tensors):
         scalar = module.scalar_output
         made = self.node(
             at,
-            "module",
+            NodeKind.MODULE,
             [*inputs, *leaves],
             scalar=scalar,
             dimensionless=module.dimensionless_output,

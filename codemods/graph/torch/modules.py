@@ -7,7 +7,7 @@ import ast
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import NAMED_PARTS
 from codemods.graph.model.facts.libraries import KEEPING_NOTHING
-from codemods.graph.model.kinds import Marked, UseKind
+from codemods.graph.model.kinds import Marked, NodeKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.trace import Handing
 from codemods.graph.model.values import (
@@ -49,7 +49,7 @@ class Modules(Layers):
         if isinstance(module, Module) and module.leaf is not None:
             known = module.leaf.label.startswith(KEEPING_NOTHING)
             label = f"{module.leaf.label}.{name}" if known else label
-        result = self.unknown(name, self.node(at, "call", nodes, certain=False, label=label))
+        result = self.unknown(name, self.node(at, NodeKind.CALL, nodes, certain=False, label=label))
         for value in args.all():
             self.use(value, UseKind.UNSEEN_CALL, at, name)
         self.trace.handings.append(Handing(self.place(at), (*args.all(), module)))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PARTS, SOMETIMES
 from codemods.graph.model.facts.operations import HANDING_ON, REDUCTIONS
-from codemods.graph.model.kinds import Marked, UseKind
+from codemods.graph.model.kinds import Marked, NodeKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import INDEX, NUMBER, Const, Plain, Tensor, Tuple, Unknown
 from codemods.graph.torch.backward import Backward
@@ -96,7 +96,7 @@ class Results(Backward):
     def opaque_tensor(self, at: ast.AST, label: str, args: Arguments) -> Value:
         """A helper of torch whose result is attached exactly if an argument is, in a shape that is not followed."""
         nodes = [n for v in args.all() for n in self.nodes_of(v)]
-        node = self.node(at, "op", nodes, saves=False, label=label)
+        node = self.node(at, NodeKind.OP, nodes, saves=False, label=label)
         made = self.unknown(label, node, public="." in label)
         made.shadow = self.shadow_of(args.all())
         if node is not None:

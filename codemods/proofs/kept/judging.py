@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from codemods.graph.model.kinds import CarrierKind, Use, UseKind
+from codemods.graph.model.kinds import CarrierKind, NodeKind, Use, UseKind
 from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Value
 from codemods.proofs.kept.model import HISTORY, Kept, Part, Result
 from codemods.proofs.kept.names import had_before
@@ -110,7 +110,7 @@ class Judge:
         yield from reversed(outer)
 
     def _facts(self, kept: Kept, tensor: bool) -> dict[str, Any]:
-        made = next((n for n in through_phi(kept.nodes[0]) if n.kind != "phi"), kept.nodes[0])
+        made = next((n for n in through_phi(kept.nodes[0]) if n.kind is not NodeKind.PHI), kept.nodes[0])
         trail = [(made.place.path, made.place.line, "graph produced here")]
         walk = next((w for n in kept.nodes for a in n.ancestors() if not a.leaf for w in a.walks), None)
         if walk is not None:
@@ -176,7 +176,7 @@ class Judge:
         for child in node.children:
             if child.birth <= kept.since:
                 continue
-            if child.kind != "phi" and had_before(self.run.stores, node, child.place, kept, child.birth - 1):
+            if child.kind is not NodeKind.PHI and had_before(self.run.stores, node, child.place, kept, child.birth - 1):
                 # what is changed in place afterwards changes here as well
                 tensor = tensor or changes_in_place(child, node)
                 continue

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 
-from codemods.graph.model.kinds import CarrierKind
+from codemods.graph.model.kinds import CarrierKind, NodeKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Value
 from codemods.graph.model.trace import Accumulation, Storing, Trace
 from codemods.graph.model.values import Const, Join, Plain, Tensor, Unknown
@@ -93,7 +93,7 @@ class Places:
     def _begins_attached(self, event: Accumulation) -> bool:
         """Whether what a sum held before may be something attached that is no sum of its own."""
         older = (_held_by(node, event.carrier) for node in nodes_of(event.old))
-        made = (n for node in older for n in through_phi(node) if n.kind != "phi" and not n.leaf)
+        made = (n for node in older for n in through_phi(node) if n.kind is not NodeKind.PHI and not n.leaf)
         return any(id(n) not in self.run.sums for n in made)
 
     def _begun(self, event: Accumulation) -> Parts | None:

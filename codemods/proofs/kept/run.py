@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from codemods.graph.model.kinds import WalkKind
+from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Carrier, Node, Place
 from codemods.graph.model.trace import Trace
 from codemods.proofs.kept.values import through_phi
@@ -66,7 +66,7 @@ class Run:
         """What backward started from; of a value that is one of several, each of them."""
         for walk in self.trace.walks:
             if walk.kind is WalkKind.BACKWARD:
-                self.roots |= {id(n) for root in walk.roots for n in through_phi(root) if n.kind != "phi"}
+                self.roots |= {id(n) for root in walk.roots for n in through_phi(root) if n.kind is not NodeKind.PHI}
         for ran in self.trace.ran:
             if isinstance(ran.statement, LOOPS):
                 self.loops[id(ran.statement)].append((ran.first, ran.last))
@@ -76,10 +76,10 @@ class Run:
 
         One of several that a backward started from counts as well: it has a graph when that backward comes.
         """
-        return [n for n in nodes if not n.leaf and (n.certain or (n.kind == "phi" and self._sometimes_root(n)))]
+        return [n for n in nodes if not n.leaf and (n.certain or (n.kind is NodeKind.PHI and self._sometimes_root(n)))]
 
     def _sometimes_root(self, node: Node) -> bool:
-        return any(p.kind != "phi" and id(p) in self.roots for p in through_phi(node))
+        return any(p.kind is not NodeKind.PHI and id(p) in self.roots for p in through_phi(node))
 
     def loop_around(self, place: Place, walked: list[Node]) -> tuple[int, int, ast.AST] | None:
         """The innermost loop around ``place`` in which one of ``walked`` was walked: when it began and ended."""

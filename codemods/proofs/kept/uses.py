@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.graph.model.facts.libraries import NUMERIC_LIBRARIES, is_logging
 from codemods.graph.model.facts.python import NUMBERS_OF
-from codemods.graph.model.kinds import Use, UseKind
+from codemods.graph.model.kinds import NodeKind, Use, UseKind
 from codemods.graph.model.nodes import Node, Place
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.kept.model import Kept
@@ -56,13 +56,13 @@ def _told(place: Place) -> bool:
 
 def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
     """Whether an operation gives with a number what it gives with a tensor, as far as printing goes."""
-    if child.kind == "phi":
+    if child.kind is NodeKind.PHI:
         return True
     at = child.place.node
     label = child.label.partition(":")[0]
-    if child.kind == "call":
+    if child.kind is NodeKind.CALL:
         return is_logging(child.label)
-    if child.kind != "op":
+    if child.kind is not NodeKind.OP:
         return False
     if isinstance(at, ast.Call):
         return isinstance(at.func, ast.Name) and at.func.id in ("sum", "abs", "round") and label == at.func.id

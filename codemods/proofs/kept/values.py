@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Place, Value
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown
@@ -18,7 +19,7 @@ def nodes_of(value: Value) -> list[Node]:
 
 def through_phi(node: Node) -> Iterator[Node]:
     yield node
-    if node.kind == "phi":
+    if node.kind is NodeKind.PHI:
         for parent in node.parents:
             yield from through_phi(parent)
 
@@ -42,7 +43,7 @@ def sometimes_number(value: Value) -> bool:
         return any(sometimes_number(o) for o in value.options)
     if isinstance(value, Unknown):
         # of something that cannot be seen nobody knows that it is a tensor, unless a backward says so
-        return value.node is None or any(n.kind == "call" and not n.certain for n in through_phi(value.node))
+        return value.node is None or any(n.kind is NodeKind.CALL and not n.certain for n in through_phi(value.node))
     if isinstance(value, Library):
         return value.node is None
     if isinstance(value, Const):

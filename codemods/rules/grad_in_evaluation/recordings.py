@@ -10,7 +10,7 @@ from typing import Any
 
 from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.operations import WITH_INDICES
-from codemods.graph.model.kinds import CarrierKind, Marked, Use, UseKind, WalkKind
+from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, Use, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Value, all_ancestors, all_descendants
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance, Join, Module, Optimizer, Parameters, Unknown
@@ -73,7 +73,7 @@ class Recordings:
         fates = {n: "needed" if _was_there(n, blind) else given.fate(n) for n in trace.nodes}
         needed = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "needed"])}
         doubted = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "doubted"])}
-        real = [n for n in trace.nodes if n.kind not in ("leaf", "phi", "argument")]
+        real = [n for n in trace.nodes if n.kind not in (NodeKind.LEAF, NodeKind.PHI, NodeKind.ARGUMENT)]
         self._made = [n for n in real if n.certain]
         self._made.sort(key=lambda n: n.birth)
         self._births = [n.birth for n in self._made]
@@ -98,13 +98,13 @@ class Recordings:
         ]
         self._taught = {id(node) for node in all_ancestors(origins)}
 
-    def made_in(self, first: int, last: int) -> list[Any]:
+    def made_in(self, first: int, last: int) -> list[Node]:
         """The certain nodes made in a stretch."""
         return self._made[bisect_left(self._births, first) : bisect_left(self._births, last)]
 
     def applies_layers(self, first: int, last: int) -> bool:
         """Whether a module was applied in a stretch."""
-        return any(n.kind == "module" for n in self.made_in(first, last))
+        return any(n.kind is NodeKind.MODULE for n in self.made_in(first, last))
 
     def outliving(self, frame: Frame) -> list[int]:
         """The moments at which graphs were made in a call that outlive it, or that these are computed of."""
@@ -118,7 +118,11 @@ class Recordings:
                     births[node] = node.birth
                     stack.extend(node.parents)
             # a choice among graphs that were there before is none of its own
-            found = (b for n, b in births.items() if n.kind not in ("leaf", "phi", "part", "argument"))
+            found = (
+                b
+                for n, b in births.items()
+                if n.kind not in (NodeKind.LEAF, NodeKind.PHI, NodeKind.PART, NodeKind.ARGUMENT)
+            )
             self._outliving[frame] = sorted(found)
         return self._outliving[frame]
 
@@ -287,7 +291,7 @@ def is_named(made: list[Any], after: int) -> bool:
 
 def _goes_on(node: Node, place: Place) -> bool:
     """Whether a use is a call that cannot be seen and whose result, with the graph, is used: what reads that counts."""
-    return not is_dropped(place) and any(c.kind == "call" and c.place.node is place.node for c in node.children)
+    return not is_dropped(place) and any(c.kind is NodeKind.CALL and c.place.node is place.node for c in node.children)
 
 
 def _count(clocks: list[int], first: int, last: int) -> int:

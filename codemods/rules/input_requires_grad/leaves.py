@@ -8,7 +8,7 @@ from functools import cached_property
 
 from codemods.graph.model.facts.libraries import LOSS_LIBRARIES
 from codemods.graph.model.facts.operations import FACTORIES
-from codemods.graph.model.kinds import CarrierKind, Escape, Marked
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
@@ -81,7 +81,7 @@ class Leaves:
                 continue
             seen.add(node)
             yield node
-            if node.kind in ("phi", "part"):
+            if node.kind in (NodeKind.PHI, NodeKind.PART):
                 stack.extend(node.parents)
 
     @cached_property
@@ -110,9 +110,9 @@ class Leaves:
                     # a list of terms that begins with a candidate: a loop that runs no turn adds none
                     carriers.update((c, None) for p in attached for c, _ in p.stores if c.kind is CarrierKind.ELEMENT)
                 parents = [p in attached and not self._skipped(p, node.place, carriers) for p in node.parents]
-                either = node.kind == "phi" or (node.kind == "call" and not _loss_class(node))
+                either = node.kind is NodeKind.PHI or (node.kind is NodeKind.CALL and not _loss_class(node))
                 sure = all(parents) if either else any(parents)
-                sure = sure and (node.kind != "phi" or node.certain)
+                sure = sure and (node.kind is not NodeKind.PHI or node.certain)
             known[node] = sure
             if not sure:
                 loose.update((carrier, None) for carrier, _ in node.stores)
@@ -122,10 +122,10 @@ class Leaves:
     def _attached(self, node: Node, known: dict[Node, bool]) -> bool:
         if node in known:
             return known[node]
-        if node.certain or node.kind in ("phi", "argument"):
+        if node.certain or node.kind in (NodeKind.PHI, NodeKind.ARGUMENT):
             return node.certain
         parents = (self._attached(p, known) for p in node.parents)
-        return bool(node.parents) and (any(parents) if node.kind in ("op", "module") else all(parents))
+        return bool(node.parents) and (any(parents) if node.kind in (NodeKind.OP, NodeKind.MODULE) else all(parents))
 
     @staticmethod
     def _skipped(node: Node, taker: Place, loose: Iterable[Carrier]) -> bool:
@@ -217,7 +217,7 @@ class Leaves:
 
     def taken(self, leaf: Node) -> bool:
         """Whether a backward or a model in sight gets it: else it may have been made for others to learn."""
-        return bool(leaf.walks) or any(n.kind == "module" or n in self.inputs for n in leaf.descendants())
+        return bool(leaf.walks) or any(n.kind is NodeKind.MODULE or n in self.inputs for n in leaf.descendants())
 
     def lasting(self, leaf: Node) -> bool:
         """Whether it outlives the step and is made up rather than data: it looks like a parameter."""
@@ -253,7 +253,7 @@ def _by_a_setting(place: Place) -> str:
 
 def _loss_class(node: Node) -> bool:
     known = any(node.label.startswith(f"{path}.") for path in LOSS_LIBRARIES)
-    return node.kind == "call" and known and "Loss" in node.label.rpartition(".")[2]
+    return node.kind is NodeKind.CALL and known and "Loss" in node.label.rpartition(".")[2]
 
 
 def _own_loss(node: Node, leaf: Node) -> bool:
@@ -261,7 +261,9 @@ def _own_loss(node: Node, leaf: Node) -> bool:
     before: such a loss has nothing to take the gradient of."""
     if not _loss_class(node):
         return False
-    return not any(p is not leaf and not p.leaf and p.kind != "op" and leaf in p.ancestors() for p in node.parents)
+    return not any(
+        p is not leaf and not p.leaf and p.kind is not NodeKind.OP and leaf in p.ancestors() for p in node.parents
+    )
 
 
 def _maker(file: ParsedFile, node: ast.AST) -> str | None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 
 from codemods.graph.model.facts.layers import RECURRENT
 from codemods.graph.model.facts.operations import KEEPS_SHAPE
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Alias, Node, Unseen, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -51,7 +52,7 @@ class Changes:
         """Whether a value may be a packed sequence, whose ``data`` is one of its fields."""
         if node is None:
             return False
-        recurrent = node.kind == "module" and node.label in RECURRENT
+        recurrent = node.kind is NodeKind.MODULE and node.label in RECURRENT
         return node.label.startswith("pack") or (recurrent and node not in self._unpacked)
 
     def tied(self, alias: Alias) -> bool:
@@ -120,9 +121,9 @@ def has_dimension(value: Value, subject: ast.expr) -> bool:
 
 
 def _is_shaped(node: Node) -> bool:
-    while node.kind == "op" and node.label in KEEPS_SHAPE and len(node.parents) == 1:
+    while node.kind is NodeKind.OP and node.label in KEEPS_SHAPE and len(node.parents) == 1:
         node = node.parents[0]
-    return node.kind == "op" and node.label in _SHAPED
+    return node.kind is NodeKind.OP and node.label in _SHAPED
 
 
 def reduced(expression: ast.expr) -> bool:

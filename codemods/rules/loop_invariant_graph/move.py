@@ -7,6 +7,7 @@ from functools import cached_property
 
 from codemods.graph.model.facts.layers import REPEATABLE_MODULES
 from codemods.graph.model.facts.operations import RANDOM_CALLS
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
@@ -139,7 +140,7 @@ class Move:
     def _draws(self, places: list[tuple[Place, Node]]) -> bool:
         """Whether random numbers are drawn or statistics kept where the graph is built."""
         for place, node in places:
-            if node.kind == "call" or (node.kind == "module" and node.label not in REPEATABLE_MODULES):
+            if node.kind is NodeKind.CALL or (node.kind is NodeKind.MODULE and node.label not in REPEATABLE_MODULES):
                 self.why = "what runs there may draw random numbers or keep statistics, which a move would change"
                 return True
             bodies: list[ast.AST] = [place.statement] if place.statement is not None else []
@@ -189,7 +190,7 @@ class Move:
         frame = self.walk.place.frame
         for node in everything:
             for child in node.children:
-                if child in everything or id(child) not in walked or child.kind in ("phi", "part"):
+                if child in everything or id(child) not in walked or child.kind in (NodeKind.PHI, NodeKind.PART):
                     continue
                 place = next((p for p in child.place.chain() if p.frame is frame), None)
                 if place is None or not any(around is loop for around, _ in place.loops):

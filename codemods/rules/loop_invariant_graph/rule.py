@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.memory import SHARING_MEMORY
 from codemods.graph.model.facts.saved import SAVES_SELF
-from codemods.graph.model.kinds import WalkKind
+from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import crossed, in_some_turns, meeting, stepped_between
@@ -169,7 +169,7 @@ def _from_before(walk: Walk) -> dict[Walk, list[Node]]:
     loops: dict[int, tuple[Place, Place, int] | None] = {}
     for node, earlier in walk.again:
         if (
-            node.kind in ("phi", "part")
+            node.kind in (NodeKind.PHI, NodeKind.PART)
             or not node.certain
             or earlier.kind is not WalkKind.BACKWARD
             or earlier.call is None
@@ -211,7 +211,7 @@ def _older(made: Place, first: Place, second: Place, depth: int) -> bool:
 
 def _saves(node: Node) -> bool:
     # a number beside a parameter is kept as well (ran)
-    return node.saves or (node.kind == "op" and node.label.partition(":")[0] in ("Mult", "Div", "mul", "div"))
+    return node.saves or (node.kind is NodeKind.OP and node.label.partition(":")[0] in ("Mult", "Div", "mul", "div"))
 
 
 def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promise | None:
@@ -226,7 +226,7 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promis
     if not changed:
         return None
     for node in old if earlier.retains else ():
-        if node.kind == "op" and node.label in SAVES_SELF and any(id(p) in stepped for p in node.parents):
+        if node.kind is NodeKind.OP and node.label in SAVES_SELF and any(id(p) in stepped for p in node.parents):
             return Promise.REPAIR
     stale = [n for n in old if n.label not in SHARING_MEMORY and any(id(p) in stepped for p in n.ancestors() if p.leaf)]
     return Promise.BEHAVIOUR if stale else None
@@ -239,7 +239,7 @@ def _only_for(trace: Trace, walk: Walk, old: list[Node]) -> bool:
         id(node) not in mine
         for later in trace.walks
         for node, before in later.again
-        if before.call is walk.call and node.kind not in ("phi", "part")
+        if before.call is walk.call and node.kind not in (NodeKind.PHI, NodeKind.PART)
     )
 
 

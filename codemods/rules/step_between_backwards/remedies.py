@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from codemods.graph.model.facts.operations import DATA_CALLS
-from codemods.graph.model.kinds import WalkKind
+from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
@@ -165,7 +165,9 @@ class Remedy:
         if any(f.grad is not True for f in done.forwards) or (later and done.forwards):
             return False
         for node in done.nodes:
-            if node.kind in ("call", "argument") or any(p.leaf and (later or id(p) in moved) for p in node.parents):
+            if node.kind in (NodeKind.CALL, NodeKind.ARGUMENT) or any(
+                p.leaf and (later or id(p) in moved) for p in node.parents
+            ):
                 return False
         # of clipping the owner is looked at later
         return all((clears(m) or changes_gradients(m)) and m.leaves is not None for m in done.marks)
@@ -265,7 +267,7 @@ class Remedy:
         for node in sorted(seen.values(), key=lambda n: n.birth):
             if any(id(p) in stale for p in node.parents):
                 stale.add(id(node))
-        return [seen[key] for key in stale if key in seen and seen[key].kind != "phi"]
+        return [seen[key] for key in stale if key in seen and seen[key].kind is not NodeKind.PHI]
 
     def _disturbing(self, statements: Iterable[int]) -> bool:
         """Whether modules run in statements, or anything else that may draw random numbers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model.kinds import UseKind, WalkKind
+from codemods.graph.model.kinds import NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Sequence
@@ -89,7 +89,7 @@ def used_through(ledger: Ledger, carry: Carry) -> bool:
     ]
     if not walks:
         return False
-    wanted = {carry.old} | set(reach([carry.old])) if carry.old.kind == "phi" else {carry.old}
+    wanted = {carry.old} | set(reach([carry.old])) if carry.old.kind is NodeKind.PHI else {carry.old}
     for node in wanted:
         for reading in ledger.readings_of.get(node, ()):
             if not store.clock < reading.place.clock < walks[-1].place.clock:

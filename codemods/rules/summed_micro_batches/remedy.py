@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Marked, NodeKind
 from codemods.graph.model.nodes import Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -83,7 +83,7 @@ class Plan:
             self.why = "an error in the window may be caught"
         elif any(may_remember(n) for n in (*mine, *others)):
             self.why = "code that cannot be seen may carry a state from turn to turn"
-        elif any(n.kind in ("call", "argument", "phi") for n in (self.sum.term, self.sum.other)):
+        elif any(n.kind in (NodeKind.CALL, NodeKind.ARGUMENT, NodeKind.PHI) for n in (self.sum.term, self.sum.other)):
             self.why = "the term cannot be seen"
         return not self.why
 

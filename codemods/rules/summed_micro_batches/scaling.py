@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import bound, looks_only, read
@@ -108,7 +109,7 @@ class Scaling:
         for node in self.walk.seen:
             if id(node) in seen or self.sum.in_the_loop(node.place):
                 continue
-            if any(p.leaf for p in node.parents) or node.kind == "module":
+            if any(p.leaf for p in node.parents) or node.kind is NodeKind.MODULE:
                 return False
         return True
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codemods.graph.model.facts.operations import SCALAR_FUNCTIONS
-from codemods.graph.model.kinds import Marked, UseKind, WalkKind
+from codemods.graph.model.kinds import Marked, NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Join, Tensor, Unknown
@@ -192,9 +192,9 @@ class Attempt:
             one = stack.pop()
             if _taken_as_tensor(one):
                 continue
-            if one.kind == "phi":
+            if one.kind is NodeKind.PHI:
                 stack.extend(one.parents)
-            elif one.kind not in ("op", "module") or one.label in ("module", "forward"):
+            elif one.kind not in (NodeKind.OP, NodeKind.MODULE) or one.label in ("module", "forward"):
                 return False
         return True
 
@@ -310,7 +310,8 @@ class Attempt:
 def _taken_as_tensor(node: Node) -> bool:
     """Whether the program detaches it, computes a loss of it, or does arithmetic with it that no list knows."""
     return any(use.kind is UseKind.DETACH and not use.detached for use in node.uses) or any(
-        child.kind in ("op", "module") and child.label.partition(":")[0] in _OF_TENSORS for child in node.children
+        child.kind in (NodeKind.OP, NodeKind.MODULE) and child.label.partition(":")[0] in _OF_TENSORS
+        for child in node.children
     )
 
 

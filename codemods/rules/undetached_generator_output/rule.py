@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from codemods.graph.model.kinds import Marked, WalkKind
+from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.proofs.blocks import crossed
@@ -205,7 +205,7 @@ def _flags(trace: Trace, gone: dict[int, set[int]]) -> tuple[list[tuple[str, Spa
     found = []
     again: Walk | None = None
     for i, walk in enumerate(trace.walks):
-        mine = [n for n in walk.seen if not n.leaf and n.kind != "phi"]
+        mine = [n for n in walk.seen if not n.leaf and n.kind is not NodeKind.PHI]
         later = trace.walks[i + 1 :]
         walked = [w for w in later if any(w in n.walks for n in mine)]
         if not walked:
@@ -239,7 +239,7 @@ def _too_late(trace: Trace, attempt: Attempt) -> list[Late]:
             if crossed(earlier.place, walk.place) is not None:
                 # what an earlier turn has left is there on some paths only
                 continue
-            if not node.saves or not node.certain or node.kind in ("phi", "part"):
+            if not node.saves or not node.certain or node.kind in (NodeKind.PHI, NodeKind.PART):
                 continue
             if attempt.walk not in (walk, earlier) or not walk.follows(earlier):
                 continue
