@@ -34,7 +34,7 @@ from verify.running.settings import Command, entry_command, is_notebook
 
 Line = tuple[str, int]
 #: Other scripts and tests that are tried.
-_MOST_ENTRIES = 4
+_MOST_ENTRIES = 12
 #: A way is judged in about so many runs; it is not begun where there is no time for them.
 _RUNS = 4
 _OPEN = (Verdict.NOT_REACHED, Verdict.PARTLY_REACHED)

@@ -29,7 +29,7 @@ _MOST, _SKELETONS, _ROUNDS = 150, 8, 2
 #: As many where it trains already.
 _FEW = 12
 #: Where so many options, one of each kind, make no difference, the others are not tried.
-_ALIKE = 6
+_ALIKE = 16
 #: So many steps, or backwards where nothing steps, show that a program trains.
 _STEPS, _BACKWARDS = 2, 4
 _MODULES = 4

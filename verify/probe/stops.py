@@ -46,7 +46,9 @@ def event(error: BaseException, at: TracebackType | None, tree: Tree) -> dict[st
 def missing(error: BaseException) -> bool:
     """Whether ``error`` says that something is not there."""
     known = errors.kind(error) == "missing" or isinstance(error, OSError)
-    return known or type(error).__name__ in _ABSENT
+    # An option that no parser declares.
+    option = isinstance(error, AttributeError) and type(getattr(error, "obj", None)).__name__ == "Namespace"
+    return known or option or type(error).__name__ in _ABSENT
 
 
 def span(code: CodeType, instruction: int) -> list[int] | None:

@@ -19,7 +19,7 @@ _SAMPLES = ((3, 32, 32), (4,), (1, 28, 28), (3, 64, 64), (4, 4), (3, 224, 224), 
 _TURNS, _ITEMS = 4, 16
 _LETTERS = "the quick brown fox jumps over the lazy dog. "
 #: Of one place so many options at most.
-_MOST = 24
+_MOST = 30
 
 
 class Batches(list):  # type: ignore[type-arg]
@@ -76,19 +76,12 @@ def _items(form: dict[str, Any] | None, shapes: list[Any], role: str) -> Iterato
 
 
 def _leaf(roles: list[str], texts: Iterable[str], shapes: list[Any], within: str = "loader") -> dict[str, Any]:
-    options = [option for role in roles for option in _options(role, list(texts), shapes, within)]
-    kept: list[Any] = []
-    for option in options:
-        if option not in kept:
-            kept.append(option)
+    every = [list(_options(role, list(texts), shapes, within)) for role in roles]
+    found: list[Any] = []
     # The first of each role before the second of any.
-    firsts = [next(_options(role, list(texts), shapes, within), None) for role in roles]
-    order = [option for option in firsts if option is not None]
-    return {"options": [*_once(order), *(option for option in kept if option not in order)][:_MOST]}
-
-
-def _once(options: list[Any]) -> list[Any]:
-    return [option for place, option in enumerate(options) if option not in options[:place]]
+    for turn in itertools.zip_longest(*every):
+        found += [option for option in turn if option is not None and option not in found]
+    return {"options": found[:_MOST]}
 
 
 def _options(role: str, texts: list[str], shapes: list[Any], within: str) -> Iterator[dict[str, Any]]:

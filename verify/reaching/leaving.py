@@ -114,7 +114,8 @@ def next_one(
             # What was made up is of no use to the function: the call of that goes.
             continue
         called = _at(trees.get(frame.path), frame.span)
-        if isinstance(called, ast.Call) and not any(_holds(trees, each, lines) for each in below):
+        kinds = ast.Call if below else (ast.Call, ast.Attribute, ast.Subscript)
+        if isinstance(called, kinds) and not any(_holds(trees, each, lines) for each in below):
             found = _left(frame.path, called, trees, stopped.why, known, deep=bool(below))
             if found is not None:
                 new, rest = found

@@ -23,6 +23,7 @@ from verify.isolation.environment import passed
 from verify.measured.reading import read_records
 from verify.measured.records import Record
 from verify.measured.results import STOPPED, Outcome, Run
+from verify.running.missing import FOR_PEOPLE
 from verify.running.notebooks import RUNNER, RunnableNotebook
 from verify.running.rewriting import below
 from verify.running.settings import Command, Settings, is_notebook
@@ -274,6 +275,7 @@ class Runner:
             "watchdog": settings.timeout - min(GRACE, 0.15 * settings.timeout),
             "stand_ins": [*settings.stand_ins, *self.made_up],
             "modules": list(self.modules),
+            "people": sorted(FOR_PEOPLE.intersection(self.modules)),
             "folders": [str(workspace.root / folder) for folder in self.folders],
             "data": settings.data,
             "states": command.text in self.without_states,

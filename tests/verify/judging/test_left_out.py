@@ -20,12 +20,13 @@ from verify.verification import verify
 
 pytestmark = pytest.mark.slow
 
-#: ``tracker`` is a module that nobody has, none of the files is there.
+#: ``tracker`` and ``trainers`` are modules that nobody has, none of the files is there.
 PROGRAM = """\
 import numpy as np
 import torch
 import tracker
 from torch import nn
+from trainers import Trainer
 
 
 class Book:
@@ -43,6 +44,7 @@ x = torch.from_numpy(np.load("data.npy")).float().reshape(-1, 4)
 encoder = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1))
 head = nn.Linear(8, 1)
 optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1, momentum=0.5)
+trainer = Trainer(encoder)
 total, told, history, book = 0.0, 0.0, [], Book()
 for epoch in range(30):
     hidden = encoder(x)
@@ -64,6 +66,7 @@ for epoch in range(30):
     last = np.load("last.npy", book)
     pair = np.load("pair.npy", {"one": total, "two": epoch})
     tracker.log(told, epoch)
+    trainer.step(penalty * 2)
 """
 WRONG = [
     ("flipped sign", "loss = out.pow(2).mean() +", "loss = -out.pow(2).mean() +"),
@@ -92,6 +95,8 @@ WRONG = [
      '    np.load("extra.npy", total)\n    extra = np.load("extra.npy", total)\n'),
     ("no dropout", "    hidden = encoder(x)\n", "    encoder.eval()\n    hidden = encoder(x)\n"),
     ("steps", "    optimizer.step()\n", "    if epoch % 3:\n        optimizer.step()\n"),
+    ("detach in what may learn", "trainer.step(penalty * 2)", "trainer.step(penalty.detach() * 2)"),
+    ("scaled in what may learn", "trainer.step(penalty * 2)", "trainer.step(penalty * 3)"),
     ("in a function that nothing calls", '+ weight\n', '- weight\n'),
 ]  # fmt: skip
 RIGHT = [
@@ -169,7 +174,7 @@ def test_what_stands_in_a_left_out_call_is_not_reached(folder: Path, found_once:
 def test_it_is_said_in_every_form(folder: Path, found_once: None) -> None:
     (folder / "new.py").write_text(PROGRAM.replace(*RIGHT[0][1:]))
     report = verified(against=True)
-    assert any("train.py:18 was left out" in limit for limit in remarks.limits(report))
+    assert any("train.py:19 was left out" in limit for limit in remarks.limits(report))
     assert "kept, with made-up values" in render(report, "text")
     assert "kept, with made-up values" in render(report, "markdown")
     assert '"made": [' in render(report, "json")

@@ -72,6 +72,8 @@ def test_what_goes_in_is_looked_at() -> None:
         ("import torch\ntorch.nn.Linear(2, 2)(torch.ones(3))", False, True),
         ("import torch\nx = torch.ones(1, requires_grad=True) ** 2\nx.backward()\nx.backward()", False, True),
         ("import torch\ntorch.load('nowhere.pt')", True, False),
+        ("import argparse\nargparse.Namespace(a=1).b", True, False),
+        ("object().b", False, False),
     ],
 )
 def test_why_it_stopped(text: str, missing: bool, graph: bool) -> None:
@@ -97,6 +99,17 @@ def test_what_is_told_to_a_module_that_is_not_there() -> None:
     seen = [each for each in record.observed if each.place == "the module gone.log"]
     assert [each.call for each in seen] == [1, 2, 3]
     assert len({each.values.digest for each in seen}) == 3
+
+
+def test_whether_a_graph_goes_in_is_nothing_to_what_tells_people() -> None:
+    text = (
+        "import torch, gone\ngone.log(torch.ones(1, requires_grad=True) * 2)\nthing = gone.make()\nthing.loss = 3.0\n"
+    )
+    plain, _ = forked(text, modules=["gone"])
+    people, _ = forked(text, modules=["gone"], people=["gone"])
+    assert [each.graphs for each in plain.observed if each.place == "the module gone.log"] == ["1"]
+    assert [each.graphs for each in people.observed if each.place == "the module gone.log"] == [""]
+    assert "the module gone.make.loss" in {each.place for each in plain.observed}
 
 
 def test_values_differ_from_turn_to_turn_and_not_from_run_to_run() -> None:

@@ -62,6 +62,11 @@ def test_a_missing_file_is_a_call_less() -> None:
     assert (new.place, new.span, new.deep, known) == ("train.py:17", spans(TEXT, "load('a.txt')")[0], False, ())
 
 
+def test_a_missing_value_is_an_expression_less() -> None:
+    new, _ = following(stop("env.space.n"), missing=True)
+    assert new.span == spans(TEXT, "env.space.n")[0]
+
+
 def test_what_only_gets_data_goes_as_a_whole() -> None:
     new, known = following(stop("open(path)"), stop("load('a.txt')"), missing=True)
     assert (new.place, new.deep, known) == ("train.py:17", True, ())

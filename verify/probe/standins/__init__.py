@@ -51,7 +51,9 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
     if config.get("modules") or config.get("folders"):
         from . import modules
 
-        modules.install(config.get("modules") or [], config.get("folders") or [], write, see)
+        modules.install(
+            config.get("modules") or [], config.get("folders") or [], write, see, config.get("people") or []
+        )
     if config.get("states"):
         when_imported("torch", keep_states)
     when_imported("torchvision.extension", define_operators)

@@ -17,6 +17,14 @@ from ..guard import Write
 
 #: Who looks at what such a module is given.
 _SEEN: list[Any] = []
+#: Modules that compute nothing.
+_PEOPLE: set[str] = set()
+
+
+def _see(name: str, values: Any) -> None:
+    """Look at what ``name`` is given; whether it carries a graph is nothing to what only tells people."""
+    if _SEEN:
+        _SEEN[-1](f"the module {name}", values, graphs=name.partition(".")[0] not in _PEOPLE)
 
 
 def _here() -> Any:
@@ -37,14 +45,14 @@ class Nothing:
         return Nothing(f"{self._name}.{name}", origin=_here())
 
     def __setattr__(self, name: str, value: Any) -> None:
+        _see(f"{self._name}.{name}", value)
         self.__dict__[name] = value
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if len(arguments) == 1 and not named and (inspect.isfunction(arguments[0]) or inspect.isclass(arguments[0])):
             # A decorator.
             return arguments[0]
-        if _SEEN:
-            _SEEN[-1](f"the module {self._name}", (arguments, named), graphs=False)
+        _see(self._name, (arguments, named))
         return Nothing(self._name, arguments, _here())
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -101,11 +109,18 @@ class _Finder:
         module.__path__ = []
 
 
-def install(names: Sequence[str], folders: Sequence[str], write: Write, see: Callable[..., None] | None = None) -> None:
+def install(
+    names: Sequence[str],
+    folders: Sequence[str],
+    write: Write,
+    see: Callable[..., None] | None = None,
+    people: Sequence[str] = (),
+) -> None:
     """Let ``folders`` of the tree be searched after all others, and ``names`` be stood in for.
 
-    ``see`` is shown what these are given.
+    ``see`` is shown what these are given, ``people`` are those that only tell people.
     """
+    _PEOPLE.update(people)
     if see is not None:
         _SEEN.append(see)
     sys.path.extend(folder for folder in folders if folder not in sys.path)
