@@ -16,7 +16,7 @@ class AttachedLossHistory(Rule):
 
     Why it hurts: ``losses.append(loss)`` stores the loss together with the graph that computed it. For as long as the
     list lives, one graph more stays in memory with every step, although the list is only printed, averaged or plotted
-    in the end. Of a graph that a ``backward`` has walked that is its nodes; of one that nothing walked, as in a
+    in the end. Of a graph that a ``backward`` has been through that is its nodes; of one that no backward used, as in a
     validation loop, the activations too. A meter (``meter.update(loss, n)``) that adds up what it gets does the same;
     there the call that hands it an attached value is what changes, because other calls of the same meter hand it
     numbers.
@@ -27,9 +27,9 @@ class AttachedLossHistory(Rule):
     the value is sometimes a plain number, only ``float()`` fits.
 
     Left alone: lists whose elements are back-propagated, here or in a caller (``sum(losses).backward()``, a returned
-    ``{"loss": loss}``); lists that are made anew or emptied in every step; values that are numbers or detached already;
-    meters that detach by themselves; code under ``no_grad``; and a total that is stored, where ``attached-loss-total``
-    mends the cause.
+    ``{"loss": loss}``); lists that are made again or emptied in every step; values that are numbers or detached
+    already; meters that detach by themselves; code under ``no_grad``; and a total that is stored, where
+    ``attached-loss-total`` mends the cause.
 
     Promise: exact. The parameters are updated bit for bit as before; the last printed digits of means may change.
 

@@ -16,7 +16,7 @@ class AttachedLossTotal(Rule):
 
     Why it hurts: ``total_loss += loss`` makes the total a part of the graph. As long as it lives it holds the graphs of
     every step that went into it, and memory grows with each batch until the epoch ends or the memory does. Of a graph
-    that a ``backward`` has walked that is its nodes; of one that nothing walked, the activations too. Nobody
+    that a ``backward`` has been through that is its nodes; of one that no backward used, the activations too. Nobody
     back-propagates the total, so nobody needs any of it. The same holds for the parts of a loss that are summed beside
     it (``kl``, ``bce``), for running means of it, and for a lowest loss that is kept from one step to the next.
 

@@ -36,16 +36,18 @@ class BackwardInLossLoop(Rule):
 
     Why it hurts: One graph, one backward. Losses that were computed from the same forward share its graph: the first
     ``backward`` frees it, and the second raises ``Trying to backward through the graph a second time``. With
-    ``retain_graph=True`` it runs, but the shared part is walked again for every loss, and its activations stay in
-    memory after the last.
+    ``retain_graph=True`` it runs, but the shared part is used again for every loss, and its activations stay in memory
+    after the last.
 
-    The rewrite: The losses are summed in the loop and back-propagated once behind it; a loop that does nothing else
+    The rewrite: The losses are summed in the loop and back-propagated once after it; a loop that does nothing else
     becomes ``sum(losses).backward()``. Where the loop sums already and calls ``backward`` on the growing sum in every
-    turn, the call moves behind the loop. Where the loop may run no turn at all, the one ``backward`` is guarded.
+    iteration, the call moves after the loop. Where the loop may run no iteration at all, the one ``backward`` is
+    guarded.
 
-    Left alone: a loop whose turns run a forward of their own that shares nothing (micro-batches, one graph a turn); a
-    state carried from turn to turn; a loop that steps, clears, clips or reads gradients in its turns; code
-    that a backward runs (hooks, checkpoints, functions of their own); a graph that is walked again behind the loop.
+    Left alone: a loop whose iterations run a forward of their own that shares nothing (micro-batches, one graph per
+    iteration); a state carried from iteration to iteration; a loop that steps, clears, clips or reads gradients in its
+    iterations; code that a backward runs (hooks, checkpoints, functions of their own); a graph that is used again after
+    the loop.
 
     Promise: repair where the loop raises; equivalent where ``retain_graph=True`` makes it run (rounding may differ);
     behaviour where the growing sum is back-propagated with the flag, which weighs the first losses more than the last.
@@ -130,10 +132,10 @@ class BackwardInLossLoop(Rule):
         rewrite = _Rewrite(file, statement, loop)
         facts = site.facts
         retains = facts["retains"] is True
-        remedy = "sum the losses in the loop and call `backward` once behind it"
+        remedy = "sum the losses in the loop and call `backward` once after it"
         if facts["summed"]:
             edits = rewrite.move(facts["argument"])
-            remedy = "call `backward` once behind the loop"
+            remedy = "call `backward` once after the loop"
             promise = Promise.BEHAVIOUR if retains else Promise.REPAIR
         else:
             whole = rewrite.whole()
@@ -142,18 +144,18 @@ class BackwardInLossLoop(Rule):
                 remedy = "back-propagate the sum of the losses once"
             promise = Promise.EQUIVALENT if retains else Promise.REPAIR
         if promise is Promise.REPAIR:
-            message = "the backward of one turn frees the graph that the next loss shares: the second turn raises"
+            message = "each backward frees the graph that the next loss shares: the second iteration raises"
         elif promise is Promise.BEHAVIOUR:
-            message = "backward runs on the growing sum in every turn: the first losses count more than the last"
+            message = "backward runs on the growing sum in every iteration: the first losses count more than the last"
         else:
-            message = "these losses share one graph, and every turn walks it again; their sum needs one backward"
+            message = "these losses share one graph, and every iteration uses it again; their sum needs one backward"
         if facts["heavy"] and promise is not Promise.REPAIR:
-            message += "; what each turn adds to the graph then lives until that backward, so peak memory rises"
+            message += "; what each iteration adds to the graph then lives until that backward, so peak memory rises"
         path, line = facts["produced"]
         trail = (
             TrailStep(path, line, "graph produced here"),
             TrailStep(site.path, site.span.line, "kept here" if retains else "freed here"),
-            TrailStep(site.path, site.span.line, "walked again here, by the next turn"),
+            TrailStep(site.path, site.span.line, "used again here, in the next iteration"),
         )
         return Finding(
             self.name,

@@ -25,9 +25,9 @@ class BestStateNotCopied(AdvisingRule):
     themselves: early stopping and "best on validation" keep whatever the last step left. Nothing raises.
 
     Left alone: states that are copied (``copy.deepcopy``, a dict of clones), saved to a file at once, or loaded into
-    another model; models that are made anew or moved in between; names that are given anything else on the way; a state
-    that is taken right before the loop is left; optimizers of classes of the tree; models with a ``state_dict`` of
-    their own, and such as cannot be seen.
+    another model; models that are made again or moved in between; names that are given anything else on the way; a
+    state that is taken right before the loop is left; optimizers of classes of the tree; models with a ``state_dict``
+    of their own, and such as cannot be seen.
 
     Advice: ``best = copy.deepcopy(model.state_dict())``.
 

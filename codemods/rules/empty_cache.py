@@ -31,7 +31,7 @@ class EmptyCache(Rule):
     follow have to ask the driver for their blocks again, with a ``cudaMalloc`` each. That is why the rule has to be
     asked for by name, and why the call stands once behind a pass and never within one. Without CUDA it does nothing.
 
-    The rewrite: ``torch.cuda.empty_cache()`` goes right behind an evaluation pass. That is a call, loop or ``with``
+    The rewrite: ``torch.cuda.empty_cache()`` goes right after an evaluation pass. That is a call, loop or ``with``
     block in a program that trains, which runs forwards in a loop and neither a backward nor a step, and whose results
     nobody back-propagates.
 

@@ -27,8 +27,8 @@ class LossRewrapped(AdvisingRule):
     runs; but it ends at the new tensor, no parameter gets a gradient, and the step trains nothing.
 
     Left alone: new leaves whose gradient somebody reads, which an optimizer updates, or from which more than their own
-    backward is computed (inputs, latent codes, checkpoints by hand); graphs that are walked in another way; whatever
-    goes to code that cannot be seen; values of which no graph to the parameters of the step is proven.
+    backward is computed (inputs, latent codes, checkpoints by hand); graphs that are used in another way; whatever goes
+    to code that cannot be seen; values of which no graph to the parameters of the step is proven.
 
     Advice: call ``backward`` on the loss itself. If that raises because it has no graph, the cause stands where it was
     computed: ``no_grad``, ``detach``, ``item``, ``argmax``.

@@ -119,7 +119,7 @@ class RepeatedBackward(Rule):
         trail = (
             station(about["made"], "graph produced here"),
             station(about["first"], "retained here" if about["retained"] else "freed here"),
-            TrailStep(site.path, site.span.line, "walked again here"),
+            TrailStep(site.path, site.span.line, "used again here"),
         )
         if about["why"] == "fills":
             short = (*trail[:1], station(about["first"], "retained here"))

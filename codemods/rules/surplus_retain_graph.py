@@ -38,11 +38,11 @@ _WRAPPERS = ("backward", "manual_backward")
 
 
 class SurplusRetainGraph(Rule):
-    """``retain_graph=True`` on a ``backward`` whose graph nobody walks again.
+    """``retain_graph=True`` on a ``backward`` whose graph no later backward uses.
 
     Why it hurts: A forward saves tensors for the backward: inputs, outputs, weights. ``backward`` walks the graph and
     frees them. With the flag it keeps them: all these activations of the forward stay in memory until the last name
-    that reaches them is bound anew, most often until after the next forward, so that two graphs are alive at once.
+    that reaches them is bound again, most often until after the next forward, so that two graphs are alive at once.
     Often the flag was added to silence ``Trying to backward through the graph a second time`` and stayed when the cause
     was gone.
 
@@ -51,15 +51,14 @@ class SurplusRetainGraph(Rule):
     shared graph only the last loses it.
 
     Left alone: a later backward or ``autograd.grad`` over any part of the graph, also under a condition, in the next
-    turn of a loop, in a helper, or in a closure that an optimizer calls several times, unless that part saves nothing
-    (a parameter that is only moved, added or reshaped); ``create_graph=True``; a flag
-    that is not a literal ``True``; a loss or an intermediate that reaches code that cannot be seen (returned to an
-    unseen caller, read through ``grad_fn``), or may lie under any key of a container; the backward of an
-    ``autograd.Function``.
+    iteration of a loop, in a helper, or in a closure that an optimizer calls several times, unless that part saves
+    nothing (a parameter that is only moved, added or reshaped); ``create_graph=True``; a flag that is not a literal
+    ``True``; a loss or an intermediate that reaches code that cannot be seen (returned to an unseen caller, read
+    through ``grad_fn``), or may lie under any key of a container; the backward of an ``autograd.Function``.
 
     Advice: the class of a model cannot be seen and might carry the graph itself; an argument that nobody in the tree
     passes, or something unseen that two losses share, might bring a graph; the graph stays on an object whose method
-    nobody in the tree calls; a later backward walks what cannot be seen; part of the graph lies where it is not known;
+    nobody in the tree calls; a later backward uses what cannot be seen; part of the graph lies where it is not known;
     hooks of modules may keep activations; the run was too long to be looked at to its end.
 
     Promise: exact. The graph is only freed earlier. Repair where the argument is ``retain_variables=``, which is
@@ -70,7 +69,7 @@ class SurplusRetainGraph(Rule):
 
     name = "surplus-retain-graph"
     promise = Promise.EXACT
-    summary = "retain_graph=True keeps a graph that nothing walks again"
+    summary = "retain_graph=True keeps a graph that no later backward uses"
     gate = (b".backward(", b"autograd.backward(", b"autograd.grad(", b"manual_backward(")
 
     # reading a run
@@ -121,12 +120,12 @@ class SurplusRetainGraph(Rule):
                 # create_graph follows by position and must keep its place
                 edit = ReplaceExpression(file.span(call.args[argument]), "False")
         trail = [TrailStep(path, line, "graph produced here") for path, line in site.facts["made"]]
-        trail.append(TrailStep(site.path, site.span.line, "kept here, and nothing walks it again"))
+        trail.append(TrailStep(site.path, site.span.line, "kept here, and nothing uses it again"))
         walker = "backward" if site.facts["walker"] == "backward" else "autograd.grad"
-        message = f"{name}=True keeps the graph of this {walker} in memory, but no later backward walks it"
+        message = f"{name}=True keeps the graph of this {walker} in memory, but no later backward uses it"
         promise = Promise.REPAIR if name == "retain_variables" else Promise.EXACT
         if advice:
-            message = f"{name}=True keeps the graph of this {walker}, and no later backward in sight walks it; {advice}"
+            message = f"{name}=True keeps the graph of this {walker}, and no later backward in sight uses it; {advice}"
         yield Finding(
             self.name,
             site.path,
@@ -192,7 +191,7 @@ class _Judge:
         if why:
             return "unsure", why
         if any(later > index for later in self.blind):
-            return "advice", "a later backward walks a graph that cannot be seen"
+            return "advice", "a later backward uses a graph that cannot be seen"
         if any(u.kind == "lost" for u in self.sources[index].values()):
             return "advice", "part of its graph may lie where it is not known"
         if self.hooked:
@@ -225,13 +224,13 @@ class _Judge:
                 return "advice", f"what {later.label or 'an unseen call'}() does with the graph cannot be seen"
         for node in graph:
             if id(node) in self.left:
-                return "advice", "what stays of the graph on its object may be walked by code that cannot be seen"
+                return "advice", "code that cannot be seen may use what stays of the graph on its object"
         mine = self.sources[index]
         argument = next((u for u in mine.values() if u.kind == "argument"), None)
         if argument is not None and walk.with_gradient:
             return "unsure", "part of a backward by hand, which goes on where this one ends"
         if argument is not None:
-            return "advice", f"what is given for `{argument.name}` may bring a graph that its caller walks, too"
+            return "advice", f"what is given for `{argument.name}` may bring a graph that its caller uses, too"
         shared = next((mine[key] for other in self.sources[index + 1 :] for key in mine if key in other), None)
         if shared is not None:
             return "advice", f"two losses share what comes of `{shared.name}`, which may be part of the graph"

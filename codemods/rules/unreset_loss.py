@@ -30,7 +30,7 @@ _FRESH = frozenset(
 
 
 class UnresetLoss(Rule):
-    """A loss that grows is back-propagated in every step and never begins anew.
+    """A loss that grows is back-propagated in every step and never starts over.
 
     Why it hurts: ``loss = 0`` stands before the loop over the batches, ``loss = loss + ...`` and ``loss.backward()`` in
     it: the loss of the second step still holds the graph of the first, which its backward has freed. It raises ``Trying
@@ -38,12 +38,12 @@ class UnresetLoss(Rule):
     steps before, or raises because they were stepped over in place.
 
     The rewrite: The initialisation moves to the top of the loop. Where the backward is conditional (every *k* batches),
-    the loss is reset right behind it in the same block, so that no batch of a window is lost. If the loss is read after
+    the loss is reset right after it in the same block, so that no batch of a window is lost. If the loss is read after
     the loop, as a total, a total without graphs is kept beside it. A ``retain_graph=True`` that only kept the old
     graphs alive goes with it.
 
-    Left alone: an accumulator that is reset, detached or taken as a number anywhere in the loop; one backward behind
-    the loop; a sum over the time steps of one sequence.
+    Left alone: an accumulator that is reset, detached or taken as a number anywhere in the loop; one backward after the
+    loop; a sum over the time steps of one sequence.
 
     Advice: the accumulator is read where the reset would change what is read.
 
@@ -117,12 +117,10 @@ class UnresetLoss(Rule):
         trail = (
             station(about["grows"], f"carried on in `{about['name']}` here"),
             station(about["freed"], "retained here" if about["retained"] else "freed here"),
-            station(about["freed"], "walked again here, by the next step"),
+            station(about["freed"], "used again here, in the next step"),
         )
         promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
-        message = (
-            f"`{about['name']}` is never reset, and the backward of line {line} walks the graphs of all steps before"
-        )
+        message = f"`{about['name']}` is never reset: the backward of line {line} uses the graphs of all steps before"
         if promise is Promise.REPAIR:
             message += ": the second step raises"
         if not site.faulty or any(o.facts["edits"] != about["edits"] for o in site.observations):
@@ -345,7 +343,7 @@ class _Plan:
         if isinstance(self.sum.target, ast.Name) and not any(n is statement for n in ast.walk(self.loop)):
             self.why = "it is a global variable"
             return None
-        self.remedy = "reset it right behind its backward"
+        self.remedy = "reset it right after its backward"
         code = f"{self.target} = {value}"
         return statement, (InsertStatements(self.file.span(suite[last]), "after", code),)
 

@@ -26,7 +26,7 @@ class ZeroGradMisplaced(AdvisingRule):
     reads, clips, changes or keeps on the way; parameters that the clearing does not reach wholly; optimizers of classes
     of the tree, closures, and whatever cannot be seen.
 
-    Advice: clear the gradients before the ``backward``, or behind the ``step``.
+    Advice: clear the gradients before the ``backward``, or after the ``step``.
 
     Promise: advice. A program that learns is another program than one that does not.
 

@@ -267,7 +267,7 @@ def test_kinds_of_stations() -> None:
     assert kind_of("carried by `h`") == "carried"
     assert kind_of("freed here, all but its nodes") == "freed"
     assert kind_of("used again here, one step later") == "used again"
-    assert kind_of("walked again here") == "used again"
+    assert kind_of("used again here") == "used again"
     assert kind_of("retained here") == "kept"
     assert kind_of("written for an older PyTorch") == "here"
 

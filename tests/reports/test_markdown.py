@@ -177,7 +177,7 @@ def test_the_summary_comes_first() -> None:
 def test_a_section_a_rule_with_why_promise_sites_and_a_folded_diff() -> None:
     told = markdown(report_of(finding(line=4), finding("carried-hidden-state", "m.py", promise=Promise.REPAIR)))
     section = told[told.index("### `surplus-retain-graph`") : told.index("### `carried-hidden-state`")]
-    assert "whose graph nobody walks again" in section
+    assert "whose graph no later backward uses" in section
     assert "**Promise: exact.**" in section
     assert "- the graph is kept: `train.py:4`" in section
     assert "<details>" in section

@@ -341,7 +341,7 @@ def test_the_flag_and_the_fake_name_each_other(tmp_path: Path) -> None:
         "graph produced here",
         "taken into this loss here",
         "walked here, down to what made it",
-        "walked again here",
+        "used again here",
         "the gradients are cleared here",
     ]
 

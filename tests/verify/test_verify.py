@@ -292,7 +292,7 @@ def test_a_loop_without_an_end_is_cut_short(folder: Path) -> None:
     (folder / "train.py").write_text("import time\nwhile True:\n    time.sleep(1)\n" + TRAIN)
     ran = codemod("verify", "train.py", "--timeout", "30")
     assert ran.status == 0
-    assert "train.py:2: to come to what is behind it, the loop was ended after 1 turn" in ran.stdout
+    assert "train.py:2: to reach the code after it, the loop was ended after 1 iteration" in ran.stdout
 
 
 @pytest.mark.usefixtures("warm")

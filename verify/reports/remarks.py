@@ -243,8 +243,8 @@ def _capped(loader: Mapping[str, Any]) -> str:
 def _knob(knob: Mapping[str, Any]) -> str:
     place, turns = f"{knob['path']}:{knob['line']}", knob["turns"]
     if knob["kind"] == "loop":
-        return f"{place}: to come to what is behind it, the loop was ended after {count_text(turns, 'turn')}"
-    return f"{place}: to come to what it guards, the bound counted as {'met' if turns else 'not met'}"
+        return f"{place}: to reach the code after it, the loop was ended after {count_text(turns, 'iteration')}"
+    return f"{place}: to reach what it guards, the bound counted as {'met' if turns else 'not met'}"
 
 
 def _left(left: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ class CarriedHiddenState(Rule):
     """Recurrent state that enters a step with the graph of the step before.
 
     Why it hurts: The state that a recurrent network leaves behind is attached to the graph that made it. Read by the
-    next forward, it makes the next ``backward`` walk into the step before, whose graph is freed: "Trying to backward
+    next forward, it makes the next ``backward`` reach into the step before, whose graph is freed: "Trying to backward
     through the graph a second time". ``retain_graph=True`` only exchanges that error for another, because the optimizer
     has changed the weights that the old graph saved, or for memory and time that grow with every step.
 
@@ -39,14 +39,14 @@ class CarriedHiddenState(Rule):
     time step; state under ``no_grad``; whatever is carried without a graph (masks, indices); layers whose code cannot
     be seen.
 
-    Advice: state that the turns of a loop begin in two ways, as a condition says that changes with them, and that only
-    one of the two makes anew or cuts.
+    Advice: state that the iterations of a loop begin in two ways, as a condition says that changes with them, and that
+    only one of the two makes again or cuts.
 
     Promise: repair, the original raises in its second step; ``behaviour`` where weights are updated through ``.data``
-    and the retained graphs are really walked again. Where the state was carried attached, what is learned from the
-    first carried step on is truncated back-propagation.
+    and the retained graphs are really used again. Where the state was carried attached, what is learned from the first
+    carried step on is truncated back-propagation.
 
-    Options: ``--hidden-state auto|reinit|detach``. With ``auto`` the state is made anew only where nothing says that
+    Options: ``--hidden-state auto|reinit|detach``. With ``auto`` the state is made again only where nothing says that
     batches continue one sequence, and ``detach`` wins where both fit.
 
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
@@ -152,8 +152,8 @@ class CarriedHiddenState(Rule):
         where = f"wherever the condition in line {way} neither makes a fresh state nor cuts it"
         remedy = "detach it on that path, too"
         if window:
-            where = f"until the backward of line {window}, which runs in some turns only, comes to both"
-            remedy = "detach it behind that backward"
+            where = f"until the backward of line {window}, which runs in some iterations only, reaches both"
+            remedy = "detach it after that backward"
         return Finding(
             self.name, site.path, site.span, Promise.ADVICE,
             f"{name} {goes} into the next step with the graph of this one{freed} {where}",

@@ -30,7 +30,7 @@ from codemods.terms.findings import Finding, Promise
 
 
 class GradInEvaluation(Rule):
-    """Evaluation code that builds autograd graphs which nobody walks.
+    """Evaluation code that builds autograd graphs that no backward uses.
 
     Why it hurts: A forward pass records a graph as long as gradients are on, whether or not a ``backward`` ever
     follows. Validation, testing, inference, action selection and sampling pay for it with the memory of all activations

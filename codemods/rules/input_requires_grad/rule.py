@@ -31,9 +31,9 @@ class InputRequiresGrad(Rule):
     examples, saliency maps, gradient penalties, latent codes), also in a callee; tensors that reach a reentrant
     ``checkpoint`` or an ``autograd.Function``, whose parameters would silently stop learning, and what asks only where
     checkpoints are in use; the only leaf of a loss on any path (frozen models, an accumulator of a loop that may run no
-    turn); what reaches code that cannot be seen; what no ``backward`` and no model in sight takes; tensors of a caller
-    that cannot be seen, and those made elsewhere whose gradient nothing in sight computes: they may be parameters that
-    are being thawed.
+    iteration); what reaches code that cannot be seen; what no ``backward`` and no model in sight takes; tensors of a
+    caller that cannot be seen, and those made elsewhere whose gradient nothing in sight computes: they may be
+    parameters that are being thawed.
 
     Advice: a tensor that outlives the step and looks like a parameter that nobody registered.
 

@@ -30,12 +30,12 @@ class LoopInvariantGraph(Rule):
     for p in model.parameters())``, an embedding of fixed inputs, a tensor derived from parameters in ``__init__``: each
     was meant to follow the parameters, and each is computed from what they were at the start.
 
-    The rewrite: The statement moves to the top of the loop body, where every step computes it anew from the parameters
+    The rewrite: The statement moves to the top of the loop body, where every step computes it again from the parameters
     as they are; several statements that build on one another move together. An attribute that ``__init__`` builds moves
     to the top of the one method that reads it; the parameter itself stays. A ``retain_graph=True`` that only kept the
     old graph alive goes with it.
 
-    Left alone: several backwards of one step (that is ``backward-in-loss-loop``); a graph that is computed anew in the
+    Left alone: several backwards of one step (that is ``backward-in-loss-loop``); a graph that is computed again in the
     loop; one that is detached, or made of data alone; views of parameters (they follow what the optimizer does in
     place).
 
@@ -51,7 +51,7 @@ class LoopInvariantGraph(Rule):
 
     name = "loop-invariant-graph"
     promise = Promise.REPAIR
-    summary = "a graph from before the loop is walked in every step"
+    summary = "a graph from before the loop is used by the backward of every step"
     gate = (b".backward(",)
 
     # reading a run
@@ -82,7 +82,7 @@ class LoopInvariantGraph(Rule):
         anchor, moves = plan.find()
         loop = crossed(earlier.place, walk.place)
         if loop is not None and in_some_turns(walk.place, loop):
-            moves, plan.why = [], "unless its condition holds in one turn only"
+            moves, plan.why = [], "unless its condition holds in one iteration only"
         place = plan.at or last.place
         if place.statement is None:
             return
@@ -114,19 +114,19 @@ class LoopInvariantGraph(Rule):
         trail = (
             TrailStep(site.path, site.span.line, "graph produced here, once"),
             station(facts_["freed"], "retained here" if facts_["retained"] else "freed here"),
-            station(facts_["again"], "walked again here, by the next turn"),
+            station(facts_["again"], "used again here, in the next iteration"),
         )
         line = facts_["again"][1]
         promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
         if promise is Promise.BEHAVIOUR:
             message = (
-                f"this graph is built once, and the backward of line {line} walks it in every turn: its values "
+                f"this graph is built once, and the backward of line {line} uses it in every iteration: its values "
                 "are never updated"
             )
         else:
             message = (
-                f"this graph is built once, but the backward of line {line} walks it in every turn: the second turn "
-                "raises"
+                f"this graph is built once, but the backward of line {line} uses it in every iteration: the second "
+                "iteration raises"
             )
         moves = facts_["moves"]
         if not site.faulty or any(o.facts["moves"] != moves for o in site.observations):

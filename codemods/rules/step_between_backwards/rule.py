@@ -36,11 +36,11 @@ class StepBetweenBackwards(Rule):
     sound: the second backward adds to the gradients of the first.
 
     Left alone: a loss that was built after the step; a parameter whose value the later backward does not read (a bias,
-    the first layer on plain input, an embedding); a step whose parameters got no gradient; a graph that an earlier turn
-    left behind (that is a carried state, a stored graph or a loss that is never reset).
+    the first layer on plain input, an embedding); a step whose parameters got no gradient; a graph that an earlier
+    iteration left behind (that is a carried state, a stored graph or a loss that is never reset).
 
     Promise: repair. The original raises at the backward that comes too late; the rewritten program takes both gradients
-    at the parameters that their losses were computed from, or builds the later loss anew from the new ones.
+    at the parameters that their losses were computed from, or builds the later loss again from the new ones.
 
     Source: https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-correctness-checks
     """
@@ -93,7 +93,7 @@ class StepBetweenBackwards(Rule):
         trail = (
             station(first["built"], "graph produced here, from parameters"),
             TrailStep(site.path, site.span.line, "these parameters are changed in place here"),
-            TrailStep(late_path, late_line, "walked here, where their old values are needed"),
+            TrailStep(late_path, late_line, "used here, where their old values are needed"),
         )
         doer = "this write changes" if first["writes"] else "this step changes"
         message = (

@@ -36,8 +36,8 @@ class StoredGraph(Rule):
     """An intermediate result that is kept, with its graph, beyond the step that made it.
 
     Why it hurts: A list, queue, dict, attribute, global or default argument holds a tensor of an earlier step, and a
-    later step computes with it: its ``backward`` walks into a graph that is freed and raises "Trying to backward
-    through the graph a second time". Where nobody walks the kept graph again, it only stays in memory, and memory grows
+    later step computes with it: its ``backward`` reaches a graph that is freed and raises "Trying to backward through
+    the graph a second time". Where no backward uses the kept graph again, it only stays in memory, and memory grows
     with every step.
 
     The rewrite: What is kept is detached where it is stored. If the new value is used in its own step too, the old one
@@ -50,8 +50,8 @@ class StoredGraph(Rule):
     (``carried-hidden-state``); losses (``attached-loss-history``, ``attached-loss-total``); sums with parameters that
     save nothing (dual variables of ADMM).
 
-    Promise: repair where the later backward raises; exact where the kept graph is never walked again; ``behaviour``
-    where it is walked again without an error, because its operations save no tensors.
+    Promise: repair where the later backward raises; exact where the kept graph is never used again; ``behaviour`` where
+    it is used again without an error, because its operations save no tensors.
 
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
     """
@@ -293,16 +293,16 @@ class StoredGraph(Rule):
             message = f"{name} is kept with the graph of its step, although only its value is read later: memory grows"
         elif facts["how"] == "running":
             message = (
-                f"{name} hangs each step's graph on that of the step before, and nothing ever walks it: memory grows"
+                f"{name} links each step's graph to that of the step before, and no backward ever uses it: memory grows"
             )
         elif facts["retained"]:
-            message = f"{name} takes the graph of its step into the next one, where its retained graph is walked again"
+            message = f"{name} carries the graph of its step into the next one, where its retained graph is used again"
         elif promise is Promise.BEHAVIOUR:
             message = (
                 f"{name} takes the graph of its step into the next one, which back-propagates through it once more"
             )
         else:
-            message = f"{name} takes the graph of its step into the next one, after backward() has freed it"
+            message = f"{name} carries the graph of its step into the next one, after backward() has freed it"
         steps = tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"]))
         edits: list[tuple[str, Edit]] = []
         for other in found:

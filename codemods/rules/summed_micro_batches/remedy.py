@@ -74,7 +74,7 @@ class Plan:
         elif share(first, second):
             self.why = "the terms share a graph"
         elif any(w.call is not self.walk.call for n in (*mine, *others) if not n.leaf for w in n.walks):
-            self.why = "it is walked elsewhere too"
+            self.why = "another backward uses it too"
         elif self.walk.retains and leaves_sight((*mine, *others), (Way.ESCAPED,)):
             self.why = "it is kept for code that cannot be seen"
         elif backward_runs_code(self.trace):
@@ -82,7 +82,7 @@ class Plan:
         elif _goes_on_after_errors(self.sum.place):
             self.why = "an error in the window may be caught"
         elif any(may_remember(n) for n in (*mine, *others)):
-            self.why = "code that cannot be seen may carry a state from turn to turn"
+            self.why = "code that cannot be seen may carry a state from iteration to iteration"
         elif any(n.kind in (NodeKind.CALL, NodeKind.ARGUMENT, NodeKind.PHI) for n in (self.sum.term, self.sum.other)):
             self.why = "the term cannot be seen"
         return not self.why

@@ -27,11 +27,11 @@ class SummedMicroBatches(Rule):
     did. ``zero_grad`` goes exactly where the sum is reset, so that the gradients of a window are never cleared between
     its backwards and the step. It divides only if the original does. A remainder that was dropped is dropped still.
 
-    Left alone: terms that share one graph (heads, steps of a rollout, a state that is carried from turn to turn);
-    anything that reads, clears, clips or changes gradients while the sum grows; a divisor that is only known at the
-    end; a model whose class cannot be seen (it may keep a state); a sum that enters anything but a division or a
-    product, or a test that may skip the window; code that a backward runs (hooks, checkpoints, functions of
-    their own); a loop that may be left by ``return``, or whose errors are caught within a loop.
+    Left alone: terms that share one graph (heads, steps of a rollout, a state that is carried from iteration to
+    iteration); anything that reads, clears, clips or changes gradients while the sum grows; a divisor that is only
+    known at the end; a model whose class cannot be seen (it may keep a state); a sum that enters anything but a
+    division or a product, or a test that may skip the window; code that a backward runs (hooks, checkpoints, functions
+    of their own); a loop that may be left by ``return``, or whose errors are caught within a loop.
 
     Advice: a sum that goes through the argument or the result of a function.
 
@@ -110,7 +110,7 @@ class SummedMicroBatches(Rule):
     def _finding(self, site: Site) -> Finding:
         facts = site.facts
         trail = (
-            station(facts["produced"], "one graph a turn produced here"),
+            station(facts["produced"], "one graph per iteration produced here"),
             station(facts["summed"], "carried on in a sum here"),
             TrailStep(site.path, site.span.line, "freed here, all at once"),
         )

@@ -302,7 +302,7 @@ class Attempt:
         steps.append((call.path, call.line, "taken into this loss here"))
         steps.append((self.walk.place.path, self.walk.place.line, "walked here, down to what made it"))
         if later is not None:
-            steps.append((later.place.path, later.place.line, "walked again here"))
+            steps.append((later.place.path, later.place.line, "used again here"))
         steps += [(c.place.path, c.place.line, "the gradients are cleared here") for c in self.fate.clears[:1]]
         return steps
 

@@ -165,9 +165,7 @@ class UndetachedGeneratorOutput(Rule):
         steps = tuple(dict.fromkeys(TrailStep(*step) for step in max(found, key=lambda f: len(f["trail"]))["trail"]))
         name = found[0]["name"]
         if mends:
-            message = (
-                f"the graph that made `{name}` is walked by this loss and by another one, and freed the first time"
-            )
+            message = f"this loss and another one use the graph that made `{name}`; the first backward frees it"
         elif flags:
             message = f"retain_graph=True keeps the graph that made `{name}` alive for gradients that are discarded"
         else:
