@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from codemods.graph.model.nodes import Place
 
 
 class Marked(Enum):
@@ -111,18 +107,6 @@ class UseKind(Enum):
     """A module that cannot be seen."""
     STORED_UNSEEN = "stored-unseen"
     """It was put into something that cannot be seen."""
-
-
-class Use(NamedTuple):
-    """One reading of a value: ``name`` is the method, attribute or function.
-
-    ``detached`` tells that what was read is a tensor without history that comes from the value.
-    """
-
-    kind: UseKind
-    place: Place
-    name: str = ""
-    detached: bool = False
 
 
 class Escape(Enum):

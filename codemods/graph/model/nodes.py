@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codemods.graph.model.kinds import NodeKind
 
 if TYPE_CHECKING:
-    from codemods.graph.model.kinds import CarrierKind, Escape, Use, WalkKind
+    from codemods.graph.model.kinds import CarrierKind, Escape, UseKind, WalkKind
     from codemods.graph.model.program import ParsedFile
     from codemods.graph.model.values import Function
 
@@ -102,6 +102,18 @@ class Place:
         while (call := places[-1].frame.call) is not None:
             places.append(call)
         return places
+
+
+class Use(NamedTuple):
+    """One reading of a value: ``name`` is the method, attribute or function.
+
+    ``detached`` tells that what was read is a tensor without history that comes from the value.
+    """
+
+    kind: UseKind
+    place: Place
+    name: str = ""
+    detached: bool = False
 
 
 @dataclass(eq=False, slots=True)

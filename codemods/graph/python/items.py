@@ -10,8 +10,8 @@ from typing import Any
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.facts.libraries import SOME
-from codemods.graph.model.kinds import CarrierKind, Escape, Use, UseKind
-from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.kinds import CarrierKind, Escape, UseKind
+from codemods.graph.model.nodes import Carrier, Use, Value
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import (
     ARRAY,

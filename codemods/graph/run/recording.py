@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import islice
 
 from codemods.graph.model.facts.memory import SHARING_MEMORY
-from codemods.graph.model.kinds import NodeKind, Use, UseKind
-from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Value
+from codemods.graph.model.kinds import NodeKind, UseKind
+from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Use, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration
 from codemods.graph.model.values import (

@@ -12,8 +12,8 @@ from operator import is_not
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, Use, UseKind
-from codemods.graph.model.nodes import Carrier, Node, Place, Shadow, Unseen, Value, Walk
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, UseKind
+from codemods.graph.model.nodes import Carrier, Node, Place, Shadow, Unseen, Use, Value, Walk
 from codemods.graph.model.trace import Handing, Reading
 from codemods.graph.model.values import (
     DATA,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Use, UseKind
-from codemods.graph.model.nodes import Value
+from codemods.graph.model.kinds import UseKind
+from codemods.graph.model.nodes import Use, Value
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Const, Mapping, Tensor, Unknown
 from codemods.graph.run.contents import KEYS, REST

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from codemods.graph.model.kinds import CarrierKind, NodeKind, Use, UseKind
-from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Value
+from codemods.graph.model.kinds import CarrierKind, NodeKind, UseKind
+from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Use, Value
 from codemods.proofs.kept.model import HISTORY, Kept, Part, Result
 from codemods.proofs.kept.names import had_before
 from codemods.proofs.kept.run import Run

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from codemods.graph.model.facts.libraries import NUMERIC_LIBRARIES, is_logging
 from codemods.graph.model.facts.python import NUMBERS_OF
-from codemods.graph.model.kinds import NodeKind, Use, UseKind
-from codemods.graph.model.nodes import Node, Place
+from codemods.graph.model.kinds import NodeKind, UseKind
+from codemods.graph.model.nodes import Node, Place, Use
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.kept.model import Kept
 from codemods.proofs.syntax import DEFINITIONS

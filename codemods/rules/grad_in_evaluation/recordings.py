@@ -10,8 +10,8 @@ from typing import Any
 
 from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.operations import WITH_INDICES
-from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, Use, UseKind, WalkKind
-from codemods.graph.model.nodes import Frame, Node, Place, Value, all_ancestors, all_descendants
+from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind, WalkKind
+from codemods.graph.model.nodes import Frame, Node, Place, Use, Value, all_ancestors, all_descendants
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance, Join, Module, Optimizer, Parameters, Unknown
 from codemods.proofs.marks import clearings
