@@ -11,7 +11,7 @@ from verify.diagnosis import devices, graphs, learning, resources
 from verify.diagnosis.evidence import Sources, events, last
 from verify.diagnosis.folded import Graph
 from verify.diagnosis.measures import measured
-from verify.diagnosis.model import Diagnosis, DoctorRun, Fault, Kind
+from verify.diagnosis.model import GROWTH, Diagnosis, DoctorRun, Fault, Kind
 from verify.diagnosis.pictures import reading
 from verify.errors import VerifyError
 from verify.isolation import Limits, Workspace
@@ -58,7 +58,30 @@ def diagnose(
     before anything can be run.
     """
     with Runner(root, settings, place) as runner:
-        return examine(command, runner, tell=tell, picture=picture)
+        found = examine(command, runner, tell=tell, picture=picture)
+    if not cut_short(found, settings):
+        return found
+    with Runner(root, whole_epochs(settings), place) as runner:
+        whole = examine(command, runner, tell=tell, picture=picture)
+    grown = tuple(fault for fault in whole.faults if fault.kind in GROWTH)
+    return replace(found, faults=(*grown, *found.faults), runs=(*found.runs, *whole.runs))
+
+
+def cut_short(diagnosis: Diagnosis, settings: Settings) -> bool:
+    """Whether no worse was found than waste, and epochs were so short that growth within one would not show: a total
+    that every epoch begins anew looks like a window of a few steps then."""
+    worse = any(fault.kind is not Kind.UNUSED_FORWARDS for fault in diagnosis.faults)
+    return diagnosis.capped and settings.batches is None and not worse and not diagnosis.reason
+
+
+def whole_epochs(settings: Settings) -> Settings:
+    """``settings`` with which no epoch is cut short."""
+    return replace(settings, batches=0)
+
+
+def grows(diagnosis: Diagnosis) -> bool:
+    """Whether something was seen to grow."""
+    return any(fault.kind in GROWTH for fault in diagnosis.faults)
 
 
 def examine(
@@ -226,6 +249,7 @@ class _Examination:
             measures=measured(first),
             graph=graph(first, "step", self._sources),
             loaded=record.loaded,
+            capped=bool(record.capped),
         )
         return self._stopped(first, diagnosis)
 

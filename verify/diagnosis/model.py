@@ -28,6 +28,10 @@ class Kind(enum.Enum):
     OTHER_DEVICE = "device-mismatch"
 
 
+#: Those that take many steps to show.
+GROWTH = frozenset({Kind.GROWING_GRAPH, Kind.GROWING_TENSORS, Kind.GROWING_CONTAINER})
+
+
 @dataclass(frozen=True)
 class Clue:
     """One station of a fault.
@@ -118,6 +122,8 @@ class Diagnosis:
     """The graph of an ordinary step, where it was asked for and no fault has one."""
     loaded: tuple[str, ...] = ()
     """The Python files of the tree that the first run loaded."""
+    capped: bool = False
+    """Whether epochs were cut short, so that what grows within one may not show."""
 
     @property
     def status(self) -> int:

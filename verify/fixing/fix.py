@@ -15,7 +15,7 @@ from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
-from verify.diagnosis.diagnose import Telling, examine
+from verify.diagnosis.diagnose import Telling, cut_short, examine, grows, whole_epochs
 from verify.diagnosis.model import Diagnosis, Fault, Kind, Measures
 from verify.fixing.candidates import candidates
 from verify.fixing.clues import Candidate
@@ -133,6 +133,7 @@ class Fixer:
         self._settings = replace(settings, reach=0.0)
         self._options = replace(options, likely=True)
         self._tell = tell
+        self._place = place
         self._runner = SharedRunner(root, self._settings, place)
         self._files: dict[str, bytes] = {}
         self._repairs: list[Repair] = []
@@ -140,11 +141,20 @@ class Fixer:
 
     def fix(self) -> Fixed:
         """Go round until nothing is found or nothing helps. Raises :class:`verify.errors.VerifyError` as `verify`."""
-        with self._runner:
-            return self._fix()
+        with self._runner as plain:
+            before = self._diagnosed(self._files)
+            if cut_short(before, self._settings):
+                settings = whole_epochs(self._settings)
+                with SharedRunner(self._root, settings, self._place) as self._runner:
+                    whole = self._diagnosed(self._files)
+                    if grows(whole):
+                        self._settings = settings
+                        return self._fix(whole)
+                self._runner = plain
+            return self._fix(before)
 
-    def _fix(self) -> Fixed:
-        before = after = self._diagnosed(self._files)
+    def _fix(self, before: Diagnosis) -> Fixed:
+        after = before
         first = None if before.reason and not _wrong(before) else self._by_rules(before)
         if first is not None and not _wrong(before):
             # No error and no growth: forwards for nobody, surplus flags. The rules know a remedy, and its run was kept.
@@ -371,12 +381,18 @@ def _wrong(diagnosis: Diagnosis) -> list[Fault]:
 
 def _better(before: Diagnosis, after: Diagnosis) -> bool:
     """Whether a fault is gone, none came, and the program goes as far at least."""
-    return len(after.faults) < len(before.faults) and _no_worse(before, after)
+    return len(_harm(after)) < len(_harm(before)) and _no_worse(before, after)
 
 
 def _no_worse(before: Diagnosis, after: Diagnosis) -> bool:
     """Whether no fault came, and the program goes as far at least."""
-    old, new = [fault.kind for fault in before.faults], [fault.kind for fault in after.faults]
+    old, new = _harm(before), _harm(after)
     if after.reason and not before.reason:
         return False
     return len(new) <= len(old) and not set(new) - set(old) and after.backwards >= before.backwards
+
+
+def _harm(diagnosis: Diagnosis) -> list[Kind]:
+    """The faults, less what only takes time: where a cut is made, a forward that somebody learned from for nothing
+    shows as one that nobody learns from."""
+    return [fault.kind for fault in diagnosis.faults if fault.kind is not Kind.UNUSED_FORWARDS]

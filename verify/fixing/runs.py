@@ -38,6 +38,10 @@ class SharedRunner(Runner):
         #: What is about to be asked of a program as it was, by several who do not know of each other.
         self.ahead = Asked()
 
+    def __enter__(self) -> SharedRunner:
+        super().__enter__()
+        return self
+
     def trouble(self) -> str:
         """See :meth:`Runner.trouble`."""
         if self._trouble is None:

@@ -11,6 +11,8 @@ from verify.fixing.losses import walked
 from verify.fixing.texts import Text, Texts
 
 _SAME = "the values that are kept are the same"
+_NO_TENSOR = (ast.Constant, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
+_NUMBERS = frozenset({"item", "tolist", "detach", "numpy", "float", "int", "len"})
 _STORING = frozenset({"append", "add", "appendleft", "insert", "put", "extend", "update"})
 
 
@@ -105,18 +107,27 @@ def _mentions(value: ast.expr, holds: Callable[[ast.expr], bool]) -> bool:
 
 
 def _parts(value: ast.expr, made: set[str]) -> list[ast.expr]:
-    """``value``; of a list, tuple or dictionary that is written out what is one of ``made``, or all that it holds where
-    that is one thing."""
+    """``value``; of a list, tuple or dictionary that is written out what is one of ``made``, else all that it holds."""
     if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
         elements = value.elts
     elif isinstance(value, ast.Dict):
         elements = value.values
-    elif isinstance(value, (ast.Constant, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
+    elif isinstance(value, _NO_TENSOR) or any(_leaves(node) for node in ast.walk(value)):
         return []
     else:
         return [value]
     mine = [part for each in elements if (part := _mine(each, made)) is not None]
-    return mine or (_parts(elements[0], made) if len(elements) == 1 else [])
+    # Under other names than they were made with: which of them are tensors a run tells.
+    return mine or [part for each in elements for part in _parts(each, made)]
+
+
+def _leaves(node: ast.AST) -> bool:
+    """Whether ``node`` is a call by which a value loses its graph, so that what is made of it is no tensor with one."""
+    function = node.func if isinstance(node, ast.Call) else None
+    name = (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+    return name in _NUMBERS
 
 
 def _mine(value: ast.expr, made: set[str]) -> ast.expr | None:

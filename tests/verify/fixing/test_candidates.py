@@ -307,6 +307,7 @@ def test_a_state_that_begins_with_none_is_cut_once_there_is_one() -> None:
         ("log[step] = loss", "log[*]", "log[step] = loss.detach()"),
         ('log[step] = {"loss": loss, "n": n}', "log[*]['loss']", 'log[step] = {"loss": loss.detach(), "n": n}'),
         ("log.append((step, loss))", "self.log[*][*]", "log.append((step, loss.detach()))"),
+        ("log[len(log)] = (real, fake)", "log[*][*]", "log[len(log)] = (real.detach(), fake.detach())"),
         ("self.seen[key].append(loss)", "c.seen['loss'][*]", "self.seen[key].append(loss.detach())"),
     ],
 )
@@ -320,11 +321,13 @@ def test_what_is_kept_in_any_form_is_kept_without_its_graph(statement: str, carr
     [
         ("total = loss", "total"),
         ("history = [loss]", "history[*]"),
-        ("log[step] = {'n': n, 'm': m}", "log[*]"),
+        ("log[step] = {'n': 3, 'm': m.item()}", "log[*]"),
         ("mean = mean + (loss - mean) / n", "mean"),
         ("other[step] = loss", "log[*]"),
         ("log.remove(loss)", "log[*]"),
         ("total = 2 * total", "total"),
+        ("total += loss.item()", "total"),
+        ("total += float(loss)", "total"),
     ],
 )
 def test_what_does_not_add_is_left_alone(statement: str, carrier: str) -> None:
