@@ -38,7 +38,7 @@ def ask(text: str) -> list[str]:
     except Failed as error:
         raise CampaignError(f"{text}: {error}") from None
     if not found:
-        raise CampaignError(f"{text}: no repository was found, or none that may be seen")
+        raise CampaignError(f"{text}: no repository was found, or you may not see it")
     return sorted(found)
 
 

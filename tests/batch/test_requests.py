@@ -477,7 +477,7 @@ def test_nothing_is_destroyed_without_a_word(github: World) -> None:
     github.change("two", draft=False)
     for words in (["merge"], ["close", "--all"]):
         done = CliRunner().invoke(app, [words[0], str(github.file), *words[1:]], standalone_mode=False)
-        assert "there is nobody to ask: --yes says so" in str(done.exception)
+        assert "nobody is there to answer; pass --yes" in str(done.exception)
     done = CliRunner().invoke(app, ["close", str(github.file)], standalone_mode=False)
     assert "say which to close" in str(done.exception)
     done = CliRunner().invoke(app, ["merge", str(github.file), "--method", "octopus"], standalone_mode=False)
@@ -502,7 +502,7 @@ def test_update_on_the_command_line(github: World, monkeypatch: pytest.MonkeyPat
     done = CliRunner().invoke(app, ["update", str(github.file), "--dry-run"], standalone_mode=False)
     assert "1 branch to update; nothing was done" in done.output
     done = CliRunner().invoke(app, ["update", str(github.file)], standalone_mode=False)
-    assert "there is nobody to ask" in str(done.exception)
+    assert "nobody is there to answer" in str(done.exception)
     assert github.at_remote("one") == before
     monkeypatch.chdir(github.folder)
     done = CliRunner().invoke(app, ["update", str(github.file), "--yes", "-q"], standalone_mode=False)

@@ -192,7 +192,7 @@ def _confirm(yes: bool) -> Callable[[str], bool]:
         if yes:
             return True
         if not sys.stdin.isatty():
-            raise UserError(f"{question} there is nobody to ask: --yes says so")
+            raise UserError(f"{question} nobody is there to answer; pass --yes")
         return typer.confirm(question)
 
     return confirm
