@@ -283,7 +283,8 @@ class Ledger:
         changes += [(m.place, m.leaves) for m in self.trace.marks if m.kind is Marked.PARAMETERS_CHANGED]
         return any(
             first <= place.clock <= last
-            and not (saving if leaves is None else saving.isdisjoint(leaves))
+            # of what changes parameters that cannot be told nothing is sure
+            and not (leaves is None or saving.isdisjoint(leaves))
             and not in_some_turns(place, carry.loop)
             for place, leaves in changes
         )

@@ -619,6 +619,37 @@ for x in torch.randn(9, 4, 3):
     assert {f.promise for f in found} == {promise}
 
 
+@pytest.mark.parametrize(
+    ("first", "owned", "promise"),
+    [
+        ("torch.zeros(4, 4)", "[*cell.parameters(), *head.parameters()]", Promise.BEHAVIOUR),
+        ("torch.zeros(4, 4)", "elsewhere.chosen([*cell.parameters()])", Promise.BEHAVIOUR),
+        ("start(torch.zeros(4, 4))", "[*cell.parameters(), *head.parameters()]", Promise.REPAIR),
+        ("start(torch.zeros(4, 4))", "elsewhere.chosen([*cell.parameters()])", Promise.BEHAVIOUR),
+    ],
+)
+def test_of_an_optimizer_whose_parameters_cannot_be_told_nothing_is_sure(
+    tmp_path: Path, first: str, owned: str, promise: Promise
+) -> None:
+    program = f"""
+import elsewhere
+import torch
+from torch import nn
+
+start, cell, head = nn.Linear(4, 4), nn.GRUCell(3, 4), nn.Linear(4, 2)
+opt = torch.optim.SGD({owned}, lr=0.1)
+state = {first}
+for x in torch.randn(9, 4, 3):
+    state = cell(x, state)
+    loss = head(state).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+"""
+    found = findings(tmp_path, program, options=Options(unsafe=True))
+    assert {f.promise for f in found if f.rule == RULE} == {promise}
+
+
 def test_the_flag_stays_where_something_else_is_kept_alive_by_it(tmp_path: Path) -> None:
     program = GATED.replace("class Cell", "KEPT = [torch.zeros(3, 4)]\n\nclass Cell").replace(
         "self.kept *", "KEPT[0] *"
