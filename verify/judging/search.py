@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from codemods.rewriting.result import Mended
@@ -28,7 +28,7 @@ from verify.reaching.drives import drive, training
 from verify.reaching.knobs import Cap, Knobs, Unfit
 from verify.reaching.leaving import Left
 from verify.running.missing import ended_by
-from verify.running.rewriting import Rewriter, Version, below
+from verify.running.rewriting import Key, Rewriter, Version, below
 from verify.running.runner import Runner
 from verify.running.settings import Command, entry_command, is_notebook
 
@@ -235,8 +235,11 @@ class Search:
         if not came or not self._time(trial.wall * _RUNS):
             return plain
         broken = {rewrite.key for rewrite in self._joined() if rewrite.verdict is Verdict.BROKEN}
-        version = self._rewriter.some(self._groups.keys() - broken)
+        # What changes the very thing that is left out has no place in such a run.
+        taken = {(left.path, line) for left in way.left for line in range(left.span[0], left.span[2] + 1)}
+        inside = {key for key, group in self._groups.items() if taken.intersection(self._places.lines(group))}
         try:
+            version = self._fitting(knobs, self._groups.keys() - broken, inside)
             entry = judge(
                 self._runner, self._rewriter, version, way.command, original, self._tell,
                 knobs=knobs, plan=plan, also=self.also(),
@@ -254,6 +257,17 @@ class Search:
         entry = cautious(replace(entry, rewrites=tuple(told)))
         self._entries.append(entry)
         return entry
+
+    def _fitting(self, knobs: Knobs, keys: Set[Key], inside: Set[Key]) -> Version:
+        """The version with ``keys``, less those of ``inside`` where ``knobs`` have no place with them."""
+        version = self._rewriter.some(keys)
+        try:
+            knobs.over(self._rewriter, self._runner.root, version)
+        except Unfit:
+            if not keys & inside:
+                raise
+            return self._rewriter.some(keys - inside)
+        return version
 
     def _run(self, way: _Way, knobs: Knobs, groups: Sequence[Mended], strict: bool = True) -> Run | None:
         """A run of the way's program, its lines told as those of the original; None where a knob has no place."""

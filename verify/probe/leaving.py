@@ -25,7 +25,7 @@ from .observing import Observer
 LEFT = "__codemod_left__"
 #: How long a copy goes on, in seconds of the processor, and all of one place together, in seconds.
 _SECONDS, _WALL = 5.0, 25.0
-_MOST, _SKELETONS, _ROUNDS = 150, 8, 2
+_MOST, _SKELETONS = 150, 8
 #: As many where it trains already.
 _FEW = 12
 #: Where so many options, one of each kind, make no difference, the others are not tried.
@@ -56,7 +56,8 @@ class Leaving:
     """What stands for the calls ``left`` (as :meth:`verify.reaching.leaving.Left.configuration` has them).
 
     ``quiet(tell)`` has a copy write nothing and tell its events to ``tell``; ``modules()`` are those that are alive,
-    ``wanted`` are the lines that a run is to reach, and ``loaded()`` the files that it has come to. With ``again`` all
+    ``wanted`` are the lines that a run is to reach, ``loaded()`` the files that it has come to, and
+    ``path(file)`` is the path of a file of the tree. With ``again`` all
     are chosen anew, by their skeletons. Writes ``left`` events.
     """
 
@@ -69,6 +70,7 @@ class Leaving:
         modules: Callable[[], Iterable[Any]],
         wanted: set[tuple[str, int]],
         loaded: Callable[[], Iterable[str]],
+        path: Callable[[str], str | None],
         again: bool,
     ) -> None:
         self._left = left
@@ -82,7 +84,10 @@ class Leaving:
         self._pid = os.getpid()
         self._copy = False
         self._near = set(wanted)
+        self._names: set[str] = set()
+        self._tries = 0
         self._loaded = loaded
+        self._path = path
 
     def install(self) -> None:
         """Make the function known to every module."""
@@ -120,7 +125,7 @@ class Leaving:
 
     def _likely(self, form: dict[str, Any]) -> Any:
         skeleton = next(values.skeletons(form, ()), {"is": values.HOLLOW})
-        return values.chosen(skeleton, iter([each[0] for each in values.leaves(skeleton)]))
+        return values.chosen(skeleton, iter([leaf["options"][0] for leaf in values.leaves(skeleton)]))
 
     # The trial.
 
@@ -148,30 +153,44 @@ class Leaving:
             picks = picks[count:]
 
     def _climbed(self, ways: dict[int, Any], picks: list[int], until: float) -> tuple[list[int], _Score]:
-        """The picks of options that come furthest, changed one by one from ``picks``, and how far that is."""
+        """The picks of options that come furthest, changed one by one from ``picks``, and how far that is.
+
+        First those are changed whose names stand where a copy stopped.
+        """
         loaded = set(self._loaded())
         self._near = {line for line in self._wanted if line[0] in loaded}
-        options = [each for skeleton in ways.values() for each in values.leaves(skeleton)]
-        score, tries = self._tried(ways, picks, until), 0
-        for _ in range(_ROUNDS):
-            before, start = score, picks
-            for place in range(len(options)):
-                same = True
-                for other in range(len(options[place])):
-                    done = self._enough(score) or tries > (_FEW if score.trains >= _STEPS else _MOST)
-                    if done or time.monotonic() > until or (same and other > _ALIKE):
-                        break
-                    if other == picks[place]:
-                        continue
-                    tries += 1
-                    tried = [*picks[:place], other, *picks[place + 1 :]]
-                    came = self._tried(ways, tried, until)
-                    same = same and came == score
-                    if came > score:
-                        score, picks = came, tried
-            if score == before or start == picks:
+        found = [leaf for skeleton in ways.values() for leaf in values.leaves(skeleton)]
+        self._tries = 0
+        score = self._tried(ways, picks, until)
+        while True:
+            blamed = [place for place, leaf in enumerate(found) if leaf.get("name") in self._names]
+            rest = [place for place in range(len(found)) if place not in blamed and not found[place].get("name")]
+            for place in blamed or rest or range(len(found)):
+                better = self._changed(ways, picks, place, found[place]["options"], score, until)
+                if better is not None:
+                    picks, score = better
+                    break
+            else:
+                return picks, score
+
+    def _changed(
+        self, ways: dict[int, Any], picks: list[int], place: int, options: list[Any], score: _Score, until: float
+    ) -> tuple[list[int], _Score] | None:
+        """The first other option at ``place`` with which a copy comes further than ``score``, and how far."""
+        same, names = True, self._names
+        for other in range(len(options)):
+            done = self._enough(score) or self._tries > (_FEW if score.trains >= _STEPS else _MOST)
+            if done or time.monotonic() > until or (same and other > _ALIKE):
                 break
-        return picks, score
+            if other != picks[place]:
+                self._tries += 1
+                tried = [*picks[:place], other, *picks[place + 1 :]]
+                came = self._tried(ways, tried, until)
+                if came > score:
+                    return tried, came
+                same = same and came == score
+        self._names = names
+        return None
 
     def _enough(self, score: _Score) -> bool:
         return score.wants or (score.trains >= _STEPS and score.wanted >= len(self._near))
@@ -188,7 +207,8 @@ class Leaving:
             self._go_on(writing)
             raise _Copy(_chosen(ways, picks))
         os.close(writing)
-        marks = _marks(reading, min(left, 4 * _SECONDS))
+        marks, _, names = _marks(reading, min(left, 4 * _SECONDS)).partition(b"\n")
+        self._names = set(names.decode().split())
         os.close(reading)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -221,8 +241,8 @@ class Leaving:
                 os._exit(0)
 
         def failed(kind: type[BaseException], error: BaseException, at: Any) -> None:
-            if _wants(error):
-                os.write(writing, b"M")
+            names = " ".join(sorted(stops.names(at, self._path)))
+            os.write(writing, b"M" * _wants(error) + b"\n" + names.encode())
             os._exit(0)
 
         self._quiet(tell)
@@ -240,7 +260,7 @@ def _chosen(ways: dict[int, Any], picks: list[int]) -> dict[int, Any]:
     for number, skeleton in ways.items():
         options = values.leaves(skeleton)
         mine, rest = rest[: len(options)], rest[len(options) :]
-        found[number] = values.chosen(skeleton, iter([each[pick] for each, pick in zip(options, mine)]))  # noqa: B905
+        found[number] = values.chosen(skeleton, iter([leaf["options"][pick] for leaf, pick in zip(options, mine)]))  # noqa: B905
     return found
 
 

@@ -13,6 +13,8 @@ from .params import Parameters
 #: So many calls of one place are looked at, and of so many the gradients, too.
 _MOST, _MOST_GRADIENTS = 2000, 200
 _MOST_ELEMENTS = 1 << 22
+#: What the places begin with that are no calls which are left out.
+MODULE = "the module"
 
 
 class Observer:
@@ -27,11 +29,15 @@ class Observer:
         self._calls: dict[str, int] = {}
         self._inside = False
         self._pid = os.getpid()
+        self._blind: set[str] = set()
 
     def see(self, place: str, values: Any, *, deep: bool = False, graphs: bool = True) -> None:
         """``values`` go into ``place``. ``deep``: it reads more than these; ``graphs``: they are compared, too."""
         backwards = self._backwards()
-        if self._inside or backwards is None or os.getpid() != self._pid or not self._part.on:
+        if os.getpid() != self._pid:
+            self._unseen(place)
+            return
+        if self._inside or backwards is None or not self._part.on:
             return
         call = self._calls[place] = self._calls.get(place, 0) + 1
         if call > _MOST + 1:
@@ -50,6 +56,13 @@ class Observer:
         finally:
             backwards.running -= 1
             self._inside = False
+
+    def _unseen(self, place: str) -> None:
+        """In a worker of a loader nothing is looked at; that is told, once, of what is left out there."""
+        if self._begun() and place not in self._blind and not place.startswith(MODULE):
+            self._blind.add(place)
+            event = {"event": "observed", "place": place, "call": 1, "begun": True, "whole": False}
+            self._write({**event, "form": [], "graphs": "", "digest": "", "count": 0, "sums": ""})
 
     def _read(self, values: Any, graphs: bool, call: int) -> dict[str, Any]:
         import torch

@@ -74,6 +74,7 @@ class Session:
             modules_alive,
             wanted,
             self._tree.loaded,
+            self._tree.relative,
             bool(config.get("again")),
         )
         self._driving = False

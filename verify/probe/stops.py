@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
 import os
+import re
+from collections.abc import Callable
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
@@ -41,6 +44,19 @@ def event(error: BaseException, at: TracebackType | None, tree: Tree) -> dict[st
         "graph": graph or errors.kind(error) in ("freed", "inplace", "memory"),
     }
     return {**told, "missing": missing(error), "why": text}
+
+
+def names(at: TracebackType | None, path: Callable[[str], str | None]) -> set[str]:
+    """The names in the lines of the tree that a traceback goes through; ``path`` tells which files are the tree's."""
+    found: set[str] = set()
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        if path(file) is not None:
+            place = span(at.tb_frame.f_code, at.tb_lasti) or [at.tb_lineno, 0, at.tb_lineno, 0]
+            for line in range(place[0], place[2] + 1):
+                found.update(re.findall(r"[^\W\d]\w*", linecache.getline(file, line)))
+        at = at.tb_next
+    return found
 
 
 def missing(error: BaseException) -> bool:

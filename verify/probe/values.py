@@ -52,7 +52,7 @@ def _skeletons(form: dict[str, Any], shapes: list[Any], *, inside: bool) -> Iter
             for item in _items(form.get("item"), shapes, role):
                 yield {"is": role, "item": item}
         elif plain:
-            yield _leaf(plain, form.get("texts", ()), shapes)
+            yield {**_leaf(plain, form.get("texts", ()), shapes), "name": form.get("name")}
             plain = []
 
 
@@ -119,12 +119,12 @@ def _between(one: list[Any], other: list[Any]) -> Iterator[Any]:
         yield from (each for each in pair if each is not None)
 
 
-def leaves(skeleton: Any) -> list[list[Any]]:
-    """The options of each leaf, in order."""
+def leaves(skeleton: Any) -> list[dict[str, Any]]:
+    """The leaves in order: the ``options`` of each, and the ``name`` that it is bound to, None where none is known."""
     if "options" in skeleton:
-        return [skeleton["options"]]
+        return [skeleton]
     inside = skeleton["parts"] if skeleton["is"] == "parts" else [skeleton["item"]]
-    return [options for part in inside for options in leaves(part)]
+    return [leaf for part in inside for leaf in leaves(part)]
 
 
 def chosen(skeleton: Any, picks: Iterator[Any]) -> Any:

@@ -27,8 +27,8 @@ Form = dict[str, Any]
 def wanted(node: ast.expr, tree: ast.AST, trees: Mapping[str, ast.AST]) -> Form:
     """What ``node``, an expression of ``tree``, could be.
 
-    A form has ``roles`` in the order in which to try them, with ``item``, the form of what a loop over it gives, or
-    ``parts``: the forms of what it is taken apart into.
+    A form has ``roles`` in the order in which to try them, the ``name`` that it is bound to, ``item``, the form of what
+    a loop over it gives, or ``parts``: the forms of what it is taken apart into.
     """
     parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
     return _by_parent(node, parents, tree, trees)
@@ -122,7 +122,7 @@ def _of_name(name: str, scope: ast.AST, trees: Mapping[str, ast.AST]) -> Form:
         form["roles"] += more.pop("roles")
         form = {**more, **form}
     form["roles"] = list(dict.fromkeys([*form["roles"], *_ANYTHING]))
-    return form
+    return {**form, "name": name.rpartition(".")[2]}
 
 
 def _used(name: str, scope: ast.AST, trees: Mapping[str, ast.AST]) -> Form:
@@ -163,6 +163,8 @@ def _further(name: str, scope: ast.AST) -> Iterator[str]:
                     yield "samples"
                 elif last in ("next", "iter") and any(_reads(each, name) for each in args):
                     yield "loader"
+            case ast.Subscript(slice=index) if _reads(index, name):
+                yield from ("labels", "int")
             case ast.UnaryOp(op=ast.Not(), operand=operand) if _reads(operand, name):
                 yield "bool"
             case ast.While(test=test) | ast.If(test=test) if _reads(test, name):

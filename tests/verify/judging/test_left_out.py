@@ -184,3 +184,11 @@ def test_nothing_is_left_out_where_data_may_not_be_made_up(folder: Path) -> None
     (folder / "new.py").write_text(PROGRAM.replace(*RIGHT[0][1:]))
     (rewrite,) = verified(against=True, data=False).rewrites
     assert rewrite.verdict is Verdict.NOT_REACHED
+
+
+def test_a_change_of_what_is_left_out_is_not_reached_and_others_are_judged(folder: Path, found_once: None) -> None:
+    text = PROGRAM.replace('np.load("kept.npy"', 'np.fromfile("kept.npy"').replace(*RIGHT[0][1:])
+    (folder / "new.py").write_text(text)
+    verdicts = {rewrite.finding.span.line: rewrite.verdict for rewrite in verified(against=True).rewrites}
+    lines = {PROGRAM[: PROGRAM.index(part)].count("\n") + 1: part for part in ("told += loss", 'np.load("kept.npy"')}
+    assert [verdicts[line] for line in lines] == [Verdict.KEPT, Verdict.NOT_REACHED]

@@ -130,7 +130,7 @@ def test_values_differ_from_turn_to_turn_and_not_from_run_to_run() -> None:
 def test_leaves_are_chosen_one_by_one() -> None:
     form = {"roles": ["parts"], "parts": [{"roles": ["int"]}, {"roles": ["bool", "text"], "texts": ["b"]}]}
     (skeleton,) = values.skeletons(form, [])
-    options = values.leaves(skeleton)
+    options = [leaf["options"] for leaf in values.leaves(skeleton)]
     assert options[1][:2] == [{"is": "bool"}, {"is": "value", "value": "b"}]
     chosen = values.chosen(skeleton, iter([options[0][0], options[1][1]]))
     assert values.told(chosen) == "(4, 'b')"
