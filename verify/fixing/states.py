@@ -86,8 +86,8 @@ def cut_where_it_enters(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         several = keys(carrier.name) > isinstance(target, ast.Subscript)
         for way, line, title, meaning in anew(code, several=several):
             if way == "cut":
-                if _begins_with_none(target, file):
-                    line = f"if {code} is not None:\n    {line}"
+                if guard := _guard(target, statement, file):
+                    line = f"if {guard}:\n    {line}"
                 title = f"{title} before it is taken up, at {file.at(statement.lineno)}"
                 yield Candidate(title, meaning, file.inserted(statement, line, before=True), way)
 
@@ -155,17 +155,31 @@ def _is_target(target: ast.expr, carrier: Clue, file: Text) -> bool:
     return last.isidentifier() and file.segment(target).rpartition(".")[2] == last
 
 
-def _used_beside(target: ast.expr, statement: ast.stmt, file: Text) -> bool:
-    """Whether another statement of the function reads ``target``."""
+def _guard(target: ast.expr, statement: ast.stmt, file: Text) -> str:
+    """The condition under which there is a state by now; empty where there always is one."""
+    code = file.segment(target)
+    if isinstance(target, ast.Subscript) and not _reads(target, statement):
+        # It is asked for in another way than by its key: by get(), which has an answer to begin with.
+        return f"{file.segment(target.slice)} in {file.segment(target.value)}"
+    return f"{code} is not None" if _begins_with_none(target, file) else ""
+
+
+def _reads(target: ast.expr, statement: ast.stmt) -> bool:
+    """Whether ``statement`` reads ``target``, written as it is there."""
     code = ast.unparse(target)
     return any(
-        isinstance(node, type(target))
-        and isinstance(getattr(node, "ctx", None), ast.Load)
+        isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+        and isinstance(node.ctx, ast.Load)
         and ast.unparse(node) == code
-        for each in ast.walk(file.function(statement) or file.tree)
-        if isinstance(each, ast.stmt) and each is not statement and not hasattr(each, "body")
-        for node in ast.walk(each)
+        for node in ast.walk(statement)
     )
+
+
+def _used_beside(target: ast.expr, statement: ast.stmt, file: Text) -> bool:
+    """Whether another statement of the function reads ``target``."""
+    around = ast.walk(file.function(statement) or file.tree)
+    others = (each for each in around if isinstance(each, ast.stmt) and not hasattr(each, "body"))
+    return any(_reads(target, each) for each in others if each is not statement)
 
 
 def _begins_with_none(target: ast.expr, file: Text) -> bool:

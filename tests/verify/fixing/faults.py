@@ -549,3 +549,159 @@ fault(
     "",
     ("    for x in data:\n        right", "    for x in data:\n      with torch.no_grad():\n        right"),
 )
+fault(
+    "a loss made of a number",
+    """
+    net = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(30):
+        error = (net(torch.randn(2, 4)) - 1).square().mean().item()  # cause
+        loss = torch.tensor(error, requires_grad=True)
+        optimizer.zero_grad()
+        loss.backward()  # site
+        optimizer.step()
+        print(loss.item())
+    """,
+    "loss-cut-off",
+    "",
+    (".item()  # cause", ""),
+    ("torch.tensor(error, requires_grad=True)", "error"),
+)
+fault(
+    "layers that nobody registers",
+    """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = [nn.Linear(4, 4) for _ in range(2)]
+            self.head = nn.Linear(4, 1)
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x).tanh()
+            return self.head(x)
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(30):
+        loss = (net(torch.randn(2, 4)) - 1).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    """,
+    "not-in-optimizer",
+    "",
+    ("[nn.Linear(4, 4) for _ in range(2)]", "nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])"),
+)
+fault(
+    "a head put in after the optimizer was made",
+    """
+    net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 10))
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    net[2] = nn.Linear(4, 2)
+    for step in range(30):
+        loss = (net(torch.randn(2, 4)) - 1).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    """,
+    "not-in-optimizer",
+    "net[2].weight, net[2].bias",
+    (
+        "optimizer = torch.optim.SGD(net.parameters(), 0.1)\nnet[2] = nn.Linear(4, 2)\n",
+        "net[2] = nn.Linear(4, 2)\noptimizer = torch.optim.SGD(net.parameters(), 0.1)\n",
+    ),
+)
+fault(
+    "a state that begins with None",
+    """
+    lstm, head = nn.LSTM(4, 8), nn.Linear(8, 1)
+    optimizer = torch.optim.SGD([*lstm.parameters(), *head.parameters()], 0.1)
+    def chunks():
+        state = None
+        while True:
+            out, state = lstm(torch.randn(3, 2, 4), state)  # cause consumer
+            yield head(out), state[0].mean()
+    stream = chunks()
+    for step in range(8):
+        out, size = next(stream)
+        loss = (out - 1).square().mean() + 0.1 * size
+        optimizer.zero_grad()
+        loss.backward()  # freed_by site
+        optimizer.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "",
+    (
+        "        out, state = lstm",
+        "        state = None if state is None else tuple(s.detach() for s in state)\n        out, state = lstm",
+    ),
+)
+fault(
+    "states in a list",
+    """
+    cells, head = nn.ModuleList(nn.GRUCell(4, 4) for _ in range(2)), nn.Linear(4, 1)
+    optimizer = torch.optim.SGD([*cells.parameters(), *head.parameters()], 0.1)
+    hidden = [torch.zeros(2, 4) for _ in cells]
+    for step in range(8):
+        x = torch.randn(2, 4)
+        for i, cell in enumerate(cells):
+            hidden[i] = x = cell(x, hidden[i])  # cause consumer
+        loss = (head(x) - 1).square().mean()
+        optimizer.zero_grad()
+        loss.backward()  # freed_by site
+        optimizer.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "hidden[0]|hidden[1]",
+    ("        hidden[i] = x = cell", "        hidden[i] = hidden[i].detach()\n        hidden[i] = x = cell"),
+)
+fault(
+    "a weight behind cached_property",
+    """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.raw, self.head = nn.Parameter(torch.randn(4, 4)), nn.Linear(4, 1)
+        @functools.cached_property
+        def weight(self):
+            return self.raw.softmax(0)  # cause
+        def forward(self, x):
+            return self.head(x @ self.weight)  # consumer
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(8):
+        loss = (net(torch.randn(3, 4)) - 1).square().mean()
+        optimizer.zero_grad()
+        loss.backward()  # freed_by site
+        optimizer.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "",
+    ("@functools.cached_property", "@property"),
+)
+fault(
+    "a memory in a default argument",
+    """
+    cell, head = nn.GRUCell(4, 4), nn.Linear(4, 1)
+    optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], 0.1)
+    def remember(x, memory={}):
+        memory["h"] = cell(x, memory.get("h"))  # cause consumer
+        return head(memory["h"])
+    for step in range(8):
+        loss = (remember(torch.randn(2, 4)) - 1).square().mean()
+        optimizer.zero_grad()
+        loss.backward()  # freed_by site
+        optimizer.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "memory['h']",
+    (
+        '    return head(memory["h"])',
+        '    out = head(memory["h"])\n    memory["h"] = memory["h"].detach()\n    return out',
+    ),
+)

@@ -287,6 +287,13 @@ def test_a_state_is_cut_where_it_is_taken_up(line: str, carrier: str, added: str
         assert found[0].files["t.py"].splitlines()[1].strip().startswith(added)
 
 
+def test_a_state_that_is_asked_for_by_get_is_cut_once_there_is_one() -> None:
+    text = "for x in data:\n    seen['h'] = cell(x, seen.get('h'))\n    use(seen['h'])\n"
+    clues = (Clue("cause", at(2)), Clue("carrier", name="seen['h']"), Clue("consumer", at(2)))
+    (found,) = [each for each in offered(Kind.SECOND_BACKWARD, text, *clues) if "taken up" in each.title]
+    assert "    if 'h' in seen:\n        seen['h'] = seen['h'].detach()\n" in found.files["t.py"]
+
+
 def test_a_state_that_begins_with_none_is_cut_once_there_is_one() -> None:
     text = "state = None\nfor x in data:\n    state = cell(x, state)\n    use(state)\n"
     clues = (Clue("cause", at(3)), Clue("carrier", name="state"), Clue("consumer", at(3)))
