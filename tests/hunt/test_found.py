@@ -830,6 +830,20 @@ except ZeroDivisionError:
     print("nothing")
 """,
     ),
+    "a table that makes what it lacks": STEP.format(
+        before="""
+class Log(dict):
+    def __missing__(self, key):
+        self[key] = []
+        return self[key]
+
+    __getattr__ = dict.__getitem__
+
+log = Log()
+""",
+        inside="log['loss'].append(loss)",
+        after="print(float(min(log.loss)) > 0)",
+    ),
     "a mean that begins with a tensor": STEP.format(
         before="kept = torch.zeros(())", inside="kept = 0.9 * kept + 0.1 * out.mean()", after="print(kept.item() < 9)"
     ),

@@ -165,11 +165,11 @@ class Items(Iteration):
     def _item_of_derived(self, container: Instance, inner: Value, key: Value, at: ast.AST) -> Value:
         """An item of an object of a class derived from a container: it lies there, or ``__missing__`` makes it."""
         missing = container.cls.find("__missing__")
-        if not isinstance(missing, Function):
+        there = isinstance(inner, Mapping) and isinstance(key, Const) and self.s.get((inner.oid, ("key", key.value)))
+        if isinstance(there, Value) or not isinstance(missing, Function):
             return self.get_item(inner, key, at)
         made = self.call_function(missing, Arguments(None, [key]), at, receiver=container)
-        there = self.elements(inner)
-        return self.join(self.get_item(inner, key, at), made) if there else made
+        return self.join(self.get_item(inner, key, at), made) if self.elements(inner) else made
 
     def named_item(self, space: Namespace, key: Value, at: ast.AST) -> Value:
         """What a namespace holds under a name."""
