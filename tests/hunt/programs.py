@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.hunt.choices import Choices
-from tests.hunt.grammar import byproducts, extras, layouts, neighbours, parts, structures, surroundings, tasks
+from tests.hunt.grammar import byproducts, extras, growing, layouts, neighbours, parts, structures, surroundings, tasks
 from tests.hunt.grammar.sketch import Sketch
 
 MOST_EXTRAS = 4
-SUBJECTS = (tasks, byproducts, structures, neighbours, extras, surroundings)
+SUBJECTS = (tasks, byproducts, structures, neighbours, extras, surroundings, growing)
 """The modules that register something when they are imported."""
 
 

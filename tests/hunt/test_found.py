@@ -723,6 +723,14 @@ for x in xs:
     "a list made anew of another": STEP.format(
         before="kept = []", inside="kept = list(itertools.chain(kept, [out.max()]))", after="print(len(kept))"
     ),
+    "a table of an object that cannot be seen": STEP.format(
+        before="import argparse\nheld = argparse.Namespace()\nheld.kept = {}",
+        inside="held.kept = held.kept | {len(held.kept): loss}",
+        after="print(len(held.kept))",
+    ),
+    "code that asks whether it is the same object": STEP.format(
+        before="kept = []", inside="kept.append(loss)", after="print(kept[-1] is loss)"
+    ),
     "a set that grows": STEP.format(
         before="kept = set()", inside="kept = kept.union({out.max()})", after="print(len(kept))"
     ),

@@ -70,6 +70,8 @@ _METHODS = {
 }
 """The special methods that classes define operators by (docs: data model)."""
 
+_CONTAINERS = (Mapping, Sequence, Tuple)
+
 MAX_TIMES = 16
 """A tuple times a number has at most so many elements; of a longer one they are not told apart."""
 
@@ -164,6 +166,9 @@ class Operators(OldForms):
             found = self._by_operator(name, left, right, at)
             if found is not None:
                 return found
+        if isinstance(left, _CONTAINERS) or isinstance(right, _CONTAINERS):
+            # no tensor takes a list or a dict: the other is a container as well
+            return self.taken(at, Tuple((left, right)), name)
         if self.nodes_of(left) or self.nodes_of(right) or self.held_in([left, right]):
             scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
             # a product with a number saves that number: a second backward raises (ran)
@@ -249,6 +254,10 @@ class Operators(OldForms):
                 if is_type and isinstance(kind, Library) and canonical(kind.path) == "torch.autograd.Variable":
                     self.trace.old.append(OldForm("type-is-variable", self.place(e), e, kind))
             if isinstance(op, (ast.Is, ast.IsNot)):
+                if self.nodes_of(left) and self.nodes_of(right):
+                    # what is detached, or a number, is another object
+                    self.use(left, UseKind.HISTORY_READ, e)
+                    self.use(right, UseKind.HISTORY_READ, e)
                 result = self._is(left, right, negated=isinstance(op, ast.IsNot))
             elif isinstance(op, (ast.In, ast.NotIn)):
                 result = self._contains(left, right, negated=isinstance(op, ast.NotIn))
