@@ -8,6 +8,7 @@ from typing import Any
 from verify.diagnosis.evidence import Sources, events, site_of
 from verify.diagnosis.model import Clue, Fault, Kind
 from verify.judging.faults import symptoms
+from verify.measured.records import Holder
 from verify.measured.results import Run
 
 _NOWHERE = "in library code; no line of yours was running"
@@ -133,21 +134,22 @@ def growing_graphs(run: Run, sources: Sources) -> list[Fault]:
     if again is not None:
         site, share = again
         clues.append(sources.clue("consumer", site, f"walks old steps again: {share} of the nodes of its last call"))
-    first = carriers[0].name if carriers else "it"
     return [
         Fault(
             Kind.GROWING_GRAPH,
             f"the graph grows by {seen.slope:.0f} nodes a step",
             next((clue.site for clue in clues if clue.site is not None), None),
             tuple(clues),
-            _growth_remedy(first, again is not None),
+            _growth_remedy(carriers[0] if carriers else None, again is not None),
             {"nodes_per_step": round(seen.slope, 1), "nodes": seen.live[-1] if seen.live else 0},
         )
     ]
 
 
-def _growth_remedy(name: str, walked: bool) -> str:
-    plain = name.replace("[*]", "")
+def _growth_remedy(holder: Holder | None, walked: bool) -> str:
+    if holder is not None and not holder.function:
+        return f"no variable of yours holds it ({holder.name}): hand over values without a graph, or clear it there"
+    plain = "it" if holder is None else holder.name.replace("[*]", "")
     if walked:
         return f"cut the graph where the next step begins: use {plain}.detach(), and drop retain_graph=True"
     return f"keep numbers in {plain}, not graphs: .item() of a loss, .detach() of any other tensor"

@@ -341,6 +341,22 @@ script(
     "net[1].weight, net[1].bias",
 )
 script(
+    "a layer that no forward uses, and a variable that is left of a loop",
+    """
+    net = nn.ModuleDict({"used": nn.Linear(4, 1), "spare": nn.Linear(4, 1)})
+    for parameter in net.parameters():
+        nn.init.constant_(parameter, 0.5)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(30):
+        loss = net["used"](torch.randn(2, 4)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()  # site
+    """,
+    "no-gradient",
+    "net.spare.weight, net.spare.bias",
+)
+script(
     "gradients that nobody clears",
     """
     net = nn.Linear(4, 1)

@@ -112,6 +112,8 @@ def test_what_a_library_keeps_out_of_sight_has_a_name(
     assert cause is not None
     # The nearest line of the user's.
     assert cause.source == "loss = self.body(x).square().mean()"
+    # Of what nobody can edit it is not said that it is to be edited.
+    assert ("no variable of yours" in fault.remedy) == (not owner)
 
 
 def test_a_library_that_keeps_nothing_is_left_alone(tmp_path: Path) -> None:

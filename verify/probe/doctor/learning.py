@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from types import FrameType
 from typing import Any
@@ -163,7 +164,11 @@ class Learning:
             elif isinstance(value, torch.optim.Optimizer):
                 optimizers.append(name + ".")
             elif type(value) is torch.nn.Parameter and not name.startswith(tuple(optimizers)):
-                found.setdefault(id(value), (name, value.shape))
+                first = found.setdefault(id(value), (name, value.shape))[0]
+                root = re.split(r"[.[]", name, maxsplit=1)[0]
+                if first.isidentifier() and root != name and root in modules:
+                    # The variable of a loop is left over, and says less than the way from the model.
+                    found[id(value)] = (name, value.shape)
         known = _Registered(modules)
         return {key: (typed(name), known.holds(key, name), shape) for key, (name, shape) in found.items()}
 
