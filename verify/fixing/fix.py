@@ -45,12 +45,14 @@ _SHOWABLE = frozenset({Kind.NO_GRADIENT, Kind.OTHER_DEVICE, Kind.LOSS_CUT_OFF, K
 
 #: What a rule's rewrite comes to, of the ways of :class:`verify.fixing.clues.Candidate`.
 _WAYS = {
-    "carried-hidden-state": "cut",
-    "stored-graph": "cut",
-    "unreset-loss": "afresh",
-    "loop-invariant-graph": "rebuild",
-    "repeated-backward": "sum",
-    "step-between-backwards": "later",
+    "attached-loss-history": ("values",),
+    "attached-loss-total": ("values",),
+    "carried-hidden-state": ("cut",),
+    "stored-graph": ("cut", "values"),
+    "unreset-loss": ("afresh",),
+    "loop-invariant-graph": ("rebuild",),
+    "repeated-backward": ("sum",),
+    "step-between-backwards": ("later",),
 }
 
 Files = Mapping[str, bytes]
@@ -193,7 +195,7 @@ class Fixer:
             cell, line = verification.place(one.finding.path, one.finding.span.line)
             proof.append(f"{one.finding.rule} at {Site(one.finding.path, line, '', cell)}: {one.why}")
         rules = self._kept("what the rules find and the runs kept", "see each rule", tuple(proof), files, after)
-        return replace(rules, ways=frozenset(_WAYS[each.finding.rule] for each in kept if each.finding.rule in _WAYS))
+        return replace(rules, ways=frozenset(way for each in kept for way in _WAYS.get(each.finding.rule, ())))
 
     def _sources(self, diagnosis: Diagnosis) -> list[SourceFile]:
         found = []

@@ -29,10 +29,11 @@ def stored_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             values = [each for node in ast.walk(file.tree) for each in _stored(node, name, made, file)]
             if len(values) > 1:
                 lines = ", ".join(dict.fromkeys(file.at(value.lineno) for value in values))
-                yield Candidate(f"keep what {name} takes without its graph, at {lines}", _SAME, _cut(values, file))
+                title = f"keep what {name} takes without its graph, at {lines}"
+                yield Candidate(title, _SAME, _cut(values, file), "values")
             for value in values:
                 title = f"keep {_code(value, file)}.detach() at {file.at(value.lineno)}"
-                yield Candidate(title, _SAME, _cut([value], file))
+                yield Candidate(title, _SAME, _cut([value], file), "values")
 
 
 def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
@@ -56,7 +57,8 @@ def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
                 last = max(calls, key=lambda node: node.lineno)
                 title = f"detach {target.id} behind the backward at {file.at(last.lineno)}"
                 meaning = "whoever is given it afterwards keeps its value, not its graph"
-                yield Candidate(title, meaning, file.inserted(last, f"{target.id} = {target.id}.detach()"))
+                code = f"{target.id} = {target.id}.detach()"
+                yield Candidate(title, meaning, file.inserted(last, code), "values")
 
 
 def _cut(values: list[ast.expr], file: Text) -> dict[str, str]:
