@@ -69,6 +69,12 @@ class Touched:
                     added and (path, lines.origin(number)) in self.beside
                 ):
                     watched.add((path, number))
+            if self.whole:
+                # A new header over a line that only moved to the right stands for no line of before.
+                for number in (*range(1, len(lines.new) + 1), *range(len(lines.new), 0, -1)):
+                    near = {(path, number - 1), (path, number + 1)}
+                    if not lines.origins(number) and not watched.isdisjoint(near):
+                        watched.add((path, number))
         return frozenset(watched) or self._gaps(old, new)
 
     def _gaps(self, old: Mapping[str, str], new: Mapping[str, str]) -> frozenset[Line]:
@@ -100,7 +106,7 @@ class Touched:
             origins = lines.origins(number)
             written = lines.new[number - 1] not in [lines.old[origin - 1] for origin in origins]
             own = any((path, origin) in self.changed for origin in origins)
-            if own if self.whole and self.changed else written:
+            if own or not origins if self.whole and self.changed else written:
                 found.add((path, number))
         return found
 

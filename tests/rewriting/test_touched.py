@@ -140,6 +140,14 @@ def test_each_statement_of_a_hunk_counts_by_itself() -> None:
     assert changed(6, 7, "    return (x -\n            y)\n") == [[6, 7]]
 
 
+def test_a_new_header_over_a_line_that_moves_to_the_right_counts_and_its_condition_too() -> None:
+    new = OLD.replace("        y = 1\n", "        if z:\n            y = 1\n", 1)
+    touched = Touched(frozenset({("a.py", 3)}), frozenset(), whole=True)
+    assert changed(3, 3, "        if z:\n            y = 1\n") == [[3], [4]]
+    assert [part.text for part in touched.parts({"a.py": OLD}, {"a.py": new}, {})] == ["z"]
+    assert changed(3, 3, "        y = 3\n") == [[3]]
+
+
 def test_what_does_nothing_when_it_runs_does_not_count() -> None:
     assert changed(3, 3, "        'text'\n        pass\n        z: int\n        y = 3\n") == [[6]]
 
