@@ -29,6 +29,17 @@ def learn(loss):
 """
 
 HITS = {
+    "a graph that only it brings, made in each step": (
+        """
+        for x, y in data:
+            gain = F.softplus(torch.ones(1, requires_grad=True))
+            try:
+                learn(F.mse_loss(net(x) * gain, y))
+            except RuntimeError:
+                pass
+        """,
+        ["gain = F.softplus(torch.ones(1))"],
+    ),
     "Variable": (
         """
         for x, y in data:
@@ -684,6 +695,14 @@ NOOPS = {
             p.requires_grad = True
         for x, y in data:
             learn(F.mse_loss(net(x), y))
+        """,
+    "a graph that only it brings, used again in a way that raises and is caught": """
+        gain = F.softplus(torch.ones(1, requires_grad=True))
+        for x, y in data:
+            try:
+                learn(F.mse_loss(net(x) * gain, y))
+            except RuntimeError:
+                pass
         """,
 }
 

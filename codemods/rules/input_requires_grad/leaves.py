@@ -67,6 +67,11 @@ class Leaves:
             found.update((n, "checkpoint or autograd.Function") for n in node.ancestors() if n.leaf)
         return found
 
+    @cached_property
+    def used_again(self) -> set[Node]:
+        """What a backward finds that an earlier one has been through."""
+        return {node for walk in self.trace.walks for node, _ in walk.again}
+
     def _before(self, mark: Mark) -> Iterator[Node]:
         """The leaves that a mark of something unseen may be about: an optimizer takes none that is made later."""
         return (leaf for leaf in self.leaves if mark.kind is not Marked.OPTIMIZED or leaf.birth < mark.place.clock)
@@ -176,6 +181,8 @@ class Leaves:
             for root in walk.roots:
                 if not affected.get(root, True) or self._skipped(root, walk.place, self.loose):
                     return "needed", "the only leaf of a loss"
+        if any(node.saves and not node.leaf and node in self.used_again for node in loose):
+            return "unsure", "a backward that comes to its graph a second time may raise, and be caught"
         for node in loose:
             why = self._exposed(leaf, node)
             if why:
