@@ -75,7 +75,7 @@ def observed(one: Record, other: Record) -> Iterator[Gap]:
     """What went into calls that were left out, and into modules that are not there: nobody else would tell."""
     theirs = {(each.place, each.call): each for each in other.observed}
     for mine in one.observed:
-        what = f"what is given to {mine.place if mine.place.startswith('the module') else mine.place.partition(' ')[2]}"
+        what = f"what is given to {mine.called}"
         match = theirs.pop((mine.place, mine.call), None)
         if match is not None:
             yield _given(what, f"given to {mine.place}", f"{what}, call {mine.call}", mine, match)

@@ -165,11 +165,11 @@ def _blind(entry: Entry) -> str:
     for run in runs:
         for record in run.records:
             for each in record.observed:
-                # Of modules that are not there nobody asks what else they would have read.
-                if each.place.startswith("the module") or not each.begun:
+                # Of what has a stand-in nobody asks what else it would have read.
+                if not each.left_out or not each.begun:
                     continue
                 if not each.whole or f"given to {each.place}" in unsteady:
-                    return f"what is left out at {each.place.partition(' ')[2]} reads more than could be compared"
+                    return f"what is left out at {each.called} reads more than could be compared"
     return ""
 
 

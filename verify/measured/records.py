@@ -169,8 +169,8 @@ class Output(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What the ``call``-th call of ``place`` was given, which was left out. ``begun``: a line that is watched had run;
-    ``whole``: all that it reads was read here."""
+    """What the ``call``-th call of ``place`` was given, which was left out or had a stand-in. ``begun``: a line that is
+    watched had run; ``whole``: all that it reads was read here."""
 
     place: str
     call: int
@@ -179,6 +179,16 @@ class Observed(NamedTuple):
     values: Values
     form: tuple[str, ...]
     graphs: str
+
+    @property
+    def left_out(self) -> bool:
+        """Whether it is a call of the program that was left out: such places are numbered."""
+        return self.place[:1].isdigit()
+
+    @property
+    def called(self) -> str:
+        """The place in words."""
+        return self.place.partition(" ")[2] if self.left_out else self.place
 
 
 class Stop(NamedTuple):

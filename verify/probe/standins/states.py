@@ -11,6 +11,7 @@ import functools
 import operator
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ..guard import Write
@@ -20,17 +21,18 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 class Absent:
-    """What should have been read; ``error`` is why it could not be."""
+    """What should have been read of ``source``; ``error`` is why it could not be."""
 
-    def __init__(self, error: BaseException) -> None:
+    def __init__(self, error: BaseException, source: str) -> None:
         self._error = error
+        self._source = source
 
     def __getitem__(self, key: object) -> Absent:
-        return Absent(self._error)
+        return Absent(self._error, f"{self._source}[{key!r}]")
 
     def get(self, key: object, default: object = None) -> Absent:
         """Something that is not there either."""
-        return Absent(self._error)
+        return self[key]
 
     def __contains__(self, key: object) -> bool:
         return True
@@ -78,8 +80,9 @@ for _name in (*_ARITHMETIC, *_COMPARISONS):
     _as_zero(_name)
 
 
-def patch(write: Write) -> None:
-    """Let torch do without; call it once torch has been imported. Writes ``standin`` events."""
+def patch(write: Write, see: Callable[..., None] | None = None) -> None:
+    """Let torch do without; call it once torch has been imported. Writes ``standin`` events; ``see`` is shown what is
+    asked for and who loads it, because neither leaves a trace in what the program computes."""
     import torch
     from torch.optim import lr_scheduler
 
@@ -91,7 +94,9 @@ def patch(write: Write) -> None:
             print(f"codemod: {what}: not there; what loads it keeps the state that it was made with", file=sys.stderr)
             why = "not there: what loads it keeps the state that it was made with, its numbers are 0"
             write({"event": "standin", "what": what, "why": why, "shape": None})
-        return Absent(error)
+        if see is not None:
+            see("torch.load of a state that is not there", (what,))
+        return Absent(error, what)
 
     def reading(original: Any, errors: tuple[type[BaseException], ...]) -> Any:
         @functools.wraps(original)
@@ -109,20 +114,25 @@ def patch(write: Write) -> None:
     torch.load = reading(torch.load, (FileNotFoundError,))
     torch.hub.load_state_dict_from_url = reading(torch.hub.load_state_dict_from_url, (OSError,))
     keys = torch.nn.modules.module._IncompatibleKeys([], [])
-    _let_keep(torch.nn.Module, keys)
-    _let_keep(torch.optim.Optimizer, None)
+    _let_keep(torch.nn.Module, keys, see)
+    _let_keep(torch.optim.Optimizer, None, see)
     for kind in vars(lr_scheduler).values():
         if isinstance(kind, type) and "load_state_dict" in vars(kind):
-            _let_keep(kind, None)
+            _let_keep(kind, None, see)
     scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
-    _let_keep(scaler, None)
+    _let_keep(scaler, None, see)
 
 
-def _let_keep(kind: Any, answer: object) -> None:
+def _let_keep(kind: Any, answer: object, see: Callable[..., None] | None) -> None:
     original = kind.load_state_dict
 
     @functools.wraps(original)
     def load_state_dict(self: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-        return answer if isinstance(state_dict, Absent) else original(self, state_dict, *args, **kwargs)
+        if not isinstance(state_dict, Absent):
+            return original(self, state_dict, *args, **kwargs)
+        if see is not None:
+            own = list(self.parameters()) if hasattr(self, "parameters") else []
+            see("load_state_dict of a state that is not there", (type(self).__name__, state_dict._source, own))
+        return answer
 
     kind.load_state_dict = load_state_dict
