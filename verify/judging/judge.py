@@ -83,8 +83,8 @@ def check(
         found = _same(promise, old, new, before, after, comparison, deterministic, tolerance, alone)
     if found.held and (promise is Promise.REPAIR or died(before)):
         found = _still_learning(found, before, after)
-    if found.held and deterministic and promise is Promise.REPAIR and not old.caught_faults:
-        found = _nothing_else(found, before, after, tolerance, by_hand)
+    if found.held and deterministic and promise is Promise.REPAIR:
+        found = _nothing_else(found, before, after, tolerance, by_hand, caught=bool(old.caught_faults))
     beyond = _beyond(before, after) if found.held else ""
     if not beyond:
         return found
@@ -92,9 +92,12 @@ def check(
     return replace(found, unseen=beyond) if whole else replace(found, why=f"{found.why}; {beyond}")
 
 
-def _nothing_else(found: Check, before: Run, after: Run, tolerance: float, by_hand: bool) -> Check:
-    """Return ``found``, a repair that holds, unless it alters more than what it repairs."""
-    if died(before):
+def _nothing_else(found: Check, before: Run, after: Run, tolerance: float, by_hand: bool, *, caught: bool) -> Check:
+    """Return ``found``, a repair that holds, unless it alters more than what it repairs.
+
+    Where the original has ``caught`` errors and goes on, the two part from the first one on.
+    """
+    if died(before) or caught:
         other = other_loss(before, after) if by_hand else ""
         return Check(None, f"{found.why}; but {other}", found.comparison) if other else found
     if found.comparison.difference is Difference.DIFFERENT:
