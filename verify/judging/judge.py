@@ -102,6 +102,8 @@ def _nothing_else(found: Check, before: Run, after: Run, tolerance: float, by_ha
         return Check(None, f"{found.why}; but {other}", found.comparison) if other else found
     if found.comparison.difference is Difference.DIFFERENT:
         # To cut a graph changes gradients, and losses by way of them; they are told, and so are their traces.
+        if by_hand and found.comparison.learns_the_same:
+            return Check(None, f"{found.why}; whether that is meant no run shows", found.comparison)
         if not (by_hand and found.comparison.loss_first):
             return found
         meant = "; a loss parts before any gradient does, and whether that is meant no run shows"
@@ -265,9 +267,11 @@ def _updates(comparison: Comparison, deterministic: bool | None) -> str:
     """Return how the updates of a program that no longer leaks compare with those of the one that does."""
     if not deterministic:
         return "not deterministic, so the updates were not compared"
-    if comparison.difference is Difference.DIFFERENT:
-        return f"it makes other updates than the original: {_figures(comparison)}, first {comparison.first}"
-    return _figures(comparison)
+    if comparison.difference is not Difference.DIFFERENT:
+        return _figures(comparison)
+    if comparison.learns_the_same:
+        return f"losses and parameters are those of the original, something else is not: {comparison.first}"
+    return f"it makes other updates than the original: {_figures(comparison)}, first {comparison.first}"
 
 
 def _free(before: Run) -> str:

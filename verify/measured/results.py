@@ -117,6 +117,11 @@ class Comparison:
     compared: Mapping[str, int] = field(default_factory=dict)
     not_compared: tuple[str, ...] = ()
 
+    @property
+    def learns_the_same(self) -> bool:
+        """Whether all losses and parameters are the same, so that what differs is something else."""
+        return self.losses == 0 and self.parameters == 0
+
 
 @dataclass(frozen=True)
 class Rewrite:
