@@ -16,6 +16,23 @@ from codemods.source.syntax import parse
 _MOST = 40
 _SUITES = ("body", "orelse", "finalbody", "handlers", "cases")
 _CLAUSES = (ast.ExceptHandler, ast.match_case)
+#: Of what torch bounds nothing shows whether the bound was met.
+_THRESHOLDS = frozenset(
+    (
+        "clamp",
+        "clamp_",
+        "clamp_max",
+        "clamp_min",
+        "clip",
+        "clip_",
+        "hardtanh",
+        "maximum",
+        "minimum",
+        "renorm",
+        "threshold",
+    )
+    + ("clip_grad_norm", "clip_grad_norm_", "clip_grad_value_")
+)
 #: Statements of which nothing is left to run, or which Python may have joined with their neighbours.
 IDLE = (ast.Pass, ast.Continue, ast.Break, ast.Global, ast.Nonlocal)
 
@@ -196,6 +213,8 @@ class _Finder:
                 if node not in self._tests and any(_is_number(each) for each in (node.left, *node.comparators)):
                     self.add("bound", node, node, "value")
             case ast.Call(func=ast.Name(id="min" | "max"), args=[_, _, *_]):
+                self.add("choice", node, node, "value")
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in _THRESHOLDS:
                 self.add("choice", node, node, "value")
             case ast.Lambda(body=body):
                 self.add("lambda", body, body)

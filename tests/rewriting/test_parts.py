@@ -34,6 +34,8 @@ def told(old: str, new: str, *, whole: bool = True) -> list[tuple[str, str]]:
         ("x = a < b < c\n", "x = a < b < d\n", [("ran", "d")]),
         ("x = f(n >= 0)\n", "x = f(n < 50)\n", [("value", "n < 50")]),
         ("x = min(a, b)\n", "x = min(a, c)\n", [("value", "min(a, c)")]),
+        ("x = y.clamp(0, b)\n", "x = y.clamp(0, c)\n", [("value", "y.clamp(0, c)")]),
+        ("clip_grad_norm_(p, a)\n", "clip_grad_norm_(p, b)\n", [("value", "clip_grad_norm_(p, b)")]),
     ],
 )
 def test_what_may_stay_out_has_to_be_seen(old: str, new: str, parts: list[tuple[str, str]]) -> None:

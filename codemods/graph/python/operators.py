@@ -256,8 +256,8 @@ class Operators(OldForms):
             if isinstance(op, (ast.Is, ast.IsNot)):
                 if self.nodes_of(left) and self.nodes_of(right):
                     # what is detached, or a number, is another object
-                    self.use(left, UseKind.HISTORY_READ, e)
-                    self.use(right, UseKind.HISTORY_READ, e)
+                    self.use(left, UseKind.HISTORY_READ, e, "is")
+                    self.use(right, UseKind.HISTORY_READ, e, "is")
                 result = self._is(left, right, negated=isinstance(op, ast.IsNot))
             elif isinstance(op, (ast.In, ast.NotIn)):
                 result = self._contains(left, right, negated=isinstance(op, ast.NotIn))

@@ -163,7 +163,8 @@ class Judge:
         tensor = False
         for use in node.uses:
             later = use.place.clock >= kept.since and not benign(use)
-            if later and not had_before(stores, node, use.place, kept):
+            # `kept[-1] is loss` reads the node by two names, and one of them is what is kept
+            if later and (use.name == "is" or not had_before(stores, node, use.place, kept)):
                 if _asks_for_history(use):
                     return "code asks for its graph or its gradient", False
                 tensor = True

@@ -21,7 +21,8 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
     (where their paths begin), ``data`` (whether torchvision's data sets may be made up) and ``records`` (a folder to
     keep images in), ``states`` (whether state dictionaries may be missing), ``modules`` that are not installed and
     ``folders`` of the tree in which modules stand, ``arguments``: whether parsers do without what they require. ``see``
-    is shown what such modules are given, and what loads states that are not there. Writes ``standin`` and ``note`` events.
+    is shown what such modules are given, and what loads states that are not there. Writes ``standin`` and ``note``
+    events.
     """
     # Imported when needed: most processes that a script starts need neither, and should not load more than their own.
     if config.get("stand_ins"):
