@@ -17,22 +17,8 @@ _MOST = 40
 _SUITES = ("body", "orelse", "finalbody", "handlers", "cases")
 _CLAUSES = (ast.ExceptHandler, ast.match_case)
 #: Of what torch bounds nothing shows whether the bound was met.
-_THRESHOLDS = frozenset(
-    (
-        "clamp",
-        "clamp_",
-        "clamp_max",
-        "clamp_min",
-        "clip",
-        "clip_",
-        "hardtanh",
-        "maximum",
-        "minimum",
-        "renorm",
-        "threshold",
-    )
-    + ("clip_grad_norm", "clip_grad_norm_", "clip_grad_value_")
-)
+_BOUNDS = ("clamp", "clamp_", "clamp_max", "clamp_min", "clip", "clip_", "hardtanh", "maximum", "minimum", "threshold")
+_THRESHOLDS = frozenset((*_BOUNDS, "renorm", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"))
 #: Statements of which nothing is left to run, or which Python may have joined with their neighbours.
 IDLE = (ast.Pass, ast.Continue, ast.Break, ast.Global, ast.Nonlocal)
 
