@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from codemods.graph.model.words import words
 
+
 PLAIN = {
     "torch": words(
         """

@@ -15,7 +15,6 @@ import runpy
 import signal
 import sys
 import threading
-import types
 
 import numpy  # noqa: F401
 import torch
@@ -89,12 +88,7 @@ if SCRIPT:
         if SCRIPT.startswith("-m"):
             runpy.run_module(SCRIPT[2:], run_name="__main__", alter_sys=True)
         else:
-            # It outlives its script: exit functions find its variables by name.
-            space = types.ModuleType("__main__")
-            space.__file__ = SCRIPT
-            sys.modules["__main__"] = space
-            with open(SCRIPT, "rb") as script:
-                exec(compile(script.read(), SCRIPT, "exec"), space.__dict__)
+            runpy.run_path(SCRIPT, run_name="__main__")
     except BaseException as error:
         ERROR = error
     # Not by returning: to take torch apart again costs more than most of these scripts.
