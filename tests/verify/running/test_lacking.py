@@ -14,6 +14,9 @@ from tests.verify.zygote import warm
 
 pytestmark = pytest.mark.slow
 
+#: Without them what a program lacks is left out, with made-up values.
+NO_WAY = ("--reach", "0")
+
 LOOP = """
 total = 0
 for step in range(8):
@@ -85,7 +88,7 @@ def test_texts_and_modules_that_do_nothing_are_stood_in_for(folder: Path) -> Non
 
 
 def test_a_module_that_is_computed_with_is_not_stood_in_for(folder: Path) -> None:
-    report = verified(folder, MODEL + "import nowhere_one\nmodel = torch.nn.Linear(nowhere_one.width(), 1)\n" + LOOP)
+    report = verified(folder, MODEL + "import nowhere_one\nmodel = torch.nn.Linear(nowhere_one.width(), 1)\n" + LOOP, *NO_WAY)
     assert "lacks the module nowhere_one: " in report["advice"][0]
     assert report["status"] == 3
 
@@ -93,7 +96,7 @@ def test_a_module_that_is_computed_with_is_not_stood_in_for(folder: Path) -> Non
 @pytest.mark.usefixtures("warm")
 def test_a_missing_variable_is_named_and_given(folder: Path) -> None:
     text = MODEL + "import os\nlr = float(os.environ['MY_RATE'])\n" + LOOP
-    report = verified(folder, text)
+    report = verified(folder, text, *NO_WAY)
     assert report["advice"] == [
         "it asks for the variable MY_RATE: pass yours on with --env MY_RATE, or --env MY_RATE=VALUE"
     ]
@@ -136,7 +139,7 @@ print(f"from {start}, best {best:.2f}", 0.5 > best, range(start), int(best))
     ],
 )
 def test_data_that_is_not_there_is_no_state(folder: Path, use: str) -> None:
-    report = verified(folder, MODEL + use + LOOP)
+    report = verified(folder, MODEL + use + LOOP, *NO_WAY)
     assert "FileNotFoundError" in report["reason"]
     assert report["advice"][0].startswith("data.pt is not there: ")
 
