@@ -88,7 +88,9 @@ def test_texts_and_modules_that_do_nothing_are_stood_in_for(folder: Path) -> Non
 
 
 def test_a_module_that_is_computed_with_is_not_stood_in_for(folder: Path) -> None:
-    report = verified(folder, MODEL + "import nowhere_one\nmodel = torch.nn.Linear(nowhere_one.width(), 1)\n" + LOOP, *NO_WAY)
+    report = verified(
+        folder, MODEL + "import nowhere_one\nmodel = torch.nn.Linear(nowhere_one.width(), 1)\n" + LOOP, *NO_WAY
+    )
     assert "lacks the module nowhere_one: " in report["advice"][0]
     assert report["status"] == 3
 
