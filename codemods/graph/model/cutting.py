@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from codemods.graph.model.words import words
 
-
 PLAIN = {
     "torch": words(
         """
