@@ -358,7 +358,6 @@ of these tables gives something attached of what is attached.
 from __future__ import annotations
 
 from codemods.graph.model.words import words
-
 '''
 
 _TITLES = (
