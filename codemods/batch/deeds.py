@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from codemods.batch import requests
 from codemods.batch.campaign import Campaign
-from codemods.batch.errors import Exhausted, Failed, Refused
+from codemods.batch.errors import CampaignError, Exhausted, Failed, Refused
 from codemods.batch.following import Say, look, opened, requested
 from codemods.batch.git import Git
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.publishing import require_ours, target_of
 from codemods.batch.request_ledger import tell_deed
+from codemods.batch.secrecy import require_nothing_secret
 from codemods.batch.standing import CHANGES, CLOSED, MERGED, OPEN, Standing
 from codemods.batch.upstream import remote_refs
 
@@ -53,9 +54,14 @@ def close(
 
     Obsolete are those of repositories in which nothing is left to change, that are left out by now, or that the
     campaign does not name any more. With ``delete_branches`` their branches are removed, if nobody else has pushed to
-    them. Return how many could not be closed, each of which was said.
+    them. Return how many could not be closed, each of which was said. Raises :class:`CampaignError` where ``comment``
+    holds a secret.
     """
     names = {one.source.key for one in campaign.repositories if not one.skip}
+    try:
+        require_nothing_secret({"the comment": comment}, campaign.runs, (one.source for one in campaign.repositories))
+    except Refused as error:
+        raise CampaignError(str(error)) from None
 
     def why_not(row: Row, standing: Standing) -> str:
         gone = row["state"] in ("unchanged", "skipped") or row["key"] not in names

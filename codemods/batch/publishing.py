@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import time
@@ -22,10 +21,10 @@ from codemods.batch.ledger import Ledger, Row
 from codemods.batch.pending import chosen
 from codemods.batch.places import Places
 from codemods.batch.request_ledger import published_since
+from codemods.batch.secrecy import require_nothing_secret
 from codemods.batch.sources import Source, parse, redact
 from codemods.batch.standing import OPEN, Standing
 from codemods.batch.upstream import look, remote_refs
-from codemods.source.secrets import Secrets, tokens
 
 Say = Callable[[str], None]
 #: How the title of a request begins that holds what no run has kept.
@@ -242,6 +241,9 @@ def _publish(campaign: Campaign, ledger: Ledger, target: Target, client: str, sa
             changed = True
         ledger.note(row["id"], pushed=row["head"], remote=redact(target.remote.url))
     address, opened_at = row["pull_request"], row["opened_at"]
+    if not changed and client:
+        # Pushed by an earlier run, which may have known other variables; its text goes out now.
+        _search(Git(target.remote), target, branch=False)
     if client and not address:
         address, opened_at = forges.open_request(client, _request(campaign, target), campaign.work), time.time()
         changed = True
@@ -302,38 +304,22 @@ def _require_publishable(ledger: Ledger, campaign: Campaign, target: Target) -> 
             f"the branch in {target.clone} is not the one that was made ({here[:10]}, not {row['head'][:10]})"
         )
     _require_own_configuration(git, target.clone)
-    _require_nothing_secret(git, target)
+    _search(git, target, branch=True)
 
 
-def _require_nothing_secret(git: Git, target: Target) -> None:
-    """Raise :class:`Refused` where what is to be published holds the value of a variable that looks secret, or a token.
-
-    A token that the repository has already is its own affair.
-    """
+def _search(git: Git, target: Target, *, branch: bool) -> None:
+    """Raise :class:`Refused` where the request, or with ``branch`` what is to be pushed, holds a secret."""
     row = target.row
-    given = dict(text.split("=", 1) for text in target.repository.runs.env if "=" in text)
-    secrets = Secrets((os.environ, given))
-    commits = git.run("log", "-p", "--format=%an%n%ae%n%B", f"{row['base']}..{row['head']}", cwd=target.clone)
     published = {
         "the title": target.title,
         "the text of the request": target.body.read_text(encoding="utf-8", errors="replace"),
-        "the branch": commits.decode("utf-8", "replace"),
     }
-    for where, text in published.items():
-        name = secrets.found(text)
-        if name:
-            raise Refused(f"{where} holds the value of the variable {name}, which looks secret")
-        for token in tokens(text):
-            if not _is_there(git, target, token):
-                raise Refused(f"{where} holds what looks like a token, {token[:4]}…, which the repository has not")
-
-
-def _is_there(git: Git, target: Target, text: str) -> bool:
-    try:
-        git.run("grep", "-q", "-F", "-e", text, target.row["base"], cwd=target.clone)
-    except Failed:
-        return False
-    return True
+    if branch:
+        words = ("log", "-p", "--text", "--no-ext-diff", "--no-textconv")
+        commits = git.run(*words, "--format=%an%n%ae%n%B", f"{row['base']}..{row['head']}", cwd=target.clone)
+        published["the branch"] = commits.decode("utf-8", "replace")
+    sources = (target.repository.source, target.remote)
+    require_nothing_secret(published, target.repository.runs, sources, (git, target.clone, row["base"]))
 
 
 def _require_own_configuration(git: Git, clone: Path) -> None:

@@ -13,11 +13,12 @@ import pytest
 
 from codemods.batch import forges, publishing
 from codemods.batch.campaign import Campaign, Publishing, read
-from codemods.batch.errors import CampaignError, Failed
+from codemods.batch.errors import CampaignError, Failed, Refused
 from codemods.batch.git import Git
 from codemods.batch.ledger import FILE, Ledger
 from codemods.batch.places import Places
 from codemods.batch.publishing import publish
+from codemods.batch.secrecy import require_nothing_secret
 from codemods.batch.sources import parse
 from tests.batch.inline import run_inline
 from tests.batch.test_running import verified
@@ -401,7 +402,32 @@ def test_a_token_is_published_only_where_the_repository_has_it(make: Callable[..
     known = repository(forge.folder / "known", {"train.py": TRAIN + f'key = "{token}"\n'})
     target = publishing.target_of(forge.campaign, forge.row("two"), forge.campaign.repositories[0], _ledger(forge))
     base = git(known, "rev-parse", "HEAD")
-    assert publishing._is_there(Git(), replace(target, clone=known, row={"base": base}), token)
+    require_nothing_secret({"it": token}, target.repository.runs, (), (Git(), known, base))
+
+
+def test_credentials_of_an_address_are_not_published(make: Callable[..., Forge]) -> None:
+    forge = make()
+    runs = forge.campaign.runs
+    private = parse("https://me:hunter2%21two@host/o/n?private_token=abcdef123", forge.folder)
+    for text in ("at hunter2%21two", "at hunter2!two", "?private_token=abcdef123", "abcdef123"):
+        with pytest.raises(Refused, match="it holds the credentials of an address") as caught:
+            require_nothing_secret({"it": text}, runs, [private])
+        assert text not in str(caught.value)
+    for text in ("https://host/o/n by me", "hunter", "private_token", ""):
+        require_nothing_secret({"it": text}, runs, [private])
+    require_nothing_secret({"it": "git"}, runs, [parse("ssh://git@host/o/n", forge.folder)])
+
+
+def test_what_a_repository_wants_to_be_binary_is_searched(
+    make: Callable[..., Forge], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forge = make()
+    clone = Places(forge.campaign.work).clone("one")
+    (clone / ".git" / "info" / "attributes").write_text("* -diff binary\n")
+    (Places(forge.campaign.work).of("one", "verify") / "pull-request.md").write_text("Without a diff.\n")
+    monkeypatch.setenv("SOME_TOKEN", "loss.backward(retain_graph=True)")
+    assert "the branch holds the value" in forge.publish(only=["one"])[1][0]
+    assert list(forge.refs("one")) == ["refs/heads/main"]
 
 
 def _ledger(forge: Forge) -> Ledger:

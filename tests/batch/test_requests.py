@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from codemods.batch import pending, updating
 from codemods.batch.campaign import Campaign, read
 from codemods.batch.deeds import Manner, close, merge
+from codemods.batch.errors import CampaignError
 from codemods.batch.following import follow
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.places import Places
@@ -182,6 +183,29 @@ def test_one_repository_has_other_reviewers_and_a_label_that_is_none_is_told(git
     assert github.publish() == 0
     assert github.said[0] == "o+two: codemod is pushed already"
     assert github.request("two")["labels"] == ["codemod"]
+
+
+def test_a_text_that_goes_out_later_is_searched_then(github: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    github.forge.set(down="HTTP 502")
+    assert github.publish(only=["o+one"]) == 1
+    assert github.at_remote("one") == github.row("one")["head"]
+    github.forge.set(down="")
+    # What another shell, or another day, knows to be secret.
+    monkeypatch.setenv("SOME_TOKEN", "surplus-retain-graph")
+    assert github.publish(only=["o+one"]) == 1
+    assert "holds the value of the variable SOME_TOKEN" in github.said[-1]
+    assert not github.forge.read()["repos"]["127.0.0.1/o/one"]["requests"]
+    monkeypatch.delenv("SOME_TOKEN")
+    assert github.publish(only=["o+one"]) == 0
+    assert github.request("one")["state"] == "open"
+
+
+def test_a_comment_is_searched_for_secrets(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_TOKEN", "correct-horse-battery")
+    with pytest.raises(CampaignError, match="the comment holds the value of the variable SOME_TOKEN"):
+        world.close(comment="see correct-horse-battery")
+    assert {world.request(name)["state"] for name in ("one", "two")} == {"open"}
+    assert world.close(comment="see correct horse") == 0
 
 
 def test_clones_are_kept_where_that_is_asked_for(github: World) -> None:

@@ -6,6 +6,7 @@ folder. The types of errors stay, and so do our own sentences.
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +22,24 @@ _OURS = {
     "inplace": "a tensor that backward needs was modified in place",
     "memory": "out of memory",
 }
+#: Types of libraries that scripts stop with, besides those that Python has.
+_LIBRARIES = frozenset(
+    (
+        *("AcceleratorError", "ArgumentError", "BackendCompilerFailed", "CalledProcessError", "DistNetworkError"),
+        *("DocoptExit", "Empty", "GatedRepoError", "HTTPError", "JSONDecodeError", "LinAlgError", "MaxRetryError"),
+        *(
+            "MissingSchema",
+            "NoOptionError",
+            "NoSectionError",
+            "OfflineModeIsEnabled",
+            "OutOfMemoryError",
+            "ParserError",
+        ),
+        *("PicklingError", "RepositoryNotFoundError", "SSLError", "ScannerError", "TclError", "TimeoutExpired"),
+        *("URLError", "UnidentifiedImageError", "UnpicklingError", "UsageError", "ValidationError"),
+    )
+)
+_SOME = "an exception of its own"
 #: Settings that hold paths of this machine.
 _HERE = ("python", "expose", "command_line", "folder")
 #: A path of this machine in a sentence.
@@ -113,8 +132,10 @@ def _told(trouble: Trouble) -> Trouble:
 
 
 def _type(trouble: Trouble) -> str:
-    # A class can be called anything while a program runs.
-    return trouble.type if re.fullmatch(r"[A-Za-z_][\w.]{0,60}", trouble.type) else "an exception"
+    # A program can call a class anything while it runs: by what it has read, for one.
+    name = trouble.type.rpartition(".")[2]
+    known = getattr(builtins, name, None)
+    return name if name in _LIBRARIES or (isinstance(known, type) and issubclass(known, BaseException)) else _SOME
 
 
 def _troubles(run: Run) -> Iterator[Trouble]:

@@ -71,10 +71,27 @@ def test_what_torch_says_of_the_graph_is_told_in_our_words() -> None:
     assert "hunter2" not in evidence_of(odd).markdown
 
 
-def test_a_type_can_be_called_anything() -> None:
-    record = tools.record()
-    record.error = Trouble(f"E {SECRET}", "x", "other")
-    ran = tools.run("original", record, outcome=Outcome.RAISED)
-    text = evidence_of(tools.verification(tools.entry(ran, None))).markdown
+@pytest.mark.parametrize(
+    "name", [f"E {SECRET}", "hunter2", "Leaked_hunter2", "hunter2Error", "print", "hunter2.__dict__"]
+)
+def test_a_type_can_be_called_anything(name: str) -> None:
+    text = told_of(name)
+    assert name not in text
     assert "hunter2" not in text
-    assert "an exception" in text
+    assert "an exception of its own" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["KeyError", "ModuleNotFoundError", "SystemExit", "torch.OutOfMemoryError", "LinAlgError", "HTTPError"]
+)
+def test_a_type_that_is_known_is_told(name: str) -> None:
+    text = told_of(name)
+    assert name.rpartition(".")[2] in text
+    assert "an exception of its own" not in text
+
+
+def told_of(name: str) -> str:
+    record = tools.record()
+    record.error = Trouble(name, "x", "other")
+    ran = tools.run("original", record, outcome=Outcome.RAISED)
+    return evidence_of(tools.verification(tools.entry(ran, None))).markdown
