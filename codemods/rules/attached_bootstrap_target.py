@@ -1,0 +1,263 @@
+"""The rule ``attached-bootstrap-target``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from codemods.graph.model.facts.operations import KEEPS_SHAPE
+from codemods.graph.model.facts.saved import SAVES_NOTHING
+from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
+from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.trace import Mark, Trace
+from codemods.graph.model.words import words
+from codemods.proofs.blocks import meeting
+from codemods.proofs.marks import concerns, hooked, may_touch_gradients
+from codemods.proofs.observations import Observation
+from codemods.proofs.reach import opaque
+from codemods.rules._advice import AdvisingRule
+
+_COMPARES = frozenset(
+    (
+        *("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss", "Sub", "sub"),
+        *("MSELoss", "SmoothL1Loss", "HuberLoss", "L1Loss"),
+    )
+)
+"""Operations that say how far two tensors are from each other."""
+
+_DISTANCES = frozenset(("Pow", "pow", "square", "abs", "smooth_l1_loss", "huber_loss", "mse_loss", "norm"))
+"""What makes a distance of a difference."""
+
+_JOINING = words("add sub rsub neg sum mean cat concat concatenate stack hstack vstack add_ sub_ type_as")
+_SHAPES = (SAVES_NOTHING | KEEPS_SHAPE) - _JOINING
+"""Operations that give one tensor another shape, type or place."""
+
+_OF_ACTIONS = frozenset(("max", "amax", "min", "amin", "gather", "minimum", "maximum", "logsumexp"))
+"""What picks or joins the values of actions."""
+
+_ENVIRONMENTS = ("gym.", "gymnasium.", "pettingzoo.", "dm_control.", "ale_py.")
+"""Libraries whose programs act and get rewards (their docs)."""
+
+_COPIES = frozenset((Marked.PARAMETERS_LOADED, Marked.PARAMETERS_CHANGED, Marked.DATA_WRITTEN))
+
+
+class AttachedBootstrapTarget(AdvisingRule):
+    """A loss that compares a prediction with a target that a network computed, graph and all.
+
+    Why it hurts: ``y = r + gamma * net(s2).max(1)[0]`` is attached to the network that is being trained. The loss then
+    moves the target towards the prediction as well as the prediction towards the target, which is not the update of
+    Q-learning or TD(0): it learns slower, or another thing. Where a copy computes the target, ``target_net(s2)``, what
+    is learned is right, but each step keeps the copy's activations and computes gradients for weights that no optimizer
+    updates; they add up in ``.grad``, and nobody looks at them.
+
+    Left alone: targets that are detached or computed under ``no_grad``; sums that are not a reward and a discounted
+    value (a module's output times a number and added to its input); networks that an optimizer may train, whose
+    gradients somebody reads, or which code gets that cannot be seen; parameters that are frozen.
+
+    Advice: compute the target under ``torch.no_grad()``, or compare with ``y.detach()``. Where the copy was meant to
+    learn, give its parameters to an optimizer; where the gradient through the target is meant (residual gradients), say
+    so with ``# codemod: ignore``.
+
+    Promise: advice. Of a network that trains, another thing is learned without that gradient.
+
+    Source: https://docs.pytorch.org/tutorials/intermediate/reinforcement_q_learning.html
+    """
+
+    name = "attached-bootstrap-target"
+    summary = "a loss back-propagates into the target that it compares with"
+    gate = (b".backward(", b"autograd.backward(", b"manual_backward(")
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.complete or not trace.steps:
+            return
+        told: set[int] = set()
+        acting = any(path.startswith(_ENVIRONMENTS) for path in trace.called.values())
+        for walk in trace.walks:
+            if walk.kind is not WalkKind.BACKWARD or walk.creates is not False:
+                continue
+            for found in _comparisons(walk, acting):
+                place = _stands(found)
+                if place is None or id(place.node) in told:
+                    continue
+                wrong = self._own(trace, walk, found) or self._copy(trace, walk, found)
+                if wrong:
+                    told.add(id(place.node))
+                    message, remedy = wrong
+                    yield self.fault(
+                        place.frame.file, place.node, message, remedy,
+                        (found.source.place, "a network computes it here, with its graph"),
+                        (found.node.place, "compared with the prediction here"),
+                        (walk.place, "this backward goes on into the target"),
+                    )  # fmt: skip
+
+    def _own(self, trace: Trace, walk: Walk, found: _Comparison) -> tuple[str, str] | None:
+        """The network that this loss trains computes the target."""
+        if not found.bootstraps:
+            return None
+        shared = _weights(found.target) & _weights(found.prediction)
+        trained = any(
+            step.place.clock > walk.place.clock and step.owned is not None and not shared.isdisjoint(step.owned.leaves)
+            for step in trace.steps
+        )
+        if not trained:
+            return None
+        return (
+            "this target is attached to the network that its loss trains: the step moves it towards the prediction as "
+            "well",
+            "compute it under torch.no_grad(), or detach it",
+        )
+
+    def _copy(self, trace: Trace, walk: Walk, found: _Comparison) -> tuple[str, str] | None:
+        """A copy that no optimizer updates computes the target."""
+        weights = _weights(found.target)
+        if not weights or any(n.leaf and n not in weights for n in found.target.ancestors()):
+            return None
+        if hooked(trace) or any(step.owned is None or step.owned.more for step in trace.steps):
+            return None
+        owned = {leaf for step in trace.steps if step.owned is not None for leaf in step.owned.leaves}
+        if not weights.isdisjoint(owned) or _weights(found.prediction).isdisjoint(owned):
+            return None
+        if any(_speaks_against(mark, weights) for mark in trace.marks):
+            return None
+        written = [m for m in trace.marks if m.kind in _COPIES and m.of is not None and not weights.isdisjoint(m.of)]
+        if not found.bootstraps and not written:
+            return None
+        return (
+            "this target is attached to a network that no optimizer updates: backward computes gradients for it that "
+            "nobody uses",
+            "compute it under torch.no_grad(), or detach it",
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Comparison:
+    """A ``node`` that compares ``prediction`` with ``target``; ``source`` is the network's output in the target, and
+    ``bootstraps`` tells that the target is a discounted value of it and something more."""
+
+    node: Node
+    prediction: Node
+    target: Node
+    source: Node
+    bootstraps: bool
+
+
+def _comparisons(walk: Walk, acting: bool) -> Iterator[_Comparison]:
+    for node in walk.seen:
+        label = node.label.partition(":")[0]
+        if label not in _COMPARES or node.kind not in (NodeKind.OP, NodeKind.MODULE) or not node.certain:
+            continue
+        sides = [p for p in node.parents if not p.leaf]
+        if len(sides) != 2 or (label in ("Sub", "sub") and not _measured(node, walk)):
+            continue
+        for target, prediction in (sides, sides[::-1]):
+            if any(opaque(n) for n in target.ancestors()) or prediction in set(target.ancestors()):
+                continue
+            source = _bootstrap(target, prediction, acting)
+            if source is not None:
+                yield _Comparison(node, prediction, target, source, True)
+            elif (source := _output(target)) is not None and label not in ("Sub", "sub"):
+                yield _Comparison(node, prediction, target, source, False)
+
+
+def _measured(difference: Node, walk: Walk) -> bool:
+    """Whether the backward sees of a difference only how large it is."""
+    taken = [c for c in difference.children if walk in c.walks]
+    return bool(taken) and all(
+        _measured(child, walk) if child.label in _SHAPES | {"mean"} else _distance(child) for child in taken
+    )
+
+
+def _distance(node: Node) -> bool:
+    """Whether an operation makes a distance of a difference; of two, only their product."""
+    return node.label.partition(":")[0] in _DISTANCES and len({*node.parents}) == 1
+
+
+def _bootstrap(target: Node, prediction: Node, acting: bool) -> Node | None:
+    """The value that is discounted in ``reward + gamma * value``, where an environment, actions or the end of episodes
+    show that it is one."""
+    for node in _options(target):
+        if node.label.partition(":")[0] not in ("Add", "add", "Sub") or len(node.parents) != 1:
+            continue
+        inner = node.parents[0]
+        factors, picked = 0, acting or "gather" in _labels(prediction)
+        while inner.kind is NodeKind.OP and not inner.leaf and inner.parents:
+            label = inner.label.partition(":")[0]
+            if label in ("Mult", "mul") and len(inner.parents) == 1:
+                factors += 1
+                picked = picked or _ends(inner)
+            elif label in _OF_ACTIONS:
+                picked = True
+            elif label not in _SHAPES:
+                break
+            inner = _first(inner)
+        if factors and picked and _weights(inner):
+            return inner
+    return None
+
+
+def _first(node: Node) -> Node:
+    """The first of what a node was computed from, but for joins of paths the one that has a graph."""
+    return next((p for p in node.parents if not p.leaf), node.parents[0])
+
+
+def _options(node: Node) -> Iterator[Node]:
+    """What a node may be, without what only gives it another shape."""
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if one.kind is NodeKind.PHI or (one.kind is NodeKind.OP and one.label in _SHAPES | {"setitem"} and one.parents):
+            stack.extend(p for p in one.parents if not p.leaf)
+        else:
+            yield one
+
+
+def _labels(node: Node) -> set[str]:
+    """The operations between a node and the layer that gave it."""
+    found: set[str] = set()
+    while node.kind is NodeKind.OP and node.parents and not node.leaf:
+        found.add(node.label.partition(":")[0])
+        node = _first(node)
+    return found
+
+
+def _ends(product: Node) -> bool:
+    """Whether a factor is ``1 - x``, as of the steps after which an episode goes on."""
+    at = product.place.node
+    return isinstance(at, ast.BinOp) and any(
+        isinstance(n, ast.BinOp)
+        and isinstance(n.op, ast.Sub)
+        and isinstance(n.left, ast.Constant)
+        and n.left.value in (1, 1.0)
+        for side in (at.left, at.right)
+        for n in ast.walk(side)
+    )
+
+
+def _output(node: Node) -> Node | None:
+    """What a layer gave, where nothing but its shape has changed since."""
+    for one in _options(node):
+        if one.kind is NodeKind.MODULE and _weights(one):
+            return one
+    return None
+
+
+def _weights(node: Node) -> set[Node]:
+    """The parameters behind a node."""
+    return {n for n in node.ancestors() if n.leaf and n.label != "input"}
+
+
+def _speaks_against(mark: Mark, weights: set[Node]) -> bool:
+    """Whether somebody may train with these gradients, or looks at them."""
+    if mark.kind is Marked.OPTIMIZED or may_touch_gradients(mark):
+        return concerns(mark, weights)
+    return False
+
+
+def _stands(found: _Comparison) -> Place | None:
+    """Where the target is made, as the function sees it that compares."""
+    met = meeting(found.target.place, found.node.place)
+    return met[0] if met is not None and met[0].statement is not None else None
+
+
+RULE = AttachedBootstrapTarget
