@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,8 @@ class Campaign:
     limits: Limits = field(default_factory=Limits)
     artifacts: tuple[str, ...] = ARTIFACTS
     steps: Steps = field(default_factory=Steps)
+    idle: tuple[str, ...] = ()
+    """The groups that no repository belongs to, each as people would look for it."""
 
     def fingerprint(self, repository: Repository) -> str:
         """What the results of ``repository`` depend on besides its code, so that a change of it is noticed."""
@@ -175,7 +178,7 @@ def read(file: Path) -> Campaign:
     """
     from codemods.rules import UnknownRule, require_known
 
-    tables, singles = schema.check(str(file), _load(file))
+    tables, singles, groups = schema.check(str(file), _load(file))
     base = Path(os.path.abspath(file)).parent
     campaign, rules = tables["campaign"], dict(tables["rules"])
     exclude = rules.pop("exclude", ())
@@ -189,11 +192,13 @@ def read(file: Path) -> Campaign:
     work = base / os.path.expanduser(campaign.get("work") or f"{file.stem}-work")
     if os.path.abspath(work) in (str(base), os.path.expanduser("~"), "/"):
         raise CampaignError(f"{file}: work must be a folder of its own, not {work}")
+    repositories, idle = _repositories(file, base, tables["repositories"], (singles, groups), runs)
     made = Campaign(
         file=Path(os.path.abspath(file)),
         name=name,
         work=Path(os.path.abspath(work)),
-        repositories=tuple(_repositories(file, base, tables["repositories"], singles, runs)),
+        repositories=repositories,
+        idle=idle,
         options=options,
         exclude=tuple(exclude),
         runs=runs,
@@ -216,28 +221,73 @@ def _load(file: Path) -> dict[str, Any]:
 
 
 def _repositories(
-    file: Path, base: Path, table: Mapping[str, Any], singles: list[dict[str, Any]], runs: Runs
-) -> Iterator[Repository]:
+    file: Path,
+    base: Path,
+    table: Mapping[str, Any],
+    others: tuple[list[dict[str, Any]], list[dict[str, Any]]],
+    runs: Runs,
+) -> tuple[tuple[Repository, ...], tuple[str, ...]]:
+    """The repositories that ``table`` and the ``[[repository]]`` tables name, and the groups that none belongs to."""
+    singles, groups = others
     found: dict[str, Repository] = {}
     try:
         several = [sources.parse(text, base) for text in (*table.get("urls", ()), *table.get("paths", ()))]
         several += sources.expand(table.get("globs", ()), base)
         if "list" in table:
             several += sources.read_list(base / os.path.expanduser(table["list"]))
-        for source in several:
-            found.setdefault(source.key, Repository(source, runs))
-        for entry in singles:
-            source = sources.parse(entry["source"], base)
-            # One that is in a list already keeps its place there, and the credentials that either has.
-            known = found.get(source.key)
-            source = known.source if known is not None and not source.secrets else source
-            own = replace(runs, **_placed(entry["verify"], base))
-            asked = {name: entry[name] for name in ("reviewers", "labels") if name in entry}
-            found[source.key] = Repository(source, own, entry.get("ref", ""), entry.get("skip", ""), **asked)
+        named = [(sources.parse(entry["source"], base), entry) for entry in singles]
     except CampaignError as error:
         text = str(error)
         raise CampaignError(text if text.startswith(str(base)) else f"{file}: {text}") from None
-    yield from found.values()
+    own = [_Group(_patterns(one["match"], base), {**one, "verify": _placed(one["verify"], base)}) for one in groups]
+    for source in several:
+        if source.key not in found:
+            found[source.key] = _grouped(Repository(source, runs), own)
+    for source, entry in named:
+        # One that is in a list already keeps its place there, and the credentials that either has.
+        known = found.get(source.key) or _grouped(Repository(source, runs), own)
+        source = known.source if not source.secrets else source
+        placed = {**entry, "verify": _placed(entry["verify"], base)}
+        found[source.key] = replace(_with(known, placed), source=source, skip=entry.get("skip", ""))
+    idle = [f"[[group]] number {n}: {', '.join(one.patterns)}" for n, one in enumerate(own, 1) if not one.members]
+    return tuple(found.values()), tuple(idle)
+
+
+@dataclass
+class _Group:
+    """A ``[[group]]``: the patterns of its repositories, what it says of them, and how many there are."""
+
+    patterns: list[str]
+    entry: Mapping[str, Any]
+    members: int = 0
+
+
+def _with(repository: Repository, entry: Mapping[str, Any]) -> Repository:
+    """``repository`` on the terms of a table of its own, or of a group."""
+    changed = {name: entry[name] for name in ("reviewers", "labels", "ref") if name in entry}
+    return replace(repository, runs=replace(repository.runs, **entry["verify"]), **changed)
+
+
+def _grouped(repository: Repository, groups: Sequence[_Group]) -> Repository:
+    """``repository`` on the terms of the groups that it belongs to, the last of which counts most."""
+    plain = repository.source.url.removesuffix("/").removesuffix(".git")
+    names = (plain, repository.source.name.replace("+", "/"))
+    for group in groups:
+        if any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in group.patterns):
+            group.members += 1
+            repository = _with(repository, group.entry)
+    return repository
+
+
+def _patterns(texts: Sequence[str], base: Path) -> list[str]:
+    """Patterns of addresses: a path (with ``~``, ``./`` or ``/`` at its beginning) is one of a file's address."""
+    made = []
+    for text in texts:
+        if text.startswith(("~", "./", "../", "/")):
+            text = Path(os.path.abspath(base / os.path.expanduser(text))).as_uri().replace("%2A", "*")
+            text = text.replace("%3F", "?").replace("%5B", "[").replace("%5D", "]")
+        made.append(text.removesuffix("/").removesuffix(".git"))
+    return made
 
 
 #: Settings of later releases: where they are not used, what was done without them is not stale.

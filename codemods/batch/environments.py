@@ -78,18 +78,51 @@ def require_uv() -> None:
 
 
 def own_requirements(root: Path) -> tuple[str, ...]:
-    """What the tree ``root`` says it requires: its requirements.txt, else the dependencies in its pyproject.toml."""
+    """What the tree ``root`` says it requires: its requirements.txt, else the dependencies in its pyproject.toml.
+
+    Of the latter those that its uv.lock holds are taken in the version that is locked.
+    """
     file = root / "requirements.txt"
     if file.is_file():
         return tuple(file.read_text(encoding="utf-8", errors="replace").splitlines())
+    project = _table(root / "pyproject.toml").get("project", {})
+    wanted = project.get("dependencies", ()) if isinstance(project, dict) else ()
+    lines = tuple(text for text in wanted if isinstance(text, str)) if isinstance(wanted, list) else ()
+    locked = _locked_versions(root / "uv.lock") if lines else {}
+    return tuple(_as_locked(line, locked) for line in lines) if locked else lines
+
+
+def _table(file: Path) -> dict[str, Any]:
     from codemods.source.toml import NotToml, read_toml
 
     try:
-        project = read_toml(root / "pyproject.toml").get("project", {})
+        return read_toml(file)
     except NotToml:
-        return ()
-    wanted = project.get("dependencies", ()) if isinstance(project, dict) else ()
-    return tuple(text for text in wanted if isinstance(text, str)) if isinstance(wanted, list) else ()
+        return {}
+
+
+def _locked_versions(file: Path) -> dict[str, str]:
+    """The versions in a uv.lock by name; of several for one, by platform or Python, none."""
+    found: dict[str, set[str]] = {}
+    packages = _table(file).get("package", ()) if file.is_file() else ()
+    for one in packages if isinstance(packages, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("name"), str) and isinstance(one.get("version"), str):
+            found.setdefault(_canonical(one["name"]), set()).add(one["version"])
+    return {name: versions.pop() for name, versions in found.items() if len(versions) == 1}
+
+
+def _as_locked(line: str, locked: Mapping[str, str]) -> str:
+    match = re.match(r"\s*(?P<name>[A-Za-z0-9][\w.-]*)\s*(?P<extras>\[[^\]]*\])?[^;@]*(?P<marker>;.*)?$", line)
+    version = locked.get(_canonical(match["name"])) if match is not None else None
+    if match is None or version is None:
+        return line
+    return f"{match['name']}{match['extras'] or ''}=={version}{match['marker'] or ''}"
+
+
+def at_hand(python: str) -> dict[str, str]:
+    """The versions of the packages that an interpreter has, by name. Raises :class:`Failed` for one that is none."""
+    packages: dict[str, str] = _ask(python)["packages"]
+    return packages
 
 
 def names_of(lines: Sequence[str]) -> set[str]:

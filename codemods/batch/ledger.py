@@ -295,6 +295,7 @@ class Ledger:
         with self.transaction() as db:
             before = db.execute("SELECT state FROM repositories WHERE id=?", (number,)).fetchone()[0]
             columns = {"state": state, "stage": stage, "reason": reason, "attempt": "", "changed_at": now, **columns}
+            columns["interruptions"] = 0
             columns |= columns_of(stage, facts or {}, now)
             if state != "failed":
                 # Workers that died over an earlier stage say nothing of the next.
@@ -313,8 +314,9 @@ class Ledger:
         with self.transaction() as db:
             before = db.execute("SELECT state FROM repositories WHERE id=?", (number,)).fetchone()[0]
             db.execute(
-                "UPDATE repositories SET state='planned', stage='', reason='', log='', attempt='', deaths=0, base='', "
-                "head='', upstream='', changed=NULL, commits=NULL, verification='', why='', entries='', tree='', "
+                "UPDATE repositories SET state='planned', stage='', reason='', log='', attempt='', deaths=0, "
+                "interruptions=0, base='', head='', upstream='', changed=NULL, commits=NULL, verification='', why='', "
+                "entries='', tree='', "
                 "tool='', before='', changed_at=? "
                 "WHERE id=?",
                 (time.time(), number),

@@ -83,6 +83,7 @@ ADDED = (
     ("repositories", "followed_at", "REAL"),
     ("repositories", "opened_at", "REAL"),
     ("repositories", "ended_at", "REAL"),
+    ("repositories", "interruptions", "INTEGER NOT NULL DEFAULT 0"),
 )
 
 #: Tables that a ledger of an earlier release lacks, and their indices.

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from codemods.batch import interpreters
 from codemods.batch.campaign import Campaign, Repository, Runs
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.ledger import Ledger, Row
@@ -91,11 +92,12 @@ def _brought(runs: Runs) -> set[str]:
     """The modules that the campaign's requirements bring; what a repository requires itself is seen when it is run."""
     from verify.running.missing import PACKAGES
 
-    if not runs.requirements:
+    bare = interpreters.is_version(runs.python)
+    if not (runs.requirements or bare):
         return set()
     from codemods.batch.environments import names_of
 
-    names = names_of(runs.requirements)
+    names = names_of(runs.requirements) | ({"torch"} if bare else set())
     known = {module for module, package in PACKAGES.items() if package.lower() in names}
     return known | {name.replace("-", "_") for name in names}
 
@@ -170,6 +172,7 @@ def plan_text(campaign: Campaign, plans: list[dict[str, Any]], *, verbose: bool 
         lines += _plan_lines(one)
     if len(plans) > 1:
         lines += ["", *_prospect_lines(plans)]
+    lines += [f"no repository belongs to {printable(one)}" for one in campaign.idle]
     if len(plans) > _FEW and not verbose:
         lines.append("each of them: --verbose")
     rules = ", ".join(campaign.options.select) or "all rules"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import posixpath
-import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codemods.batch import interpreters
 from codemods.batch.campaign import Runs
 from codemods.source.entries import Entry
 
@@ -91,7 +91,7 @@ def prospects(
 
 def interpreter_of(runs: Runs) -> str:
     """The interpreter that runs are made with."""
-    return runs.python or sys.executable
+    return interpreters.of(runs)
 
 
 def without(found: Sequence[Prospect], lacking: Collection[str]) -> tuple[Prospect, ...]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codemods.batch import artifacts
+from codemods.batch import artifacts, interpreters
+from codemods.batch.campaign import Runs
 from codemods.batch.cloning import unpack_tree, write_tree
 from codemods.batch.committing import bundle, commits_of, write_branch
 from codemods.batch.git import Git
@@ -107,7 +108,7 @@ def finish(
     artifacts.write(result, job.artifacts, applied, evidence)
     if commits:
         changed = {rewrite.source.path: rewrite.encoded for rewrite in applied.rewrites}
-        own = told(run_steps(job.steps, job.runs, tree.root, changed))
+        own = told(run_steps(job.steps, _runs_of_steps(job, tree.root), tree.root, changed))
         with open(result / artifacts.PULL_REQUEST, "a", encoding="utf-8") as request:
             request.write(own)
     fixed = {finding.key for finding in applied.fixed}
@@ -134,6 +135,13 @@ def finish(
         "skipped": [[entry.path, entry.line, _reason(entry)] for entry in applied.skipped],
         "notes": [*tree.notes, *applied.notes],
     }
+
+
+def _runs_of_steps(job: Job, root: Path) -> Runs:
+    """The settings of own steps: with the interpreter that the repository's scripts are run with."""
+    if not (job.steps.before or job.steps.after):
+        return job.runs
+    return replace(job.runs, python=interpreters.ready(job.runs, root, Path(job.environments), lambda _: None)[0])
 
 
 def _evidence(verification: Verification | None, *, quoted: bool) -> Evidence | None:

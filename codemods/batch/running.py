@@ -151,6 +151,7 @@ class _Work:
             self.summary.moved += 1
             self._plan_again(self._ledger.repository(number), "moved upstream")
         finished = 0
+        interrupted: list[tuple[int, int]] = []
         for number in numbers:
             row = self._ledger.repository(number)
             reason = again(row)
@@ -161,7 +162,9 @@ class _Work:
                     self._plan_again(row, reason)
                 row = self._ledger.repository(number)
             stage = self._next(row)
-            if stage == "clone":
+            if stage and row["interruptions"]:
+                interrupted.append((row["interruptions"], number))
+            elif stage == "clone":
                 self.todo.append(number)
             elif stage:
                 # What is begun is brought to its end first.
@@ -170,6 +173,8 @@ class _Work:
                 finished += 1
                 if row["state"] in ("failed", "refused"):
                     self.summary.standing[row["state"]] = self.summary.standing.get(row["state"], 0) + 1
+        # Last of all: where runs end sooner than such a repository does, or by it, the others are done all the same.
+        self.todo.extend(number for _, number in sorted(interrupted))
         self._observer.begin(len(numbers), finished)
 
     def loop(self, cloner: Executor, worker: Executor) -> None:
@@ -317,7 +322,7 @@ class _Work:
         if facts is not None and facts.get("attempt") == row["attempt"]:
             self._advance(row, stage, self._places.log(row["slug"], stage).relative_to(self._places.work).as_posix())
         else:
-            self._ledger.note(row["id"], attempt="")
+            self._ledger.note(row["id"], attempt="", interruptions=row["interruptions"] + 1)
 
     def _lost(self, row: Row) -> bool:
         """Whether results that the ledger tells of are not where they were put."""

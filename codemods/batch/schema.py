@@ -195,36 +195,51 @@ REPOSITORY: Mapping[str, Key] = {
     "labels": TEXTS,
     "verify": Key("a table", _table),
 }
+#: Of a group: how its repositories are told, and what is otherwise for them.
+GROUP: Mapping[str, Key] = {
+    "match": TEXTS,
+    **{name: key for name, key in REPOSITORY.items() if name not in ("source", "skip")},
+}
 
 
-def check(file: str, data: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
-    """Return the sections of a campaign file and its ``[[repository]]`` tables, keys with underscores.
+class Checked(NamedTuple):
+    """A campaign file's tables: ``sections`` by name, and those of which there are several; keys with underscores."""
+
+    sections: dict[str, dict[str, Any]]
+    repositories: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
+
+
+def check(file: str, data: Mapping[str, Any]) -> Checked:
+    """Return the tables of a campaign file.
 
     Raises :class:`CampaignError` for the first thing that is wrong, with the nearest key that there is.
     """
     sections: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
-    repositories: list[dict[str, Any]] = []
+    several: dict[str, list[dict[str, Any]]] = {"repository": [], "group": []}
     for name, table in data.items():
-        if name == "repository":
+        if name in several:
             if not isinstance(table, list):
-                raise CampaignError(f"{file}: a repository of its own is a table [[repository]], with two brackets")
-            repositories = [_repository(file, number, entry) for number, entry in enumerate(table, 1)]
+                raise CampaignError(f"{file}: a {name} of its own is a table [[{name}]], with two brackets")
+            several[name] = [_one_of_several(file, name, number, entry) for number, entry in enumerate(table, 1)]
         elif name not in SECTIONS:
-            raise CampaignError(f"{file}: unknown table [{name}]{_nearest(name, (*SECTIONS, 'repository'))}")
+            raise CampaignError(f"{file}: unknown table [{name}]{_nearest(name, (*SECTIONS, *several))}")
         elif not isinstance(table, dict):
             raise CampaignError(f"{file}: {name} must be a table, [{name}]")
         else:
             sections[name] = _section(file, f"[{name}]", table, SECTIONS[name])
-    return sections, repositories
+    return Checked(sections, several["repository"], several["group"])
 
 
-def _repository(file: str, number: int, entry: Any) -> dict[str, Any]:
-    where = f"[[repository]] number {number}"
+def _one_of_several(file: str, kind: str, number: int, entry: Any) -> dict[str, Any]:
+    where = f"[[{kind}]] number {number}"
     if not isinstance(entry, dict):
         raise CampaignError(f"{file}: {where} must be a table")
-    checked = _section(file, where, entry, REPOSITORY)
-    if "source" not in checked:
+    checked = _section(file, where, entry, REPOSITORY if kind == "repository" else GROUP)
+    if kind == "repository" and "source" not in checked:
         raise CampaignError(f"{file}: {where} needs a source: a URL or a path")
+    if kind == "group" and not checked.get("match"):
+        raise CampaignError(f"{file}: {where} needs match: patterns of addresses or names")
     checked["verify"] = _section(file, f"verify of {where}", checked.get("verify", {}), SECTIONS["verify"])
     return checked
 

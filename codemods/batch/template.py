@@ -39,6 +39,12 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 # skip = "its owners asked us to"
 # verify.commands = ["main.py --epochs 1"]
 
+# Several on terms of their own, by their address or owner/name; what stands later counts more:
+# [[group]]
+# match = ["https://github.com/acme/*", "*/vision-*"]
+# verify.python = "3.10"
+# verify.requirements = "vision.txt"
+
 [rules]
 # As on the command line and in [tool.codemod]: see `codemod rules`.
 # select = []
@@ -59,7 +65,7 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 # memory = "8G"     # each run, by default half of the machine's
 # device = "auto"   # "cuda": on a cluster, runs ask for a GPU
 # requirements = "requirements.txt"   # an environment of these is made by uv beside python; "own": each one's own
-# python = ""       # the interpreter that has torch, by default the one that codemod runs in
+# python = ""       # the interpreter that has torch, by default the one that codemod runs in; "3.10": uv finds it
 
 [steps]
 # Commands of your own, run in the sandbox on each repository that changes; their result stands in the request's text.

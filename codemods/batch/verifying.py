@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codemods.batch import interpreters
 from codemods.batch.artifacts import PULL_REQUEST
 from codemods.batch.campaign import Campaign, Runs
 from codemods.batch.errors import CampaignError, Failed
@@ -108,23 +108,10 @@ def reproduction(job: Job, verification: Verification) -> str:
 def in_environment(job: Job, root: Path, tell: Tell) -> tuple[Settings, tuple[str, ...]]:
     """The settings of the job's runs, with an interpreter that has what is required, and what was done about that.
 
-    Where what a repository itself requires cannot be had, it is run without, and that is told. Raises
-    :class:`Failed` where what the campaign requires cannot.
+    Raises :class:`Failed` where what the campaign requires cannot be had.
     """
-    from codemods.batch import environments
-
-    runs, settings = job.runs, settings_of(job.runs)
-    lines = environments.own_requirements(root) if runs.own_requirements else runs.requirements
-    if not lines:
-        return settings, ()
-    folder = Path(job.environments)
-    try:
-        made = environments.ready(settings.python, lines, folder, folder / "uv-cache", tell)
-    except Failed as error:
-        if runs.own_requirements:
-            return settings, (f"run without what it requires: {error}",)
-        raise
-    return replace(settings, python=made.python), tuple(f"environment: {text}" for text in made.told)
+    python, told = interpreters.ready(job.runs, root, Path(job.environments), tell)
+    return replace(settings_of(job.runs), python=python), told
 
 
 def settings_of(runs: Runs) -> Settings:
@@ -137,7 +124,7 @@ def settings_of(runs: Runs) -> Settings:
         batches=runs.batches,
         timeout=runs.timeout,
         device=runs.device,
-        python=runs.python or sys.executable,
+        python=interpreters.of(runs),
         memory=runs.memory,
         memory_limit=runs.memory_limit,
         disk=runs.disk or defaults.DISK,
@@ -154,11 +141,14 @@ def require_for_runs(campaign: Campaign) -> None:
     from verify.running.settings import exposed, interpreter, variables
 
     runs = [one.runs for one in campaign.repositories if one.runs.run and not one.skip]
-    if any(one.requirements or one.own_requirements for one in runs):
+    versions = [one for one in runs if interpreters.is_version(one.python)]
+    if versions or any(one.requirements or one.own_requirements for one in runs):
         from codemods.batch.environments import require_uv
 
         require_uv()
-    for python in dict.fromkeys(one.python for one in runs if one.python):
+    for one in versions:
+        interpreters.of(one)
+    for python in dict.fromkeys(one.python for one in runs if one.python and one not in versions):
         try:
             interpreter(python, campaign.file.parent)
         except VerifyError as error:

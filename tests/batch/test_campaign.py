@@ -57,7 +57,58 @@ def test_the_interpreter_is_looked_for_from_the_campaign(tmp_path: Path) -> None
     assert pythons("python3.9", "/opt/python") == ["python3.9", "/opt/python"]
 
 
+GROUPS = """
+[repositories]
+urls = ["https://host/acme/a.git", "https://host/acme/vision-b", "https://host/other/vision-c", "https://me:pw@host/x/d"]
+globs = ["repos/*"]
+[verify]
+steps = 5
+[[group]]
+match = ["https://host/acme/*"]
+verify.python = "3.10"
+verify.steps = 7
+labels = ["acme"]
+[[group]]
+match = ["*/vision-*", "./repos/old-*"]
+verify.steps = 9
+ref = "dev"
+[[group]]
+match = ["https://me:pw@host/*", "acme", "vision-?"]
+verify.steps = 1
+[[repository]]
+source = "https://host/acme/vision-b"
+verify.timeout = 8
+[[repository]]
+source = "https://host/acme/late"
+verify.steps = 11
+"""
+
+
+def test_groups_are_on_terms_of_their_own(tmp_path: Path) -> None:
+    for name in ("old-one", "new"):
+        repository(tmp_path / "repos" / name, {"a.py": CLEAN})
+    made = read(campaign(tmp_path, GROUPS))
+    told = {
+        one.source.name: (one.runs.steps, one.runs.python, one.runs.timeout, one.ref, one.labels)
+        for one in made.repositories
+    }
+    assert told == {
+        "acme+a": (7, "3.10", 120.0, "", ("acme",)),
+        "acme+vision-b": (9, "3.10", 8.0, "dev", ("acme",)),
+        "other+vision-c": (9, "", 120.0, "dev", None),
+        "x+d": (5, "", 120.0, "", None),
+        "old-one": (9, "", 120.0, "dev", None),
+        "new": (5, "", 120.0, "", None),
+        "acme+late": (11, "3.10", 120.0, "", ("acme",)),
+    }
+    # Nobody writes a password to tell a group; one that fits nothing is told.
+    assert made.idle == ("[[group]] number 3: https://me:pw@host/*, acme, vision-?",)
+
+
 WRONG = {
+    "[[group]]\nverify.steps = 1\n": "needs match: patterns of addresses or names",
+    '[group]\nmatch = ["x"]\n': "a table [[group]], with two brackets",
+    '[[group]]\nmatch = ["x"]\nskip = "x"\n': "unknown key 'skip' in [[group]] number 1",
     "[repositry]\n": "unknown table [repositry]; did you mean 'repository'?",
     "[repositories]\nurl = []\n": "unknown key 'url' in [repositories]; did you mean 'urls'?",
     "[verify]\ntime-out = 3\n": "did you mean 'timeout'?",
@@ -113,7 +164,9 @@ def test_the_file_that_is_written_can_be_read_and_tells_the_truth(tmp_path: Path
     lines = []
     for line in file.read_text().splitlines():
         spelled = line.startswith("# ") and " = " in line and not line.startswith(("# [[", "# artifacts"))
-        sample = any(word in line for word in ("# source", "# ref", "# skip", "# verify", "# list", "# remote"))
+        sample = any(
+            word in line for word in ("# source", "# ref", "# skip", "# verify", "# list", "# remote", "# match")
+        )
         sample = sample or any(
             word in line
             for word in ("commands", "stand-ins", "python", "author", "exclude", "jobs", "per-day", "hours")

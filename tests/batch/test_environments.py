@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import zipfile
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.batch.campaign import read
+from codemods.batch import interpreters
+from codemods.batch.campaign import Runs, read
 from codemods.batch.environments import Environment, own_requirements, ready
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.planning import plan
@@ -108,6 +110,64 @@ def test_what_a_repository_requires_itself(tmp_path: Path) -> None:
     assert own_requirements(tmp_path) == ("a>1", "b")
     (tmp_path / "requirements.txt").write_text("c\n")
     assert own_requirements(tmp_path) == ("c",)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ("a>1", "a==1.5"),
+        ("A_b[x,y]<2 ; python_version > '3'", "A_b[x,y]==2.5; python_version > '3'"),
+        ("none", "none"),
+        ("twice>=1", "twice>=1"),
+        ("a @ https://host.invalid/a.whl", "a @ https://host.invalid/a.whl"),
+    ],
+)
+def test_a_lock_says_which_versions(tmp_path: Path, wanted: str, told: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(f'[project]\ndependencies = ["{wanted}"]\n')
+    versions = {"a": ["1.5"], "a-b": ["2.5"], "twice": ["1", "2"]}
+    lines = [f'[[package]]\nname = "{name}"\nversion = "{one}"\n' for name, each in versions.items() for one in each]
+    (tmp_path / "uv.lock").write_text("".join(lines))
+    assert own_requirements(tmp_path) == (told,)
+    (tmp_path / "uv.lock").write_text("no lock [")
+    assert own_requirements(tmp_path) == (wanted,)
+
+
+def another_python() -> str:
+    """A version of Python that uv finds here and that is not this one; empty where there is none."""
+    for minor in range(10, 14):
+        if minor != sys.version_info[1]:
+            with contextlib.suppress(CampaignError):
+                interpreters.of(Runs(python=f"3.{minor}"))
+                return f"3.{minor}"
+    return ""
+
+
+@pytest.mark.skipif(not another_python(), reason="needs another version of Python")
+def test_another_python_gets_a_torch_of_its_own(index: Path, tmp_path: Path) -> None:
+    wheel(index, "torch", "9.0")
+    version = another_python()
+    runs = Runs(python=version, requirements=("camp_one==1.0",))
+    python, told = interpreters.ready(runs, tmp_path, tmp_path / "environments", lambda _: None)
+    code = "import sys, torch, camp_one; print(sys.version_info[1], torch.version, camp_one.version)"
+    assert answer(Environment(python), code) == f"{version.partition('.')[2]} 9.0 1.0"
+    assert told == ()
+    assert interpreters.required(Runs(python=version, requirements=("torch<8",)), tmp_path) == ("torch<8",)
+
+
+def test_a_python_that_is_not_there_is_told(tmp_path: Path) -> None:
+    repository(tmp_path / "repos" / "one", {"train.py": TRAIN})
+    file = campaign_file(tmp_path, verify=True)
+    file.write_text(file.read_text().replace("[verify]\n", '[verify]\npython = "3.99"\n'))
+    with pytest.raises(CampaignError, match=r"python = '3.99' under \[verify\].*uv python install 3.99"):
+        plan(read(file))
+
+
+def test_a_path_or_a_command_is_no_version(tmp_path: Path) -> None:
+    for python in ("", "python3", "python3.10", "/usr/bin/python3", "3", "2.7", "4.1", "3.x"):
+        assert not interpreters.is_version(python)
+    assert interpreters.of(Runs()) == sys.executable
+    assert interpreters.ready(Runs(), tmp_path, tmp_path / "e", lambda _: None) == (sys.executable, ())
+    assert not (tmp_path / "e").exists()
 
 
 def test_a_campaign_names_them(tmp_path: Path) -> None:

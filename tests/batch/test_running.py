@@ -111,6 +111,31 @@ def test_only_clones(campaign: Campaign) -> None:
     assert states(campaign)["wrong"] == "rewritten"
 
 
+def test_what_was_interrupted_comes_last(campaign: Campaign) -> None:
+    """A repository over which the whole campaign is ended each time holds up no other."""
+
+    def ended(job: Job) -> Outcome | None:
+        if job.slug == "fine" and job.stage == "rewrite":
+            raise KeyboardInterrupt
+        return None
+
+    runs = 0
+    while runs < 6:
+        runs += 1
+        with pytest.raises(KeyboardInterrupt):
+            run_inline(campaign, ended)
+        with Ledger.open(campaign.work) as ledger:
+            rows = {row["slug"]: row for row in ledger.repositories()}
+        if all(row["state"] not in ("planned", "cloned") for slug, row in rows.items() if slug != "fine"):
+            break
+    assert runs <= 3
+    assert rows["fine"]["state"] == "cloned"
+    executor = run_inline(campaign)[1]
+    assert executor.done == [("fine", "rewrite")]
+    with Ledger.open(campaign.work) as ledger:
+        assert {row["interruptions"] for row in ledger.repositories()} == {0}
+
+
 def test_a_worker_that_dies_once_is_forgiven(campaign: Campaign) -> None:
     deaths = []
 
