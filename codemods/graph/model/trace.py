@@ -150,12 +150,13 @@ class Alteration:
     """A tensor that was changed in place; ``value`` is what it was before.
 
     ``how``: ``values``, ``attached`` (values with a history came in), ``shape`` (the object itself changed, and not its
-    memory), ``requires_grad`` or ``volatile``.
+    memory), ``requires_grad`` or ``volatile``. ``sure`` tells that nothing decides about it that cannot be seen.
     """
 
     how: str
     place: Place
     value: Value
+    sure: bool = True
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -153,6 +153,8 @@ class Module(Value):
     dimensionless_output: bool = False
     inplace: bool = False
     """Whether it may write its output into its input, or, of one with parameters, change these in a forward."""
+    overwrites: bool = False
+    """Whether it surely writes its output into its input, whatever mode it is in."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

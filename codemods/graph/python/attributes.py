@@ -160,7 +160,7 @@ class Attributes(Objects):
         writes = name.endswith("_") and not name.endswith("__")
         if writes:
             # whoever gets the method may call it
-            self.alter(receiver, "values", at)
+            self.alter(receiver, "values", at, sure=False)
         if writes or name in known:
             return Method(receiver, None, name)
         if isinstance(receiver, Tensor) and receiver.node is not None:

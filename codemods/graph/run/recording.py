@@ -234,11 +234,12 @@ class Recording(Holding):
         known = given.aliases if isinstance(given, Tensor) else ()
         return replace(made, aliases=(*known, one))
 
-    def alter(self, value: Value, how: str, at: ast.AST) -> None:
-        """Record that a tensor is changed in place."""
-        for option in value.options if isinstance(value, Join) else (value,):
+    def alter(self, value: Value, how: str, at: ast.AST, *, sure: bool = True) -> None:
+        """Record that a tensor is changed in place, or may be where it is not ``sure``."""
+        options = value.options if isinstance(value, Join) else (value,)
+        for option in options:
             if isinstance(option, (Tensor, Unknown)):
-                self.trace.alterations.append(Alteration(how, self.place(at), option))
+                self.trace.alterations.append(Alteration(how, self.place(at), option, sure and len(options) == 1))
 
     def may_alter(self, values: Iterable[Value], at: ast.AST) -> None:
         """Record that code that cannot be seen gets tensors whose memory others share, and may write to it."""

@@ -118,7 +118,8 @@ class Layers(Tensors):
         if name in MODULES_WITHOUT_PARAMETERS or name in ("Module",):
             flag = args.get(INPLACE_OF_LAYER.get(name, -1), "inplace")
             writes = name in INPLACE_OF_LAYER and (bool(args.more) or self.may_be_true(flag))
-            return Module(oid, name, inplace=writes)
+            surely = writes and not args.more and flag is not None and self.truth(flag) is True
+            return Module(oid, name, inplace=writes, overwrites=surely and "Dropout" not in name)
         if name[:1].isupper():
             return Module(oid, name, self.leaf(at, name))
         return self.unknown(f"torch.nn.{name}")
@@ -247,7 +248,7 @@ class Layers(Tensors):
             # rows that are too long are scaled in the table itself
             self.mark_owned(Marked.PARAMETERS_CHANGED, at, module)
         elif module.inplace:
-            self.alter(given, "attached" if self.nodes_of(given) else "values", at)
+            self.alter(given, "attached" if self.nodes_of(given) else "values", at, sure=module.overwrites)
         elif not name:
             self.may_alter(args.all(), at)
         shadow = self.shadow_of(args.all())

@@ -160,8 +160,12 @@ class Tensors(Results):
             for value in args.all():
                 self.use(value, UseKind.TORCH, at, name)
             return INDEX
-        if args.positional and self.may_be_true(args.get(INPLACE_AT.get(name, -1), "inplace")):
-            self.alter(args.positional[0], "attached" if self.nodes_of(args.positional[0]) else "values", at)
+        flag = args.get(INPLACE_AT.get(name, -1), "inplace")
+        if args.positional and self.may_be_true(flag):
+            # dropout writes only where it draws
+            sure = flag is not None and self.truth(flag) is True and "dropout" not in name
+            how = "attached" if self.nodes_of(args.positional[0]) else "values"
+            self.alter(args.positional[0], how, at, sure=sure)
         if name in ("embedding", "embedding_bag") and len(args.positional) > 1:
             bound = args.get(3, "max_norm")
             if bound is not None and not self.is_none(bound):

@@ -1,0 +1,188 @@
+"""The rule ``inplace-activation``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
+from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
+from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Alteration, Trace
+from codemods.graph.model.values import Tensor
+from codemods.graph.model.words import words
+from codemods.proofs.observations import Observation
+from codemods.proofs.reach import maybe_frozen, reached_surely, savers
+from codemods.proofs.syntax import called
+from codemods.rules._advice import AdvisingRule
+
+_VIEWS = words("view squeeze unsqueeze transpose permute t narrow select unfold diagonal movedim swapaxes mT T")
+"""Operations that give a view, whatever they are given (docs: Tensor Views)."""
+
+_OTHER_TERMS = (Marked.SAVED_TENSORS_HOOKS, Marked.RECOMPUTED)
+_MUTABLE = ("torch.autograd.graph.allow_mutation_on_saved_tensors", "torch.jit.")
+
+
+class InplaceActivation(AdvisingRule):
+    """A tensor that an operation has saved for its backward is changed in place before that backward runs.
+
+    Why it hurts: ``sigmoid``, ``exp`` and ``relu`` keep their output for the backward, convolutions, products and
+    norms their input. ``h += r``, ``h.clamp_(max=1)``, ``h[:, 0] = 0`` or an activation with ``inplace=True`` writes
+    other numbers there. Autograd counts the changes and refuses: ``one of the variables needed for gradient computation
+    has been modified by an inplace operation``. The message names the operation that saved, not the line that changed.
+
+    Left alone: whatever is not proven: the operation that saved the tensor, the change after it, and the backward after
+    that which needs it, all in one run; operations that save nothing of the tensor (sums, views, additions); flags that
+    are no literals; dropout, which writes only while it trains; programs that script, recompute or pack
+    what is saved.
+
+    Advice: compute a new tensor: ``h = h + r``, ``h = h.clamp(max=1)``, ``inplace=False``; collect the results of a
+    loop in a list and join them with ``torch.stack``.
+
+    Promise: advice. The original raises at its first backward.
+
+    Source: https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-operations-with-autograd
+    """
+
+    name = "inplace-activation"
+    summary = "a tensor that a backward needs is changed in place"
+    gate = (b".backward(", b"autograd.backward(", b"manual_backward(")
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.complete or not trace.walks or not trace.alterations:
+            return
+        if any(mark.kind in _OTHER_TERMS for mark in trace.marks):
+            return
+        if any(path.startswith(_MUTABLE) for path in trace.called.values()):
+            return
+        for change in trace.alterations:
+            how = _written(change)
+            found = _damage(change) if how else None
+            if found is None:
+                continue
+            saved, walk = found
+            yield self.fault(
+                change.place.frame.file, _site(change.place),
+                f"this changes in place what `{_spoken(saved)}` has saved for its backward, which raises",
+                how,
+                (saved.place, "saves the tensor for its backward"),
+                (change.place, "changed in place here"),
+                (walk.place, "the backward that needs it as it was"),
+            )  # fmt: skip
+
+
+def _written(change: Alteration) -> str:
+    """How to write a change without changing in place; empty where it is not written as one."""
+    node = change.place.node
+    if not change.sure or change.how not in ("values", "attached"):
+        return ""
+    if isinstance(node, ast.AugAssign):
+        target, sign = ast.unparse(node.target), ast.unparse(node).removeprefix(ast.unparse(node.target)).split("=")[0]
+        return f"write `{target} = {target} {sign.strip()} {ast.unparse(node.value)}`"
+    if isinstance(node, ast.Subscript):
+        name = ast.unparse(node.value)
+        return f"collect the parts in a list and join them, or write into a copy: `{name} = {name}.clone()`"
+    if isinstance(node, ast.Attribute):
+        return f"call `{node.attr.rstrip('_')}` and keep what it returns"
+    if isinstance(node, ast.Call) and not any(k.arg == "out" for k in node.keywords):
+        name = called(node)
+        return f"call `{name.rstrip('_')}` and keep what it returns" if name.endswith("_") else "drop `inplace=True`"
+    return ""
+
+
+def _site(place: Place) -> ast.AST:
+    """What a reader takes for the change: of a method the call, of an element the statement."""
+    outer = place.frame.file.parent(place.node)
+    if isinstance(place.node, ast.Attribute) and isinstance(outer, ast.Call):
+        return outer
+    return place.statement if isinstance(place.node, ast.Subscript) and place.statement is not None else place.node
+
+
+def _damage(change: Alteration) -> tuple[Node, Walk] | None:
+    """What has saved the memory that a change writes to, and the backward that needs it and surely comes to it."""
+    value, at = change.value, change.place.clock
+    if not isinstance(value, Tensor) or value.node is None or value.node.leaf or not value.node.certain:
+        return None
+    for original in _memory(value.node, at):
+        for node in savers(original):
+            if (
+                node.birth > at
+                or not node.certain
+                or node.place.node is change.place.node
+                or not _saves(node, original)
+            ):
+                continue
+            if any(walk.place.clock <= at for walk in node.walks):
+                continue
+            for walk in node.walks:
+                if _raises(walk, node, change):
+                    return node, walk
+    return None
+
+
+def _memory(node: Node, at: int) -> Iterator[Node]:
+    """A tensor and its views up to a moment: a change of one is a change of all."""
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        yield one
+        for child in one.children:
+            view = child.label in _VIEWS or (child.label == "getitem" and _basic(child))
+            if view and child.kind is NodeKind.OP and child.birth <= at and child.parents[0] is one:
+                stack.append(child)
+
+
+def _basic(element: Node) -> bool:
+    """Whether an index makes a view and no copy: numbers and slices (docs: Tensor Views)."""
+    at = element.place.node
+    if not isinstance(at, ast.Subscript):
+        return False
+    parts = at.slice.elts if isinstance(at.slice, ast.Tuple) else [at.slice]
+    return all(isinstance(part, ast.Slice) or _number(element.place.frame.file, part) for part in parts)
+
+
+def _number(file: ParsedFile, index: ast.expr) -> bool:
+    """Whether an index is a number, ``...`` or None, as written or as ``range`` counts it."""
+    if isinstance(index, ast.Constant):
+        return not isinstance(index.value, bool)
+    if isinstance(index, ast.UnaryOp):
+        return _number(file, index.operand)
+    if isinstance(index, ast.BinOp):
+        return _number(file, index.left) and _number(file, index.right)
+    if not isinstance(index, ast.Name):
+        return False
+    outer = file.parent(index)
+    while outer is not None:
+        if isinstance(outer, ast.For) and isinstance(outer.target, ast.Name) and outer.target.id == index.id:
+            return isinstance(outer.iter, ast.Call) and ast.unparse(outer.iter.func) == "range"
+        outer = file.parent(outer)
+    return False
+
+
+def _saves(node: Node, original: Node) -> bool:
+    """Whether it surely saves its input, if it is that what it saves: a layer with weights does for their sake."""
+    if node is original or node.label not in MODULES_WITH_PARAMETERS:
+        return True
+    return any(p.leaf for p in node.parents)
+
+
+def _raises(walk: Walk, node: Node, change: Alteration) -> bool:
+    """Whether a backward surely comes to a node after the change, in the same turn, and nobody catches what it says."""
+    if walk.kind is not WalkKind.BACKWARD or walk.caught or walk.place.clock <= change.place.clock:
+        return False
+    if maybe_frozen(walk) or not reached_surely(walk, [node]):
+        return False
+    return all(
+        turn == later
+        for (loop, turn), (other, later) in zip(change.place.turns(), walk.place.turns(), strict=False)
+        if loop is other
+    )
+
+
+def _spoken(saved: Node) -> str:
+    place = saved.place.node
+    return ast.unparse(place) if isinstance(place, ast.expr) and len(ast.unparse(place)) < 60 else saved.label
+
+
+RULE = InplaceActivation
