@@ -227,7 +227,14 @@ class Uses(Joins):
         parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
         if parents:
             self.trace.handings.append(Handing(self.place(at), tuple(given)))
-        made = self.unknown(label, self.node(at, NodeKind.CALL, parents, certain=False, label=label), public=public)
+        node = self.node(at, NodeKind.CALL, parents, certain=False, label=label)
+        return self.unseen_result(label, node, given, at, public=public)
+
+    def unseen_result(
+        self, label: str, node: Node | None, given: Iterable[Value], at: ast.AST, *, public: bool = False
+    ) -> Unknown:
+        """What code that cannot be seen made of ``given``, with what is not known of them."""
+        made = self.unknown(label, node, public=public)
         made.shadow = tuple(o for o in self._given_away(given, at) if isinstance(o, Unseen))
         if made.node is not None:
             made.node.shadow = made.shadow

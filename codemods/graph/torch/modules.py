@@ -6,12 +6,13 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import NAMED_PARTS
-from codemods.graph.model.facts.libraries import KEEPING_NOTHING
+from codemods.graph.model.facts.libraries import KEEPING_NOTHING, RUN_BY_PARTS
 from codemods.graph.model.kinds import Marked, NodeKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.trace import Handing
 from codemods.graph.model.values import (
     Module,
+    Tensor,
 )
 from codemods.graph.torch.layers import Layers
 from codemods.graph.torch.module_methods import OF_MODULES, register_hook
@@ -35,6 +36,8 @@ class Modules(Layers):
         if isinstance(module, Module) and (module.name, name) in NAMED_PARTS:
             part = Module(self.new_oid(), NAMED_PARTS[module.name, name], module.leaf)
             return self.call_value(part, args, at)
+        if isinstance(module, Module) and _runs_layers(module, args):
+            return self.call_value(module, args, at)
         if name.startswith("register_") and name.endswith("hook"):
             return register_hook(self, module, name, args, at)
         return self._own_method(module, name, args, at)
@@ -49,10 +52,18 @@ class Modules(Layers):
         if isinstance(module, Module) and module.leaf is not None:
             known = module.leaf.label.startswith(KEEPING_NOTHING)
             label = f"{module.leaf.label}.{name}" if known else label
-        result = self.unknown(name, self.node(at, NodeKind.CALL, nodes, certain=False, label=label))
+        result = self.unseen_result(
+            name, self.node(at, NodeKind.CALL, nodes, certain=False, label=label), args.all(), at
+        )
         for value in args.all():
             self.use(value, UseKind.UNSEEN_CALL, at, name)
         self.trace.handings.append(Handing(self.place(at), (*args.all(), module)))
         self.mark(Marked.UNSEEN_MODULE_METHOD, at)
         self.forwarded(at, module, first, grad, name, args)
         return result
+
+
+def _runs_layers(module: Module, args: Arguments) -> bool:
+    """Whether it is a public model that is given a tensor by one of its methods, or by an attribute: a layer of it."""
+    public = module.leaf is not None and module.leaf.label.startswith(RUN_BY_PARTS)
+    return public and any(isinstance(value, Tensor) for value in args.positional)

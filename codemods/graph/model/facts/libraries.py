@@ -66,6 +66,10 @@ SOME = "?"
 OF_CLASSES = words("torch.nn torch.optim torchvision.models timm.models")
 """Where every name that a program asks for when it runs is that of a layer, an optimizer or a model."""
 
+RUN_BY_PARTS = ("torchvision.models", "timm.create_model", "pretrainedmodels")
+"""Those among them whose methods run layers and nothing else where they are given a tensor: ``net.layer1(x)``,
+``net.forward_features(x)``, ``net.logits(x)`` (their sources)."""
+
 LAYER_LIBRARIES = words("torch_geometric.nn dgl.nn monai.networks timm.layers torchvision.ops")
 """Classes below these names are layers that keep no graph from one call to the next (their docs), but for
 ``REMEMBERING``."""

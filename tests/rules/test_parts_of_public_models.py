@@ -1,0 +1,92 @@
+"""Layers and methods of public models (``resnet.layer1(x)``): what they compute is recorded as a whole model's is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.terms.findings import Promise
+from tests.rules.tools import found
+
+HEAD = """
+import torch
+import torchvision
+import timm
+import pretrainedmodels
+import mylib
+from torch.autograd import Variable
+
+opt = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+batches = [torch.randn(1, 3, 32, 32) for _ in range(3)]
+"""
+
+PARTS = (
+    ("torchvision.models.resnet18()", "net.layer1(net.conv1(x))"),
+    ("torchvision.models.vgg16(pretrained=True)", "net.features(x)"),
+    ("torchvision.models.__dict__[name]()", "net.avgpool(net.layer4(x))"),
+    ("timm.create_model(name)", "net.forward_features(x)"),
+    ("pretrainedmodels.__dict__[name]()", "net.logits(net.features(x))"),
+)
+EVALUATION = """
+name = str(input())
+net = {net}
+net.eval()
+for x in batches:
+    print({call}.argmax(1))
+"""
+
+
+@pytest.mark.parametrize(("net", "call"), PARTS)
+def test_evaluation_by_the_parts_of_a_public_model_is_found(tmp_path: Path, net: str, call: str) -> None:
+    findings = found(tmp_path, "grad-in-evaluation", HEAD, EVALUATION.format(net=net, call=call))
+    assert [f.promise for f in findings] == [Promise.EXACT]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        # nobody knows what it does
+        "mylib.make().layer1(x)",
+        # takes no tensor: it may change the model
+        "net.reset_classifier(10)",
+        "net.set_grad_checkpointing(True)",
+        # what it computes learns
+        "net.layer1(x).mean().backward()",
+    ],
+)
+def test_other_calls_are_no_evaluation(tmp_path: Path, call: str) -> None:
+    code = EVALUATION.format(net="timm.create_model(name)", call="torch.zeros(1, 2)") + f"    {call}\n"
+    assert found(tmp_path, "grad-in-evaluation", HEAD, code) == []
+
+
+def test_a_part_that_training_walks_is_left_alone(tmp_path: Path) -> None:
+    code = """
+        net = torchvision.models.resnet18()
+        for x in batches:
+            features = net.layer1(net.conv1(x))
+            opt.zero_grad()
+            features.mean().backward()
+            opt.step()
+        """
+    assert found(tmp_path, "grad-in-evaluation", HEAD, code) == []
+
+
+VOLATILE = """
+def look(net):
+    for x in batches:
+        print(net.{part}(Variable(x, volatile=True)).size())
+
+look({net})
+"""
+
+
+def test_a_volatile_input_of_a_part_goes_with_the_evaluation(tmp_path: Path) -> None:
+    code = VOLATILE.format(part="layer1", net="torchvision.models.resnet18()")
+    findings = found(tmp_path, "grad-in-evaluation", HEAD, code)
+    assert [f.promise for f in findings] == [Promise.EXACT]
+
+
+def test_a_volatile_input_stays_where_a_method_that_cannot_be_seen_may_record(tmp_path: Path) -> None:
+    code = VOLATILE.format(part="encode", net="torch.hub.load('owner/name', 'net')")
+    assert [f.promise for f in found(tmp_path, "legacy-variable", HEAD, code)] == [Promise.ADVICE]
