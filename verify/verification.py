@@ -121,7 +121,7 @@ def _entries(
     if runner.settings.shapes:
         return [judge_by_shapes(runner, rewriter, version, *run, tell) for run in runs]
     search = _search(runner, rewriter, version, exclude, tell)
-    also = search.also()
+    also = search.also
     return search.run(commands, [judge(runner, rewriter, version, *run, tell, also=also) for run in runs])
 
 
@@ -134,7 +134,7 @@ def _search(runner: Runner, rewriter: Rewriter, version: Version, exclude: Seque
 def asked_of(runner: Runner, rewriter: Rewriter, version: Version) -> Asked:
     """What a run of the original has to tell of before ``version`` can be judged."""
     groups, parts = asked(rewriter, version)
-    also = _search(runner, rewriter, version, (), lambda _: None).also()
+    also = _search(runner, rewriter, version, (), lambda _: None).also
     return Asked(
         frozenset(frozenset(group) for group in groups), frozenset(tuple(part) for part in parts), frozenset(also)
     )

@@ -8,6 +8,7 @@ programs driven that way, and only what had not been reached is judged by it.
 from __future__ import annotations
 
 import ast
+import functools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from verify.judging.leaving import cautious, found, without_modules
 from verify.judging.places import EMPTY, Places
 from verify.measured.records import Driven, Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, join
-from verify.reaching.causes import OUTER, Cause, heads
+from verify.reaching.causes import OUTER, Cause, asked
 from verify.reaching.drives import drive, training
 from verify.reaching.knobs import Cap, Knobs, Unfit
 from verify.reaching.leaving import Left
@@ -81,6 +82,7 @@ class Search:
         self._shown: dict[int, Run] = {}
         self._tried = 0
 
+    @functools.cached_property
     def also(self) -> frozenset[Line]:
         """The lines to watch so that it is known why rewritten ones did not run."""
         paths: set[str] = set()
@@ -89,7 +91,7 @@ class Search:
             for path, line in self._places.lines(group):
                 found.add((path, line))
                 paths |= {path, *self._places.callers(path, line)}
-        return frozenset(found | {(path, line) for path in paths for line in heads(self._trees.get(path, EMPTY))})
+        return frozenset(found | {(path, line) for path in paths for line in asked(self._trees.get(path, EMPTY))})
 
     def run(self, commands: Sequence[Command], entries: Sequence[Entry]) -> list[Entry]:
         """Return ``entries`` of ``commands`` and those of the ways that reached more; reasons for what stays open."""
@@ -242,7 +244,7 @@ class Search:
             version = self._fitting(knobs, self._groups.keys() - broken, inside)
             entry = judge(
                 self._runner, self._rewriter, version, way.command, original, self._tell,
-                knobs=knobs, plan=plan, also=self.also(),
+                knobs=knobs, plan=plan, also=self.also,
             )  # fmt: skip
         except Unfit:
             return plain
@@ -271,7 +273,7 @@ class Search:
 
     def _run(self, way: _Way, knobs: Knobs, groups: Sequence[Mended], strict: bool = True) -> Run | None:
         """A run of the way's program, its lines told as those of the original; None where a knob has no place."""
-        base, also = way.base, self.also()
+        base, also = way.base, self.also
         knobs = replace(knobs, left=way.left)
         lines = {group.key: group.touched.before() for group in groups}
         if base is not None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import made
 from .graph import Graph, live_tensors, old, reached, roots
 from .sites import Tree
+from .standins.modules import is_absent
 
 _DEEPEST = 6
 _MOST_THINGS = 50_000
@@ -240,7 +241,7 @@ def _exact(value: Any, tree: Tree) -> Iterator[tuple[str, Any]]:
             key, child = items[i]
             # Others print their address, or run code of the user's to be printed.
             yield f"[{key!r}]" if type(key) in (str, int, float, bool) else f"[key {i}]", child
-    elif not issubclass(kind, (set, frozenset)):
+    elif not issubclass(kind, (set, frozenset)) and not is_absent(value):
         yield from _children(value, tree)
 
 

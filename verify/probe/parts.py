@@ -6,7 +6,7 @@ Each instruction knows the place in the text that it comes from, from Python 3.1
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,10 @@ class Parts:
     def waiting(self) -> bool:
         """Whether parts have not been seen yet."""
         return bool(self._open)
+
+    def waiting_in(self, paths: Container[str]) -> bool:
+        """Whether parts of files ``paths`` have not been seen yet."""
+        return any(self._wanted[index][0] in paths for index in self._open)
 
     def plan(self, code: CodeType) -> Plan | None:
         """What to look for in ``code``; None if there is nothing, or nothing any more."""

@@ -42,6 +42,7 @@ class Reach:
         self._tree = tree
         self._write = write
         self._groups: list[set[tuple[str, int]]] = [{(path, line) for path, line in group} for group in groups if group]
+        self._come: set[str] = set()
         self._also: set[tuple[str, int]] = {(path, line) for path, line in also}
         self._missing: dict[str, set[int]] = {}
         self._count()
@@ -49,8 +50,13 @@ class Reach:
 
     @property
     def waiting(self) -> bool:
-        """Whether there are groups of which no line has run yet, or parts that have not."""
-        return bool(self._groups) or (self._waits and self.parts.waiting)
+        """Whether there are groups of which no line has run yet, or parts that have not, in files that were come to.
+
+        More steps of a loop do not load another file.
+        """
+        if any(path in self._come for group in self._groups for path, _ in group):
+            return True
+        return self._waits and self.parts.waiting_in(self._come)
 
     def install(self) -> None:
         """Start watching."""
@@ -84,7 +90,10 @@ class Reach:
     def wanted(self, code: CodeType) -> str | None:
         """The path of ``code`` if lines of it are still to be seen, else None."""
         path = self._tree.relative(code.co_filename)
-        if path is None or path not in self._missing:
+        if path is None:
+            return None
+        self._come.add(path)
+        if path not in self._missing:
             return None
         return path if self._missing[path] & lines_of(code) else None
 

@@ -7,6 +7,7 @@ that stand in front of the lines, bounds that were not met, functions that nobod
 from __future__ import annotations
 
 import ast
+import functools
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -72,19 +73,26 @@ class Causes:
             return self._not_called(path, function.owner, depth)
         own = around[around.index(function) + 1 :] if function is not None else around
         front = self._in_front(path, line, function, own)
-        closed = [block for block in own if (path, block.head) not in self._seen]
-        for block in closed:
+        for block in (block for block in own if (path, block.head) not in self._seen):
+            come = self._come_to(path, block.owner)
+            if front is None and not come:
+                # Its condition was not asked, its loop not begun: what kept control from it stands before it.
+                break
             cause = self._closed(path, block)
             if cause is not None:
                 if front is None:
                     return cause
                 turned = any(isinstance(each.owner, _LOOPS) for each in own[: own.index(block)])
                 # Outside of loops, what comes after the place where the run ended was not even asked.
-                told = cause if turned else front
+                told = cause if turned and come else front
                 return replace(cause, text=told.text, advice=told.advice, caps=(*front.caps, *cause.caps))
         if front is not None:
             return front
         return Cause(f"{place} did not run: control left before it")
+
+    def _come_to(self, path: str, owner: ast.AST) -> bool:
+        """Whether the condition was asked, or the loop begun."""
+        return not isinstance(owner, (ast.If, *_LOOPS)) or any((path, line) in self._seen for line in _header(owner))
 
     def _not_loaded(self, path: str) -> Cause:
         acts = any(not isinstance(node, _DEFINING) for node in getattr(self._trees[path], "body", ()))
@@ -227,6 +235,19 @@ def head(body: list[ast.stmt]) -> int:
     return body[0].lineno
 
 
-def heads(tree: ast.AST) -> set[int]:
-    """The lines to watch so that it is known which blocks of ``tree`` ran."""
-    return {head(body) for _, _, body in suites(tree)}
+@functools.lru_cache(maxsize=4096)
+def heads(tree: ast.AST) -> frozenset[int]:
+    """The first lines of the blocks of ``tree``."""
+    return frozenset(head(body) for _, _, body in suites(tree))
+
+
+@functools.lru_cache(maxsize=4096)
+def asked(tree: ast.AST) -> frozenset[int]:
+    """The lines to watch so that it is known which blocks of ``tree`` ran, and to which conditions control came."""
+    return heads(tree).union(*(_header(owner) for owner, _, _ in suites(tree) if isinstance(owner, (ast.If, *_LOOPS))))
+
+
+def _header(owner: ast.AST) -> range:
+    """The lines of a condition or a loop in front of its body."""
+    first = getattr(owner, "lineno", 0)
+    return range(first, max(first + 1, owner.body[0].lineno))  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -78,11 +79,19 @@ def calls(name: str, trees: Mapping[str, ast.AST], first: str) -> Iterator[tuple
     *_, owner, last = ["", *name.split(".")]
     wanted = owner if last == "__init__" else last
     for path in sorted(trees, key=lambda path: (path != first, path)):
-        for inside, node in _within(trees[path], "<module>"):
-            if isinstance(node, ast.Call):
-                called = node.func
-                if getattr(called, "id", None) == wanted or getattr(called, "attr", None) == wanted:
-                    yield path, inside, node
+        for inside, call in _calls(trees[path]).get(wanted, ()):
+            yield path, inside, call
+
+
+@functools.lru_cache(maxsize=4096)
+def _calls(tree: ast.AST) -> dict[str, list[tuple[str, ast.Call]]]:
+    """The calls in ``tree`` by the last name of what is called, each with the function around it."""
+    found: dict[str, list[tuple[str, ast.Call]]] = {}
+    for inside, node in _within(tree, "<module>"):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            found.setdefault(name, []).append((inside, node))
+    return found
 
 
 def drive(path: str, name: str, trees: Mapping[str, ast.AST], lines: Iterable[int] = ()) -> Drive:

@@ -137,6 +137,8 @@ class RuleRewriter:
     def some(self, keys: Iterable[Key]) -> Version:
         """See :class:`Rewriter`."""
         wanted = frozenset(keys)
+        if wanted == self.all().made:
+            return self.all()
         if wanted not in self._known:
             places = frozenset().union(*wanted)
             self._known[wanted] = self._version(lambda findings: all(finding.key in places for finding in findings))

@@ -10,7 +10,7 @@ import pytest
 from tests.verify.builders import OTHER, record, run
 from verify.measured.records import Site
 from verify.measured.results import Outcome
-from verify.reaching.causes import INNER, OUTER, Cause, Causes, heads
+from verify.reaching.causes import INNER, OUTER, Cause, Causes, asked, heads
 from verify.reaching.knobs import Bound, Cap
 from verify.reaching.options import arguments, declared
 
@@ -49,8 +49,8 @@ train(parser.parse_args(), None)
 """
 TOOLS = "def report(model):\n    model.draw()\n\ndef unused(model):\n    model.draw()\n"
 TREES = {"train.py": ast.parse(TRAIN), "tools.py": ast.parse(TOOLS), "other.py": ast.parse(TRAIN)}
-#: Everything up to the inner loop has run.
-BEGUN = {("train.py", line) for line in (8, 9, 10)}
+#: Everything up to the inner loop has run, and in an earlier turn each condition was asked.
+BEGUN = {("train.py", line) for line in (8, 9, 10, 11, 13, 15, 17)}
 #: The body of the outer loop has come to its end.
 TURNED = BEGUN | {("train.py", 20)}
 
@@ -158,3 +158,62 @@ def test_a_function_is_no_reason_for_itself() -> None:
     made = replace(record([]), loaded=["a.py"], reached=set())
     found = Causes(run(made), trees, lambda path, line: f"{path}:{line}").of("a.py", 3)
     assert found.text.count("was never called") == 1
+
+
+LOOPS = """\
+def batches():
+    return open("data")
+
+def train(model, go):
+    if go:
+        return
+    if model.ready:
+        for x in batches():
+            model(x)
+    while go:
+        model.step()
+
+train(load(), True)
+"""
+
+
+def of(line: int, seen: set[int], *stack: tuple[int, str], error: bool = False) -> Cause:
+    """Why ``line`` of LOOPS did not run, where ``seen`` did, and the run was over in ``stack``."""
+    made = record([], **({"error": OTHER} if error else {}))
+    made.reached, made.loaded = {("train.py", each) for each in seen}, ("train.py",)
+    made.stack = tuple(Site("train.py", *each) for each in stack)
+    outcome = Outcome.RAISED if error else Outcome.OK
+    return Causes(run(made, outcome=outcome), {"train.py": ast.parse(LOOPS)}, "{}:{}".format).of("train.py", line)
+
+
+@pytest.mark.parametrize(("line", "seen", "text"), [
+    # Nobody came to the loop, nor to the condition.
+    (9, {5, 6}, "train.py:9 did not run: control left before it"),
+    (11, {5, 6}, "train.py:11 did not run: control left before it"),
+    (9, {5, 7}, "the condition `model.ready` at train.py:7 was never true"),
+    (9, {5, 7, 8}, "the loop at train.py:8 made no turn"),
+    (11, {5, 7, 10}, "the loop at train.py:10 made no turn"),
+])  # fmt: skip
+def test_what_was_come_to(line: int, seen: set[int], text: str) -> None:
+    assert of(line, seen).text == text
+
+
+def test_an_error_in_what_a_loop_goes_over() -> None:
+    found = of(9, {2, 5, 7, 8}, (2, "batches"), (8, "train"), (13, "<module>"), error=True)
+    assert "made no turn" not in found.text
+    assert found.text.startswith("the run stops at ")
+
+
+def test_watched_are_heads_and_what_stands_before_them() -> None:
+    tree = ast.parse(LOOPS)
+    assert asked(tree) == heads(tree) | {5, 7, 8, 10}
+    assert asked(ast.parse("for x in (\n    1,\n):\n    pass\n")) == {1, 2, 3, 4}
+
+
+def test_a_condition_behind_the_end_that_was_never_asked() -> None:
+    made = record([1.0, 2.0], end="steps")
+    made.reached, made.loaded = {("train.py", line) for line in (8, 9, 10)}, ("train.py",)
+    made.stack = (Site("train.py", 10, "train"),)
+    found = Causes(run(made), TREES, "{}:{}".format).of("train.py", 12)
+    assert found.text == "train.py:12 comes after train.py:10, where the run was ended after 2 steps"
+    assert (found.bounds, found.caps) == ((Bound("train.py", 11),), (Cap("train.py", 9, INNER),))
