@@ -98,8 +98,8 @@ def missing(here: list[Piece], there: list[Piece], *, whole: bool) -> list[Part]
 
 
 def numbers_only(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
-    """Say which numbers differ where the statements at the lines ``before`` of ``old`` and ``after`` of ``new`` differ
-    in nothing else; empty if they do."""
+    """Say which numbers, texts and names of constants (``SUM``) differ where the statements at the lines ``before`` of
+    ``old`` and ``after`` of ``new`` differ in nothing else; empty if they do."""
     was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
     if not was or len(was) != len(became):
         return ""
@@ -270,8 +270,24 @@ def _bare(node: ast.stmt) -> ast.AST:
     return type(node)(**fields)
 
 
-def _numbers(node: ast.AST) -> list[complex]:
-    return [each.value for each in ast.walk(node) if _is_number(each)]  # type: ignore[attr-defined]
+def _numbers(node: ast.AST) -> list[object]:
+    """The numbers, texts and names of constants in ``node``."""
+    found: list[object] = []
+    for each in ast.walk(node):
+        if _is_number(each) or _is_text(each):
+            found.append(each.value)  # type: ignore[attr-defined]
+        elif _is_named(each):
+            found.append(each.attr)  # type: ignore[attr-defined]
+    return found
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+
+
+def _is_named(node: ast.AST) -> bool:
+    """Whether ``node`` is a constant by its name, as members of an enumeration are."""
+    return isinstance(node, ast.Attribute) and node.attr.isupper() and len(node.attr) > 1
 
 
 def _is_number(node: ast.AST) -> bool:
@@ -295,7 +311,13 @@ class _Folded(ast.NodeTransformer):
 
 class _Blank(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        if _is_text(node):
+            return ast.Constant("")
         return ast.Constant(0) if _is_number(node) else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        return ast.Attribute(node.value, "_", node.ctx) if _is_named(node) else node
 
 
 def _blank(node: ast.AST) -> ast.AST:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from verify.comparing.distances import Training, apart, distance, length
-from verify.comparing.numbers import TOTALS, unlike
+from verify.comparing.numbers import TOTALS, read, unlike
 from verify.measured.records import Observed, Output, Rates, Record, Step, Values, Waiting, Written
 
 #: What an ``exact`` promise allows of totals and of outputs computed without gradients, where other kernels sum up.
@@ -167,9 +167,10 @@ def afterwards(one: Record, other: Record) -> Iterator[Gap]:
 
 def printed(one: Record, other: Record) -> Iterator[Gap]:
     """The numbers that were printed, as far as both runs came."""
-    streams = one.printed.keys() & other.printed.keys()
+    yield from _words(one.printed.get("words", []), other.printed.get("words", []))
+    streams = (one.printed.keys() & other.printed.keys()) - {"words"}
     # On the other one stand warnings and bars, which may be gone for good reasons.
-    whole = one.printed.keys() | other.printed.keys() if _alike(one, other) else streams
+    whole = (one.printed.keys() | other.printed.keys()) - {"words"} if _alike(one, other) else streams
     for stream in sorted(streams | (whole & {"stdout"})):
         key = f"printed on {stream}"
         mine, theirs = one.printed.get(stream, []), other.printed.get(stream, [])
@@ -177,6 +178,15 @@ def printed(one: Record, other: Record) -> Iterator[Gap]:
             yield Gap(f"numbers {key}", key, missing="too many lines; the first ones were compared")
         kept, others = ([line for line in lines if line is not None] for lines in (mine, theirs))
         yield from _lines(f"numbers {key}", key, kept, others, whole=_alike(one, other))
+
+
+def _words(mine: Sequence[str | None], theirs: Sequence[str | None]) -> Iterator[Gap]:
+    """Lines without numbers, as far as both runs came: what it means that they differ nothing tells."""
+    key = "words printed"
+    for a, b in zip(mine, theirs, strict=False):
+        if a != b and a is not None and b is not None and read(a).words != read(b).words:
+            yield Gap(key, key, f"{a.strip()[:60]!r} and {b.strip()[:60]!r} are printed", undecided=True)
+            return
 
 
 def files(one: Record, other: Record) -> Iterator[Gap]:

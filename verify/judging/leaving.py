@@ -51,8 +51,9 @@ def found(
     lines: Iterable[Line],
     time: Callable[[float], bool],
     tell: Callable[[str], None],
-) -> tuple[Left, ...]:
-    """What to leave out of ``command`` so that its original comes further, each with what is made up for it.
+) -> tuple[tuple[Left, ...], bool]:
+    """What to leave out of ``command`` so that its original comes further, each with what is made up for it; and
+    whether the program then goes on to its end, or to that of its steps.
 
     ``lines`` are those that it is to reach; ``time`` says whether so many seconds are left.
     """
@@ -63,7 +64,7 @@ def found(
     left: tuple[Left, ...] = ()
     seconds = 0.0
     tried: set[tuple[object, ...]] = set()
-    again = False
+    again = goes_on = False
     for _ in range(_MOST):
         if not time(2 * seconds):
             break
@@ -79,10 +80,14 @@ def found(
         left = _settled(left, run)
         stopped = next((record.stopped for record in run.records if record.stopped is not None), None)
         if stopped is None:
+            goes_on = not died(run)
             break
         places = tuple((each.path, each.span) for each in left)
         fresh = bool(left) and left[-1].recipe is None
         following = next_one(stopped, trees, watch, left)
+        if following is None and stopped.frames and (stopped.frames[0].path, stopped.frames[0].span[0]) in watch:
+            # A mistake that is to be mended: no value helps there.
+            break
         again = (fresh or following is None or following[0].deep) and bool(places) and places not in tried
         if again:
             # What fits one may not fit another.
@@ -97,7 +102,7 @@ def found(
         tried.add(step)
         left = (*left, new)
     # What no run came to, or what there was no time to find, is none.
-    return tuple(each for each in left if each.recipe is not None)
+    return tuple(each for each in left if each.recipe is not None), goes_on
 
 
 def _settled(left: tuple[Left, ...], run: Run) -> tuple[Left, ...]:

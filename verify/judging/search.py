@@ -25,9 +25,10 @@ from verify.judging.places import EMPTY, Places
 from verify.measured.records import Driven, Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, join
 from verify.reaching.causes import OUTER, Cause, asked
-from verify.reaching.drives import drive, training
+from verify.reaching.drives import drive, imports, training
 from verify.reaching.knobs import Cap, Knobs, Unfit
 from verify.reaching.leaving import Left
+from verify.running.asking import wants_of
 from verify.running.missing import ended_by
 from verify.running.rewriting import Key, Rewriter, Version, below
 from verify.running.runner import Runner
@@ -48,12 +49,14 @@ _MOST_OPTIONS = 4
 @dataclass(frozen=True)
 class _Way:
     """A command, the version of the tree that goes on where the original dies (None: the original does), and its run,
-    with its lines as they are in the original. ``left`` is what is left out of it."""
+    with its lines as they are in the original. ``left`` is what is left out of it; ``lacks``: it was not run, because
+    nobody has installed what it imports."""
 
     command: Command
     base: Version | None = None
     run: Run | None = None
     left: tuple[Left, ...] = ()
+    lacks: bool = False
 
 
 class Search:
@@ -105,12 +108,16 @@ class Search:
         for command in self._others(commands):
             if not self._open() or not self._time(1.0):
                 break
+            if self._lacks(command):
+                # It would stop at its imports: it has a run when they are stood in for.
+                ways.append(_Way(command, lacks=True))
+                continue
             entry = self._try(_Way(command), Knobs(), "found in the tree")
             if entry is not None:
                 ways.append(self._way(command, entry))
                 self._knobs(ways[-1])
         for way in ways if self._runner.settings.data else ():
-            if self._open() and way.run is not None and died(way.run):
+            if self._open() and (way.lacks or (way.run is not None and died(way.run))):
                 with without_modules(self._runner, self._trees):
                     self._leave(way)
         for way in ways:
@@ -161,9 +168,10 @@ class Search:
     def _leave(self, way: _Way) -> None:
         """The command without what it stops for, with made-up values in the place of that."""
         lines = {line for group in self._open() for line in self._places.lines(group)}
-        left = found(self._runner, way.command, self._trees, lines, self._time, self._tell)
+        left, goes_on = found(self._runner, way.command, self._trees, lines, self._time, self._tell)
         without = _Way(way.command, left=left)
-        entry = self._try(without, Knobs(), "with made-up values for what it lacks") if left else None
+        plan = "with made-up values for what it lacks" if left else "without the modules that it lacks"
+        entry = self._try(without, Knobs(), plan) if left or goes_on else None
         if entry is None:
             return
         self._knobs(replace(without, run=entry.original))
@@ -289,6 +297,18 @@ class Search:
         except Unfit:
             return None
         return run if base is None else as_read(run, base, self._rewriter)
+
+    @functools.cached_property
+    def _absent(self) -> frozenset[str]:
+        """The modules that the tree imports and nobody has installed, nor stood in for."""
+        return frozenset(self._runner.lacks(imports(self._trees.values()))) - {*self._runner.modules}
+
+    def _lacks(self, command: Command) -> bool:
+        """Whether ``command`` stops for want of a module before it does anything."""
+        script = command.script
+        if script is None or is_notebook(script.name) or not self._runner.settings.data or not self._absent:
+            return False
+        return bool(wants_of(script, self._runner.root, command.cwd).modules & self._absent)
 
     def _others(self, commands: Sequence[Command]) -> Iterator[Command]:
         """Scripts and tests that lead to the files of what is open, as ``batch`` finds them."""

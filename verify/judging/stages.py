@@ -403,7 +403,7 @@ class Stages:
                 verdict, why = Verdict.PARTLY_REACHED, f"{missed}; else {result.why}"
             elif numbers and result.comparison.difference is Difference.IDENTICAL:
                 verdict = Verdict.NOT_JUDGED
-                why = f"{result.why}, but what is changed is a number ({numbers}), and here that made no difference"
+                why = f"{result.why}, but what is changed is a constant ({numbers}), and here that made no difference"
         self._settle(group, verdict, why)
 
     def _missed(self, group: Mended, before: Tried | None, tried: Tried, compared: int | None) -> str:

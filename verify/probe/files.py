@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +22,8 @@ _MOST_TEXT = 1 << 18
 _MOST_BYTES = 1 << 26
 _MOST_THINGS = 5000
 _DEEPEST = 10
+#: How long to look for files that nobody was seen to open.
+_SECONDS = 1.0
 _NOT_HIS = ("/dev/", "/proc/", "/sys/")
 
 
@@ -37,6 +41,8 @@ class Files:
         self._pid = os.getpid()
         self._on = True
         self._paths: dict[str, None] = {}
+        # Files have the time of the kernel's last tick.
+        self._start = time.time() - 0.02
         self._saved: set[str] = set()
         self._reader: Parameters | None = None
 
@@ -119,6 +125,31 @@ class Files:
                 event = {"event": "file", "path": self._name(path)}
                 event.update(self._read(path))
                 self._write(event)
+        if os.environ.get("WORLD_SIZE", "1") == "1":
+            # Ranks write at their own pace.
+            for path in self._others():
+                self._write({"event": "file", "path": self._name(path), **self._digest(path)})
+
+    def _others(self) -> Iterator[str]:
+        """The files of the tree that something else has written since the start: a library, or another program."""
+        until = time.monotonic() + _SECONDS
+        known = self._paths.keys() | self._saved
+        for folder, folders, names in os.walk(self._root):
+            folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+            if time.monotonic() > until:
+                text = f"The tree has more files than can be looked at in {_SECONDS:g} s for what other programs wrote."
+                self._write({"event": "note", "text": text})
+                return
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                if path in known or path.startswith(self._own) or name.endswith((".py", ".pyc", ".ipynb")):
+                    continue
+                try:
+                    status = os.stat(path)
+                except OSError:
+                    continue
+                if stat.S_ISREG(status.st_mode) and status.st_mtime > self._start and status.st_size <= _MOST_BYTES:
+                    yield path
 
     def _read(self, path: str) -> dict[str, Any]:
         if path.endswith(_TEXTS):
@@ -136,6 +167,10 @@ class Files:
             event = {"kind": "tensors", "names": list(kept), "numbers": {}}
             event.update(self._reader.read([torch.from_numpy(numpy.ascontiguousarray(each)) for each in kept.values()]))
             return event
+        return self._digest(path)
+
+    @staticmethod
+    def _digest(path: str) -> dict[str, Any]:
         state = hasher()
         with open(path, "rb") as file:
             for block in iter(lambda: file.read(1 << 20), b""):

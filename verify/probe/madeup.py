@@ -5,12 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from . import making, trial
-
-if TYPE_CHECKING:
-    from .drive import Drive
 
 #: How long one choice may be tried, in seconds of the processor.
 _SECONDS = 4.0
@@ -20,6 +17,30 @@ class Unmade(Exception):
     """Why a function could not be called."""
 
 
+class Alive(Protocol):
+    """What is alive at the end of a run; each raises :class:`Unmade` for what is not."""
+
+    def kind(self, one: dict[str, Any]) -> Any:
+        """The class that the function ``one`` stands in; its module, where it is none's."""
+        ...
+
+    def instance(self, kind: Any) -> Any:
+        """An object of the class ``kind``."""
+        ...
+
+    def alive(self, name: str) -> Any:
+        """What is called ``name``."""
+        ...
+
+    def found(self, one: dict[str, Any]) -> Callable[..., Any]:
+        """The function itself."""
+        ...
+
+    def arguments(self, site: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call of the program's."""
+        ...
+
+
 class Made:
     """The calls of the function ``one`` (see :class:`verify.reaching.drives.Drive`) that can be made up.
 
@@ -27,7 +48,7 @@ class Made:
     ``site``, the number of a call of the program's whose arguments can be had, or ``made``, recipes by parameter.
     """
 
-    def __init__(self, drive: Drive, one: dict[str, Any], silence: Callable[[], Callable[..., list[Any]]]) -> None:
+    def __init__(self, drive: Alive, one: dict[str, Any], silence: Callable[[], Callable[..., list[Any]]]) -> None:
         self._drive = drive
         self._one = one
         self._silence = silence

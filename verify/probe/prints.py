@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 import sys
 from typing import Any
@@ -15,7 +17,10 @@ _PLACE = re.compile(r'\s+File ".*", line \d+')
 
 
 class Prints:
-    """Reads along what goes to standard output and error, and writes ``printed`` events, one a line that has digits."""
+    """Reads along what goes to standard output and error, and writes ``printed`` events, one a line.
+
+    Of the lines without digits those on standard output are told, as a stream of their own, ``words``.
+    """
 
     def __init__(self, write: Write, part: Part) -> None:
         self._write = write
@@ -25,6 +30,23 @@ class Prints:
         """Call at the start of the process; a stream that the script puts in their place is not read."""
         for name in ("stdout", "stderr"):
             self._watch(name, getattr(sys, name, None))
+        self._watch_descriptors()
+
+    def _watch_descriptors(self) -> None:
+        """Read along what goes past the streams, too."""
+        original, part = os.write, self._part
+        lines = {1: _Line("descriptor 1", self._write), 2: _Line("descriptor 2", self._write)}
+        process = os.getpid()
+
+        @functools.wraps(original)
+        def write(descriptor: int, data: Any, /) -> int:
+            result = original(descriptor, data)
+            if descriptor in lines and part.on and os.getpid() == process:
+                with part:
+                    lines[descriptor].add(bytes(data).decode("utf-8", "replace"))
+            return result
+
+        os.write = write
 
     def _watch(self, name: str, stream: Any) -> None:
         original = getattr(stream, "write", None)
@@ -69,11 +91,16 @@ class _Line:
             if self._of_traceback(each):
                 continue
             if any(character.isdigit() for character in each) or "nan" in each or "inf" in each:
-                self._count += 1
-                kept = self._count <= _MOST_LINES
-                self._write({"event": "printed", "stream": self._stream, "text": each[:_LONGEST] if kept else None})
-                if not kept:
-                    return
+                stream = self._stream
+            elif self._stream == "stdout" and any(character.isalpha() for character in each):
+                stream = "words"
+            else:
+                continue
+            self._count += 1
+            kept = self._count <= _MOST_LINES
+            self._write({"event": "printed", "stream": stream, "text": each[:_LONGEST] if kept else None})
+            if not kept:
+                return
 
     def _of_traceback(self, line: str) -> bool:
         """Whether ``line`` is one of a traceback that names a place, or shows the code there: edits change both."""

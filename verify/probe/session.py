@@ -78,8 +78,6 @@ class Session:
             bool(config.get("again")),
         )
         self._driving = False
-        #: Where an error came from that ended the program, the innermost first.
-        self._fell: list[Any] = []
         self._files = Files(config["root"], config["records"], self._write, self._part("files"))
         self._watchdog: Watchdog | None = None
         self._memory: Memory | Shapes
@@ -449,7 +447,6 @@ class Session:
 
     def _failed(self, error: BaseException, at: TracebackType | None) -> None:
         self._diagnose("failed", error, self._tree.traceback_site(at))
-        self._fell = self._tree.traceback_sites(at)
         with self._part("errors"):
             self._write(errors.uncaught(error, at, self._tree))
             if self._config.get("explore"):
@@ -499,7 +496,6 @@ class Session:
         event: dict[str, Any] = {"event": "end", "reason": reason}
         try:
             event["stack"] = [self._tree.site(frame) for frame in frames or [] if self._mine(frame)]
-            event["stack"] = event["stack"] or (self._fell if reason == "raised" else [])
         except Exception:
             # Told of already, where the probe looked at frames before; and the end itself must be told.
             event["stack"] = []

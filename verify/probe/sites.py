@@ -84,16 +84,12 @@ class Tree:
 
     def traceback_site(self, traceback: TracebackType | None) -> Site | None:
         """The innermost line of the tree in ``traceback``."""
-        return next(iter(self.traceback_sites(traceback)), None)
-
-    def traceback_sites(self, traceback: TracebackType | None) -> list[Site]:
-        """The lines of the tree in ``traceback``, the innermost first."""
-        found: list[Site] = []
+        found: Site | None = None
         while traceback is not None:
             code = traceback.tb_frame.f_code
             path = self.relative(code.co_filename)
             if path is not None:
-                found.insert(0, [path, traceback.tb_lineno, code.co_name])
+                found = [path, traceback.tb_lineno, code.co_name]
             traceback = traceback.tb_next
         return found
 
