@@ -74,6 +74,8 @@ class Commits:
 class Publishing:
     """Where branches go. ``remote``: empty for where the repository came from, else an address with ``{name}``.
 
+    With ``fork`` it is a fork of the user's where they may not push to where it came from.
+
     ``require`` says what may be published: ``kept``: only rewrites that a run has kept; ``not-broken``: all of a
     repository where nothing is known to break. ``throttle`` is in seconds between two repositories. With
     ``quote_output`` texts that leave this machine quote what scripts printed and raised; else only the errors' types.
@@ -82,6 +84,7 @@ class Publishing:
     """
 
     remote: str = ""
+    fork: bool = False
     require: str = "kept"
     client: str = "auto"
     draft: bool = True
@@ -192,6 +195,8 @@ def read(file: Path) -> Campaign:
     work = base / os.path.expanduser(campaign.get("work") or f"{file.stem}-work")
     if os.path.abspath(work) in (str(base), os.path.expanduser("~"), "/"):
         raise CampaignError(f"{file}: work must be a folder of its own, not {work}")
+    if tables["publish"].get("remote") and tables["publish"].get("fork"):
+        raise CampaignError(f"{file}: [publish] has remote and fork: where branches go is one or the other")
     repositories, idle = _repositories(file, base, tables["repositories"], (singles, groups), runs)
     made = Campaign(
         file=Path(os.path.abspath(file)),

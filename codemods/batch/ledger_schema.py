@@ -83,6 +83,7 @@ ADDED = (
     ("repositories", "followed_at", "REAL"),
     ("repositories", "opened_at", "REAL"),
     ("repositories", "ended_at", "REAL"),
+    ("repositories", "fork", "TEXT NOT NULL DEFAULT ''"),
     ("repositories", "interruptions", "INTEGER NOT NULL DEFAULT 0"),
 )
 

@@ -6,10 +6,10 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codemods.batch import forges, requests, windows
+from codemods.batch import forges, forks, requests, windows
 from codemods.batch.artifacts import PULL_REQUEST
 from codemods.batch.campaign import Campaign, Repository
 from codemods.batch.errors import CampaignError, Failed, Refused
@@ -110,6 +110,8 @@ def publish(
                     continue
                 if course.changed:
                     sleep(campaign.publishing.throttle)
+                if client and campaign.publishing.fork and not (row["fork"] or row["pushed"]):
+                    target = _to_fork(campaign, ledger, target, client, sleep)
                 course.changed += _publish(campaign, ledger, target, client, say)
                 if not (keep or campaign.publishing.keep):
                     Places(campaign.work).drop(row["slug"], "clone")
@@ -177,6 +179,8 @@ def target_of(campaign: Campaign, row: Row, repository: Repository, ledger: Ledg
             remote = parse(text, campaign.file.parent)
         except (KeyError, IndexError, ValueError, CampaignError) as error:
             raise Failed(f"remote = {redact(template)!r} names no address: {error}") from None
+    elif row["fork"]:
+        remote = forks.at(remote, row["fork"])
     elif remote.local is not None:
         raise Refused(
             "it lies on this machine, and what lies here is pushed to only where the campaign names it: "
@@ -191,6 +195,19 @@ def target_of(campaign: Campaign, row: Row, repository: Repository, ledger: Ledg
         places.of(row["slug"], stage) / PULL_REQUEST,
         _title(campaign, row, ledger),
     )
+
+
+def _to_fork(campaign: Campaign, ledger: Ledger, target: Target, client: str, sleep: Callable[[float], None]) -> Target:
+    """``target``, published to a fork where its own remote may not be pushed to. Raises :class:`Failed`."""
+    # Nothing is made at the forge for what may not leave this machine.
+    _require_publishable(ledger, campaign, target)
+    path = forks.fork_of(client, target.repository.source, campaign.work)
+    if not path:
+        return target
+    remote = forks.at(target.repository.source, path)
+    forks.wait_for(remote, sleep)
+    ledger.note(target.row["id"], fork=path)
+    return replace(target, remote=remote, row={**target.row, "fork": path})
 
 
 def _title(campaign: Campaign, row: Row, ledger: Ledger) -> str:
@@ -217,6 +234,8 @@ def _say_commands(campaign: Campaign, target: Target, client: str, say: Say) -> 
     say("  " + shlex.join(["git", "-C", str(target.clone), *words, f"{target.row['head']}:refs/heads/{branch}"]))
     if client:
         say("  " + forges.shown(client, _request(campaign, target)))
+        if campaign.publishing.fork and not target.row["fork"]:
+            say("  (by a fork of yours, if you may not push there)")
     else:
         say(f"  (no pull request by a client; its text: {target.body})")
 

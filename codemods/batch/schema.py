@@ -163,6 +163,7 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
     },
     "publish": {
         "remote": TEXT,
+        "fork": FLAG,
         "require": _one_of("kept", "not-broken"),
         "client": _one_of("auto", "gh", "glab", "none"),
         "draft": FLAG,

@@ -82,6 +82,7 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 # What a run found broken is never published, whatever stands here.
 # require = "kept"
 # remote = "https://github.com/me/{{name}}.git"   # by default where the repository came from
+# fork = false      # true: where you may not push, a fork of yours is made, and published to
 # client = "auto"   # "gh", "glab" or "none": who opens the pull requests
 # draft = true
 # reviewers = []    # asked for each request, such as "ada" or "acme/ml"; a [[repository]] may name others,

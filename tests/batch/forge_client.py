@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote
@@ -126,7 +127,11 @@ class Client:
 
     def head(self, request: Request) -> str:
         """The commit that a request's branch is at; what it was at last where the branch is gone."""
-        place = self.known().get("git")
+        # A fork's branch is the fork's.
+        where = (
+            self.state["repos"].get(f"{self.repo.partition('/')[0]}/{request['fork']}") if request.get("fork") else None
+        )
+        place = (where or self.known()).get("git")
         if place:
             command = ["git", "-C", place, "rev-parse", "--verify", "-q", f"refs/heads/{request['branch']}"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -159,6 +164,13 @@ class Client:
             "reviewers": self.flags.get("reviewer", []),
             "created": self.state["now"],
         }
+        owner, colon, _ = self.flag("head").partition(":")
+        if self.name == "glab" and self.flag("head"):
+            request["fork"] = self.flag("head")
+        elif colon:
+            request["fork"] = f"{owner}/{self.repo.rpartition('/')[2]}"
+        elif not known.get("push", True):
+            self.refuse(f"GraphQL: Head sha can't be blank, Head ref must be a branch ({branch})")
         known["requests"].append(request)
         self.head(request)
         self.save()
@@ -170,8 +182,8 @@ class Client:
         branch = self.flag("head") or self.flag("source-branch")
         rows = [one for one in self.known()["requests"] if one["branch"] == branch and one["state"] == "open"]
         if self.name == "gh":
-            owner = {"id": "MDQ6VXNlcjE=", "login": one_owner(self.repo)}
-            print(json.dumps([{"url": self.url(one), "headRepositoryOwner": owner} for one in rows]))
+            told = [(self.url(one), one.get("fork", self.repo.partition("/")[2]).partition("/")[0]) for one in rows]
+            print(json.dumps([{"url": url, "headRepositoryOwner": {"id": "M", "login": owner}} for url, owner in told]))
         else:
             print(json.dumps([gitlab(self, one) for one in rows]))
 
@@ -263,6 +275,11 @@ class Client:
 
     def api(self) -> None:
         path, _, query = self.rest[0].partition("?")
+        about = re.fullmatch(r"(?:repos/([^/]+/[^/]+)|projects/([^/]+))(/forks?)?", path)
+        if about is not None:
+            self.flags["repo"] = [f"{self.flag('hostname')}/{unquote(about[1] or about[2])}"]
+            self.about(about[3] or "", query)
+            return
         assert "per_page=100" in query
         if self.name == "gh":
             match = re.fullmatch(r"repos/(.+)/pulls/(\d+)/comments", path)
@@ -274,9 +291,55 @@ class Client:
         request = self.found()
         print(json.dumps(remarks(request) if self.name == "gh" else notes(request)))
 
+    def about(self, what: str, query: str) -> None:
+        """What the interfaces tell of a repository and its forks; one more of which is made."""
+        known, method = self.known(), self.flag("method") or "GET"
+        if known.get("refuse"):
+            self.refuse(known["refuse"])
+        mine = f"{self.flag('hostname')}/{ME}/{self.repo.split('/')[-1]}"
+        if not what:
+            print(json.dumps(project(self, self.repo, known)))
+        elif method == "GET":
+            assert self.name == "glab"
+            assert "owned=true" in query
+            forks = [mine] if mine in self.state["repos"] else []
+            print(json.dumps([project(self, one, self.state["repos"][one]) for one in forks]))
+        else:
+            assert what == ("/forks" if self.name == "gh" else "/fork")
+            if mine not in self.state["repos"]:
+                place = self.folder / "git" / ME / f"{mine.split('/')[-1]}.git"
+                subprocess.run(["git", "clone", "-q", "--bare", known["git"], str(place)], check=True)
+                subprocess.run(["git", "-C", str(place), "config", "http.receivepack", "true"], check=True)
+                self.state["repos"][mine] = {"requests": [], "git": str(place), "labels": [], "fork": True}
+                self.save()
+            elif self.name == "glab":
+                self.refuse("409 {message: {name: [has already been taken], path: [has already been taken]}}")
+            print(json.dumps(project(self, mine, self.state["repos"][mine])))
 
-def one_owner(repo: str) -> str:
-    return repo.split("/")[1]
+
+def project(client: Client, name: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """A repository as ``GET /repos/OWNER/NAME`` and ``GET /projects/ID`` tell it."""
+    path = name.partition("/")[2]
+    push = bool(known.get("push", True))
+    if client.name == "gh":
+        rights = {"admin": False, "maintain": False, "push": push, "triage": push, "pull": True}
+        return {
+            "id": 1,
+            "name": path.rpartition("/")[2],
+            "full_name": path,
+            "owner": {"login": path.partition("/")[0], "id": 1, "type": "User"},
+            "fork": known.get("fork", False),
+            "clone_url": f"https://{name}.git",
+            "permissions": rights,
+        }
+    access = {"access_level": 40, "notification_level": 3} if push else None
+    return {
+        "id": 1,
+        "path_with_namespace": path,
+        "http_url_to_repo": f"https://{name}.git",
+        "import_status": "scheduled" if known.get("fork") else "none",
+        "permissions": {"project_access": access, "group_access": None},
+    }
 
 
 def github(client: Client, request: Request) -> dict[str, Any]:
