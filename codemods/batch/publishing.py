@@ -27,6 +27,8 @@ from codemods.batch.standing import OPEN, Standing
 from codemods.batch.upstream import look, remote_refs
 
 Say = Callable[[str], None]
+#: git's word for a remote that lacks what a shallow clone lacks, too.
+_SHALLOW = "shallow update not allowed"
 #: How the title of a request begins that holds what no run has kept.
 UNVERIFIED = "UNVERIFIED"
 #: What the configuration of a clone of ours holds; whatever else stands there was put there by somebody.
@@ -227,6 +229,23 @@ def _push_words(branch: str, target: Target) -> list[str]:
     return ["push", "--quiet", "--no-verify", "--recurse-submodules=no", *far, lease, "--", target.remote.address]
 
 
+def _push(campaign: Campaign, target: Target) -> None:
+    branch = campaign.commits.branch
+    words = (*_push_words(branch, target), f"{target.row['head']}:refs/heads/{branch}")
+    try:
+        Git(target.remote).run(*words, cwd=target.clone)
+    except Failed as error:
+        if _SHALLOW not in str(error):
+            raise
+        # A fork that is older than what the branch starts from: it gets the history between.
+        source, limits = target.repository.source, campaign.limits
+        git = Git(source)
+        more = ("--quiet", "--no-tags", "--no-write-fetch-head", "--unshallow", *git.far("upload-pack"))
+        room = (target.clone, 2 * limits.size)
+        git.run("fetch", *more, "--", source.address, cwd=target.clone, timeout=limits.clone_timeout, growing=room)
+        Git(target.remote).run(*words, cwd=target.clone)
+
+
 def _say_commands(campaign: Campaign, target: Target, client: str, say: Say) -> None:
     branch = campaign.commits.branch
     words = [*_push_words(branch, target)[:-1], redact(target.remote.address, target.remote.secrets)]
@@ -255,8 +274,7 @@ def _publish(campaign: Campaign, ledger: Ledger, target: Target, client: str, sa
             say(f"{row['slug']}: {branch} is pushed already")
         else:
             require_ours(branch, row["pushed"], there)
-            words = (*_push_words(branch, target), f"{row['head']}:refs/heads/{branch}")
-            Git(target.remote).run(*words, cwd=target.clone)
+            _push(campaign, target)
             changed = True
         ledger.note(row["id"], pushed=row["head"], remote=redact(target.remote.url))
     address, opened_at = row["pull_request"], row["opened_at"]
