@@ -17,7 +17,6 @@ from codemods.rules import all_rules
 from codemods.rules.base import Rule
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
-from codemods.source.syntax import plainly_readable
 from codemods.terms.findings import Finding, Skipped, promoted
 
 
@@ -71,7 +70,11 @@ def _analysis(
     seen = observe(project, rules, decide, jobs=jobs, progress=progress)
     found = promoted(seen.findings) if options.likely else seen.findings
     findings = ending(found, seen.conduct, unsafe=options.unsafe)
-    return Analysis(findings, _unparsable(project), seen.notes, seen.conduct)
+    for shown in seen.unread:
+        # most of them cannot be read at all, and the attempt says why
+        project.parsed(shown)
+    unparsable = [problem for shown, problem in project.broken.items() if shown in project.targets]
+    return Analysis(findings, unparsable, seen.notes, seen.conduct)
 
 
 def _decide(project: Project, rules: list[Rule], options: Options, observations: list[Observation]) -> list[Finding]:
@@ -95,11 +98,3 @@ def selected_rules(options: Options) -> list[Rule]:
             continue
         chosen.append(rule)
     return chosen
-
-
-def _unparsable(project: Project) -> list[Skipped]:
-    """The targets that are no Python: named, whether or not a rule would have looked at them."""
-    for shown, target in project.targets.items():
-        if not plainly_readable(project.overlay.get(shown, target.text)):
-            project.parsed(shown)
-    return [problem for shown, problem in project.broken.items() if shown in project.targets]

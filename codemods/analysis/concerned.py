@@ -18,9 +18,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 
-from codemods.analysis.job import every_gate
+from codemods.analysis.job import concerns
 from codemods.analysis.outline import imports, may_act, may_switch
 from codemods.analysis.project import Project
+from codemods.analysis.told import told
 from codemods.graph.model.facts.libraries import TORCH_LIBRARIES
 from codemods.graph.model.program import Tree
 from codemods.graph.python.loading import NEVER_OF_THE_TREE
@@ -39,19 +40,17 @@ _COMPUTED = re.compile(rb"\b(?:importlib|__import__|importorskip)\b")
 def concerned(project: Project) -> tuple[list[str], list[str]]:
     """The files in which the words of some rule stand; those that import one of them and may act, or switch gradients
     off; and programs that import one through others. Files that no tensor can come to are left out."""
-    tree = project.files.tree
-    torch = {relative for relative in project.paths if _brings_torch(tree, relative, project.raw(relative))}
+    torch = {relative for relative in project.paths if told(_brings_torch, project, relative)}
     if not torch:
         return [], []
-    gate = every_gate()
-    direct = {relative for relative in project.paths if gate.within(project.raw(relative)) is not None}
+    direct = {relative for relative in project.paths if told(concerns, project, relative) is not None}
     imported = _Imports(project)
     if not torch.issuperset(direct):
         direct &= imported.by(imported.leading_to(torch))
     if not direct:
         return [], []
-    others = [r for r in project.paths if r not in direct and _may_lead(project.raw(r))]
-    importers = [r for r in others if any(found in direct for found in imports(tree, r, project.raw(r)))]
+    others = [r for r in project.paths if r not in direct and told(_may_lead, project, r)]
+    importers = [r for r in others if any(found in direct for found in told(_imported_by, project, r))]
     far = {r for r in others if b"__main__" in project.raw(r)}.difference(importers)
     if far:
         # a program most often comes to its training loop through modules that only define
@@ -63,15 +62,22 @@ def concerned(project: Project) -> tuple[list[str], list[str]]:
     return sorted(direct & targets), sorted(targets.intersection(importers))
 
 
-def _may_lead(raw: bytes) -> bool:
+def _may_lead(project: Project, relative: str) -> bool:
+    raw = project.raw(relative)
     return may_switch(raw) or may_act(raw)
+
+
+def _imported_by(project: Project, relative: str) -> list[str]:
+    """What a file imports: files, and folders that end with a slash."""
+    return list(imports(project.files.tree, relative, project.raw(relative)))
 
 
 # torch
 
 
-def _brings_torch(tree: Tree, relative: str, raw: bytes) -> bool:
+def _brings_torch(project: Project, relative: str) -> bool:
     """Whether a file imports torch or a library of it, or may do so through an import that leads out of the tree."""
+    tree, raw = project.files.tree, project.raw(relative)
     if _LIBRARY.search(b"\n" + raw) is not None:
         return True
     code = code_of(raw) if b"torch" in raw else b""
@@ -100,10 +106,7 @@ class _Imports:
 
     @functools.cached_property
     def _found(self) -> dict[str, list[str]]:
-        """What each file imports: files, and folders that end with a slash."""
-        project = self._project
-        tree = project.files.tree
-        return {r: list(imports(tree, r, project.raw(r))) for r in project.paths}
+        return {r: told(_imported_by, self._project, r) for r in self._project.paths}
 
     @functools.cached_property
     def _importers(self) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from codemods.analysis import garbage
 from codemods.analysis.outline import FUNCTIONS, Definition, Outline, called_as, mentions
 from codemods.analysis.project import Project
+from codemods.analysis.told import told
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.graph.python.machine import Machine
@@ -89,8 +90,7 @@ def _run(project: Project, rules: list[Rule], job: Job, raw: bytes, record: Reco
         return
     if job.rules:
         rules = [rule for rule in rules if rule.name in job.rules]
-    gate = every_gate()
-    outline = Outline(file, raw, gate.within(raw) or _NOTHING)
+    outline = Outline(file, raw, told(concerns, project, job.relative) or _NOTHING)
     if job.functions is not None:
         _simulate(project, rules, job, file, outline.nodes(job.functions), record)
     elif job.names:
@@ -103,7 +103,7 @@ def _run(project: Project, rules: list[Rule], job: Job, raw: bytes, record: Reco
         def other(relative: str) -> Outline | None:
             if relative in project.paths:
                 record.loaded.add(relative)
-            return _outline(project, relative, gate)
+            return _outline(project, relative)
 
         if outline.script(other, project.files.tree):
             _simulate(project, rules, job, file, None, record)
@@ -115,12 +115,16 @@ def every_gate() -> Gate:
     return Gate(entry for rule in all_rules().values() for entry in rule.gate)
 
 
-def _outline(project: Project, relative: str, gate: Gate) -> Outline | None:
+def concerns(project: Project, relative: str) -> Gate | None:
+    """The words of rules that stand in a file, None if there are none."""
+    return every_gate().within(project.raw(relative))
+
+
+def _outline(project: Project, relative: str) -> Outline | None:
     """The outline of a file in which a rule's words stand."""
-    raw = project.raw(relative) if relative in project.paths else b""
-    concerns = gate.within(raw)
-    file = project.files.glance(relative) if concerns is not None else None
-    return Outline(file, raw, concerns) if file is not None and concerns is not None else None
+    words = told(concerns, project, relative) if relative in project.paths else None
+    file = project.files.glance(relative) if words is not None else None
+    return Outline(file, project.raw(relative), words) if file is not None and words is not None else None
 
 
 def _simulate(

@@ -33,11 +33,13 @@ LEAST_BUDGET = 6_000
 
 
 class Seen(NamedTuple):
-    """What all runs have shown: the findings, where a budget ended, and how the program behaves."""
+    """What all runs have shown: the findings, where a budget ended, how the program behaves, and the targets that
+    Python does not take as they stand, whether or not anything runs them."""
 
     findings: list[Finding]
     notes: list[str]
     conduct: Conduct
+    unread: list[str]
 
 
 def observe(
@@ -86,13 +88,14 @@ def observe(
                 noted |= dict.fromkeys(names, _settled(workers, scripts, alone + more, budget))
         if asking:
             findings = _decided(project, decide, noted)
+        unread = workers.unread()
     if progress is not None:
         progress(total, total)
     conduct = Conduct()
     for one in {id(one): one for known in noted.values() for one in known}.values():
         conduct.add(one.conduct)
     notes = list(dict.fromkeys(n for known in noted.values() for one in known for n in one.notes))
-    return Seen(findings, notes, conduct)
+    return Seen(findings, notes, conduct, unread)
 
 
 def _decided(

@@ -91,6 +91,10 @@ class Project:
         target = self.targets.get(shown)
         return target.text if target is not None else read_source(self.paths[relative], shown).text
 
+    def target_text(self, shown: str) -> str:
+        """The text of a target by the path that is shown."""
+        return self.overlay[shown] if shown in self.overlay else self.targets[shown].text
+
     def _read(self, relative: str) -> tuple[str, ast.Module] | None:
         shown = self.display[relative]
         try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from codemods.analysis import garbage
 from codemods.analysis.project import Project
+from codemods.analysis.told import found_readable, readable, was_read
 from codemods.rules.base import Rule
 
 if TYPE_CHECKING:
@@ -31,6 +32,12 @@ Remembered = tuple[dict[str, str], Record]
 PARALLEL_FROM = 24
 """Files from which on a pool of processes pays for its start."""
 
+PARALLEL_READING = 4_000_000
+"""Characters from which on it does so where they are only read."""
+
+_PORTION = 40
+"""Texts that a process reads at a time."""
+
 
 class Workers:
     """Runs jobs, in this process or in several."""
@@ -39,8 +46,8 @@ class Workers:
         self.project = project
         self.rules = rules
         self.names = tuple(rule.name for rule in rules)
-        wanted = jobs if jobs is not None else (os.cpu_count() or 1)
-        self.processes = min(wanted, max(1, files // 8)) if files >= PARALLEL_FROM else 1
+        self.wanted = jobs if jobs is not None else (os.cpu_count() or 1)
+        self.processes = min(self.wanted, max(1, files // 8)) if files >= PARALLEL_FROM else 1
         self._pool: ProcessPoolExecutor | None = None
         self._collects = gc.isenabled()
 
@@ -76,13 +83,29 @@ class Workers:
             for job in jobs:
                 yield run_job(self.project, self.rules, job)
             return
+        yield from self._several(self.processes).map(
+            _work, jobs, chunksize=max(1, min(8, len(jobs) // (self.processes * 4)))
+        )
+
+    def unread(self) -> list[str]:
+        """The targets that Python does not take as they stand, by the path that is shown."""
+        project = self.project
+        todo = [shown for shown in project.targets if not was_read(project.target_text(shown))]
+        if self.wanted > 1 and sum(len(project.target_text(shown)) for shown in todo) >= PARALLEL_READING:
+            portions = [todo[i : i + _PORTION] for i in range(0, len(todo), _PORTION)]
+            for portion, bad in zip(portions, self._several(self.wanted).map(_unread, portions), strict=True):
+                for shown in portion:
+                    found_readable(project.target_text(shown), shown not in bad)
+        return [shown for shown in project.targets if not readable(project.target_text(shown))]
+
+    def _several(self, processes: int) -> ProcessPoolExecutor:
         if self._pool is None:
             from concurrent.futures import ProcessPoolExecutor
 
             self._pool = ProcessPoolExecutor(
-                self.processes, initializer=_start_worker, initargs=(self.project.for_worker(), self.names)
+                processes, initializer=_start_worker, initargs=(self.project.for_worker(), self.names)
             )
-        yield from self._pool.map(_work, jobs, chunksize=max(1, min(8, len(jobs) // (self.processes * 4))))
+        return self._pool
 
 
 _worker: tuple[Project, list[Rule]] | None = None
@@ -108,6 +131,12 @@ def _end_with_parent() -> None:
 def _work(job: Job) -> Record:
     assert _worker is not None
     return run_job(*_worker, job)
+
+
+def _unread(portion: list[str]) -> list[str]:
+    assert _worker is not None
+    project, _ = _worker
+    return [shown for shown in portion if not readable(project.target_text(shown))]
 
 
 # remembering

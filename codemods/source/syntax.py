@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from codemods.source.errors import Unparsable
@@ -91,8 +94,7 @@ def plainly_readable(text: str) -> bool:
     """
     import symtable
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _as_from_the_start():
         try:
             symtable.symtable(text, "<text>", "exec")
         except FAILURES:
@@ -107,9 +109,29 @@ FAILURES = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 def _parsed(text: str) -> ast.Module:
     import ast
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _as_from_the_start():
         return ast.parse(text)
+
+
+_ROOM = 1000
+"""How many calls deep Python's parser may go, as it counts."""
+
+
+@contextlib.contextmanager
+def _as_from_the_start() -> Iterator[None]:
+    """Let what Python's parser says not depend on where it is asked: before 3.12 it reads deeper nesting the more calls
+    are left until the limit, which a simulation raises."""
+    depth, frame = 0, sys._getframe()
+    while frame.f_back is not None:
+        depth, frame = depth + 1, frame.f_back
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(depth + _ROOM)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def explain_syntax_error(text: str, error: Exception) -> tuple[int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import chain
 
 _PLAIN = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "asname", "module", "level", "kind", "type_comment"})
 """Fields that hold no syntax node, or one that only names an operator or a context."""
@@ -37,7 +38,31 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 def walk(scope: ast.AST) -> Iterator[ast.AST]:
-    """A syntax node and all below it, in the order of :func:`ast.walk`; operators and contexts are left out."""
+    """A syntax node and all below it, in the order of :func:`ast.walk`; operators and contexts are left out.
+
+    What is below a whole file is asked for by many and kept with it: its tree must not change once it was walked.
+    """
+    if scope.__class__ is not ast.Module:
+        return _walk(scope)
+    below = vars(scope).get(_BELOW)
+    if below is None:
+        below = list(_walk(scope))
+        # without the file itself: nothing that is left to be freed may point at itself
+        del below[0]
+        setattr(scope, _BELOW, below)
+    return chain((scope,), below)
+
+
+def forget(tree: ast.Module) -> None:
+    """Take a syntax tree apart; the garbage collector would take several times as long."""
+    tree.body.clear()
+    vars(tree).pop(_BELOW, None)
+
+
+_BELOW = "_below"
+
+
+def _walk(scope: ast.AST) -> Iterator[ast.AST]:
     found: list[ast.AST] = [scope]
     for node in found:
         yield node

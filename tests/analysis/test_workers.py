@@ -59,3 +59,17 @@ def test_any_number_of_processes_names_the_same_broken_files(tmp_path: Path) -> 
     skipped = {jobs: analyse(targets, options=Options(), jobs=jobs).skipped for jobs in (1, 2)}
     assert [entry.path for entry in skipped[1]] == ["bad0.py", "bad1.py", "bad2.py", "old.py"]
     assert skipped[1] == skipped[2]
+
+
+@pytest.mark.parametrize("terms", [500, 4_000])
+def test_any_number_of_processes_reads_nesting_as_deep(tmp_path: Path, terms: int) -> None:
+    # A simulation leaves room for more calls than the rest of a process has.
+    (tmp_path / "pyproject.toml").touch()
+    for number in range(30):
+        text = "import torch\nfrom long import total\nloss = torch.ones(1) * total\nloss.backward()\n"
+        (tmp_path / f"part{number}.py").write_text(text)
+    (tmp_path / "long.py").write_text("total = " + " + ".join(["1"] * terms) + "\n")
+    targets = [read_source(path, path.name) for path in sorted(tmp_path.glob("*.py"))]
+    skipped = {jobs: analyse(targets, options=Options(cache=False), jobs=jobs).skipped for jobs in (1, 2)}
+    assert skipped[1] == skipped[2]
+    assert len(skipped[1]) == (terms > 3_000 and sys.version_info < (3, 12))

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.values import Function
-from codemods.source.walking import children, statements, walk
+from codemods.source.walking import children, forget, statements, walk
 from codemods.terms.spans import Span
 
 _CONTAINERS = {
@@ -31,16 +31,6 @@ _CONTAINERS = {
 
 _Answer = TypeVar("_Answer")
 _Asked = TypeVar("_Asked", bound=ast.AST)
-
-
-def walks(scope: ast.AST) -> bool:
-    """Whether the code in ``scope`` back-propagates, reached or not."""
-    calls = (node.func for node in walk(scope) if isinstance(node, ast.Call))
-    return any(
-        name in ("backward", "manual_backward") or (name == "grad" and ast.unparse(function).endswith("autograd.grad"))
-        for function in calls
-        for name in (getattr(function, "attr", getattr(function, "id", "")),)
-    )
 
 
 def _may_hold(node: ast.AST, span: Span) -> bool:
@@ -120,8 +110,7 @@ class ParsedFile:
 
     def forget(self) -> None:
         """Take the syntax tree apart, for a file that nobody asks any more: what still points at it keeps little."""
-        # the garbage collector would take several times as long
-        self.tree.body.clear()
+        forget(self.tree)
         self._answers.clear()
         self._parents.clear()
 
@@ -197,29 +186,6 @@ def _last_line(statement: ast.stmt) -> int:
 
 def _bare(tree: ast.Module) -> frozenset[ast.expr]:
     return frozenset(s.value for s in statements(tree) if isinstance(s, ast.Expr))
-
-
-def may_walk(file: ParsedFile, code: ast.AST) -> bool:
-    """Whether a stretch of code back-propagates, or calls something that does by a name of a function of its file."""
-    if "backward" not in file.text and "autograd" not in file.text and file.text.isascii():
-        return False
-    return file.once(walks, code) or not _calls(code).isdisjoint(file.once(_walking, file.tree))
-
-
-def _calls(code: ast.AST) -> set[str]:
-    """The last names of what is called in a stretch of code."""
-    functions = (node.func for node in walk(code) if isinstance(node, ast.Call))
-    return {getattr(function, "attr", getattr(function, "id", "")) for function in functions}
-
-
-def _walking(tree: ast.AST) -> set[str]:
-    """The names of the functions of a file that back-propagate, or call one that does."""
-    definitions = [d for d in walk(tree) if isinstance(d, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    calls = [(d.name, _calls(d)) for d in definitions]
-    found = {d.name for d in definitions if walks(d)}
-    while more := {name for name, called in calls if name not in found and not called.isdisjoint(found)}:
-        found |= more
-    return found
 
 
 @dataclass(eq=False)

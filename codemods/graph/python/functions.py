@@ -11,7 +11,7 @@ from codemods.graph.model.facts.libraries import FRAMEWORK_EVALUATION
 from codemods.graph.model.facts.python import UNFOLLOWED_METHODS
 from codemods.graph.model.kinds import Escape
 from codemods.graph.model.nodes import Frame, Unseen, Value
-from codemods.graph.model.program import ClassInfo, may_walk
+from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.state import Key
 from codemods.graph.model.values import (
     NONE,
@@ -25,6 +25,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
+from codemods.graph.model.walks import may_walk
 from codemods.graph.python.recursion import ends, only_computes
 from codemods.graph.python.remembering import Remembering
 from codemods.graph.run.contents import ANY, BACKING

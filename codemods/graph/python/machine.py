@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import Escape
 from codemods.graph.model.nodes import Frame, Value
-from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name, walks
+from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Class, Const, Function, Instance, Module, Plain, Unknown
+from codemods.graph.model.walks import walks
 from codemods.graph.python.statements import Statements
 from codemods.graph.run.core import BudgetEnded
 from codemods.source.walking import walk
@@ -197,21 +198,24 @@ def _initializers(info: ClassInfo, methods: list[_Function]) -> list[Function]:
     members: dict[str, Function] = {}
     for cls in reversed(info.mro()):
         members |= {name: found for name, found in cls.members.items() if isinstance(found, Function)}
-    run = _led_to(methods, members)
-    made = {name for method in (*run, *_led_to([], members, "__init__")) for name in info.file.once(_bound, method)}
-    missing = {name for method in run for name in info.file.once(_attributes, method)} - made - members.keys()
+    file = info.file
+    run = _led_to(file, methods, members)
+    made = {name for method in (*run, *_led_to(file, [], members, "__init__")) for name in file.once(_bound, method)}
+    missing = {name for method in run for name in file.once(_attributes, method)} - made - members.keys()
     return [
         found
         for name, found in members.items()
         if found.kind == "function"
         and found.definition not in run
         and name != "__init__"
-        and not missing.isdisjoint(info.file.once(_bound, found.definition))
-        and not any(map(walks, _led_to([found.definition], members)))
+        and not missing.isdisjoint(file.once(_bound, found.definition))
+        and not any(file.once(walks, method) for method in _led_to(file, [found.definition], members))
     ]
 
 
-def _led_to(methods: Iterable[ast.AST], members: dict[str, Function], *names: str) -> dict[ast.AST, None]:
+def _led_to(
+    file: ParsedFile, methods: Iterable[ast.AST], members: dict[str, Function], *names: str
+) -> dict[ast.AST, None]:
     """Methods, and those of the same object that they name."""
     found: dict[ast.AST, None] = {}
     stack = [*methods, *(members[name].definition for name in names if name in members)]
@@ -219,7 +223,7 @@ def _led_to(methods: Iterable[ast.AST], members: dict[str, Function], *names: st
         method = stack.pop()
         if method not in found:
             found[method] = None
-            stack += [members[name].definition for name in _attributes(method) if name in members]
+            stack += [members[name].definition for name in file.once(_attributes, method) if name in members]
     return found
 
 

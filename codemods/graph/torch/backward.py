@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Value, Walk
-from codemods.graph.model.program import ClassInfo, may_walk
+from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.trace import Step
 from codemods.graph.model.values import (
     DATA,
@@ -27,6 +27,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
+from codemods.graph.model.walks import may_walk
 from codemods.graph.run.uses import Uses
 from codemods.source.walking import walk
 

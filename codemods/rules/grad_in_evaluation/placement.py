@@ -6,7 +6,8 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from codemods.graph.model.program import ParsedFile, walks
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.walks import walks
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.rules.base import Rule

@@ -6,8 +6,8 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.program import walks
 from codemods.graph.model.values import NUMBER, Function, Library, Parameters, Sequence, Tuple
+from codemods.graph.model.walks import walks
 from codemods.graph.python.builtins.table import BUILTINS
 from codemods.graph.python.containers import Containers
 from codemods.graph.run.contents import RETURNED
