@@ -190,6 +190,8 @@ class Trace:
         """Objects of the tree, by identity, that code gets which cannot be seen."""
         self.called_unseen: set[ast.AST] = set()
         """Functions, and classes of objects, that code got which cannot be seen: it may call them at any time."""
+        self.hooks: set[ast.AST] = set()
+        """Functions of the tree that ran as hooks before or after a forward."""
         self.handings: list[Handing] = []
         self.called: dict[ast.AST, str] = {}
         """The public names of what calls went to: empty where that is of the tree, or not one thing; ``?.name`` for a

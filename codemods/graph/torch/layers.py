@@ -206,7 +206,7 @@ class Layers(Tensors):
     def run_pre_hooks(self, module: Module | Instance, args: Arguments, at: ast.AST) -> Arguments:
         """What a forward gets when the hooks have had it that run before."""
         for hook in self._hooks_of(module, before=True):
-            if not isinstance(hook, (Function, Method, Partial)):
+            if not self._runs(hook):
                 self.escape_all(args.all(), Escape.HOOK)
                 continue
             instead = self.call_value(hook, Arguments(None, [module, Tuple(tuple(args.positional))]), at)
@@ -221,13 +221,22 @@ class Layers(Tensors):
         if not self.hooks or self.s.grad is False:
             return result
         for hook in self._hooks_of(module, before=False):
-            if isinstance(hook, (Function, Method, Partial)):
+            if self._runs(hook):
                 given = Arguments(None, [module, Tuple(tuple(args.positional)), result])
                 instead = self.call_value(hook, given, at)
                 result = result if self.is_none(instead) else self.join(result, instead)
             else:
                 self.escape_all([result], Escape.HOOK)
         return result
+
+    def _runs(self, hook: Value | None) -> bool:
+        """Whether a hook is a function of the tree, or something like one; that it runs is noted."""
+        while isinstance(hook, (Partial, Instance)):
+            hook = hook.function if isinstance(hook, Partial) else hook.cls.find("__call__")
+        function = hook.function if isinstance(hook, Method) else hook
+        if isinstance(function, Function):
+            self.trace.hooks.add(function.definition)
+        return isinstance(hook, (Function, Method))
 
     def layer_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
         """What the forward of a module makes of its inputs, without the hooks."""

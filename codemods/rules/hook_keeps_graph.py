@@ -1,0 +1,113 @@
+"""The rule ``hook-keeps-graph``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.graph.model.nodes import Node, Walk
+from codemods.graph.model.trace import Storing, Trace
+from codemods.graph.model.values import Sequence, Tensor
+from codemods.proofs.blocks import crossed
+from codemods.proofs.carried import Ledger
+from codemods.proofs.observations import Observation
+from codemods.proofs.reach import opaque
+from codemods.proofs.syntax import LOOPS
+from codemods.proofs.unseen import leaves_sight
+from codemods.rules._advice import AdvisingRule
+from codemods.rules.stored_graph.rule import StoredGraph
+from codemods.rules.stored_graph.uses import training_walk
+from codemods.terms.spans import Span
+
+_ADDING = frozenset(("append", "appendleft", "add", "insert"))
+
+
+class HookKeepsGraph(AdvisingRule):
+    """A forward hook that puts what a layer takes or gives into a list, with its graph, and nobody empties the list.
+
+    Why it hurts: the hook runs in every forward, in training as in evaluation. What it keeps holds the graph of its
+    step, with the activations that the graph still needs, so memory grows with every forward although one look at the
+    values was all that was meant.
+
+    Left alone: lists that are emptied, or made anew, between two steps; entries that are replaced; what the hook
+    detaches; hooks that run without gradients; what a later backward uses (distillation, penalties on activations) or
+    code gets that cannot be seen; lists of which the program reads values (``stored-graph`` detaches these).
+
+    Advice: store ``output.detach()`` in the hook; take the hook away when it has done its work, by the handle that
+    ``register_forward_hook`` returns.
+
+    Promise: advice. Where the list is read cannot be seen.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
+    """
+
+    name = "hook-keeps-graph"
+    summary = "a forward hook piles up activations with their graphs"
+    gate = (b"register_forward_hook", b"register_forward_pre_hook", b"register_module_forward_hook")
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.complete or not trace.hooks or not trace.walks:
+            return
+        by_site: dict[int, list[Storing]] = {}
+        for storing in trace.storings:
+            if storing.place.frame.definition in trace.hooks and isinstance(storing.container, Sequence):
+                by_site.setdefault(id(storing.place.node), []).append(storing)
+        if not by_site:
+            return
+        ledger = Ledger(trace)
+        mended: set[tuple[str, Span]] = {(o.path, o.span) for o in StoredGraph().observe(trace)}
+        for storings in by_site.values():
+            place = storings[0].place
+            file, node = place.frame.file, place.statement or place.node
+            if (file.path, file.span(node)) in mended:
+                continue
+            found = next(_piles(ledger, storings), None)
+            if found is None or any(_used(ledger, s) for s in storings):
+                yield self.fine(file, node)
+                continue
+            old, walk = found
+            what = ast.unparse(storings[0].value_expr)
+            yield self.fault(
+                file, node,
+                f"this hook keeps `{what}` of every forward with its graph: memory grows",
+                f"store `{what}.detach()`" if isinstance(found[0].value, Tensor) else "detach what is stored",
+                (old.place, "kept here in every forward"),
+                (walk.place, "its step ends here, and nothing empties the list"),
+            )  # fmt: skip
+
+
+def _piles(ledger: Ledger, storings: list[Storing]) -> Iterator[tuple[Storing, Walk]]:
+    """What a step has put into a list in which a later one finds it, with the backward of its step."""
+    for i, old in enumerate(storings):
+        if old.method not in _ADDING or old.grad is not True:
+            continue
+        for later in storings[i + 1 :]:
+            loop = crossed(old.place, later.place)
+            if not isinstance(loop, LOOPS):
+                continue
+            for node in set(old.nodes) & set(later.held):
+                walk = training_walk(ledger, node, loop) if _kept(node) else None
+                if walk is not None and not any(w.place.clock > later.place.clock for w in node.walks):
+                    yield old, walk
+
+
+def _kept(node: Node) -> bool:
+    """Whether it is proven to have a graph, and one that dies with its step."""
+    return node.certain and not node.leaf and not opaque(node)
+
+
+def _used(ledger: Ledger, storing: Storing) -> bool:
+    """Whether the graph of what was stored may be used by way of the list: by its own step, or out of sight."""
+    if leaves_sight(n for node in storing.nodes for n in node.descendants()):
+        return True
+    container = getattr(storing.container, "oid", 0)
+    for node in storing.nodes:
+        walked = max((walk.place.clock for walk in node.walks), default=0)
+        for reading in ledger.readings_of.get(node, ()):
+            hooked = reading.place.frame.definition in ledger.trace.hooks
+            if not hooked and container in reading.containers and storing.place.clock < reading.place.clock < walked:
+                return True
+    return False
+
+
+RULE = HookKeepsGraph

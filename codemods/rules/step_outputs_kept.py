@@ -1,0 +1,140 @@
+"""The rule ``step-outputs-kept``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.graph.model.nodes import Frame
+from codemods.graph.model.program import ClassInfo, receiver_name
+from codemods.graph.model.trace import Storing, Trace
+from codemods.graph.model.values import Function, Sequence, Tensor
+from codemods.graph.model.words import words
+from codemods.proofs.observations import Observation
+from codemods.proofs.reach import opaque
+from codemods.proofs.syntax import is_own
+from codemods.rules._advice import AdvisingRule
+from codemods.source.walking import walk
+
+_STEP = "training_step"
+_ADDING = frozenset(("append", "appendleft", "extend"))
+_SELDOM = words(
+    """
+    __init__ setup teardown configure_model configure_optimizers on_fit_start on_fit_end on_train_start on_train_end
+    on_train_epoch_start on_train_epoch_end training_epoch_end validation_step test_step predict_step
+    on_validation_start on_validation_end on_validation_epoch_start on_validation_epoch_end validation_epoch_end
+    on_test_start on_test_end on_test_epoch_start on_test_epoch_end test_epoch_end on_validation_batch_end
+    """
+)
+"""Hooks that Lightning does not call for each batch of training (docs: LightningModule)."""
+
+
+class StepOutputsKept(AdvisingRule):
+    """Outputs of Lightning's ``training_step`` that are collected on the module with their graphs.
+
+    Why it hurts: Lightning calls ``backward`` on the loss when ``training_step`` has returned, and forgets it. What was
+    appended to ``self.outputs`` stays until ``on_train_epoch_end`` clears it, and with it the graph of every batch of
+    the epoch: memory grows with each batch and falls when the epoch is over, or the run ends in ``CUDA out of memory``
+    first.
+
+    Left alone: what is detached, or a number; lists that a hook of each batch reads, empties or replaces; what the end
+    of an epoch back-propagates; validation and tests, which Lightning runs without gradients; outputs that are not
+    proven to have a graph; modules that are not Lightning's.
+
+    Advice: append ``loss.detach()``, or let ``self.log(..., on_epoch=True)`` or a metric of torchmetrics average over
+    the epoch.
+
+    Promise: advice. The list may be read by code that cannot be seen.
+
+    Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
+    https://lightning.ai/docs/pytorch/stable/common/lightning_module.html#train-epoch-level-operations
+    """
+
+    name = "step-outputs-kept"
+    summary = "outputs of Lightning's training_step are collected with their graphs"
+    gate = (b"training_step",)
+
+    def observe(self, trace: Trace) -> Iterable[Observation]:
+        if not trace.complete:
+            return
+        for storing in trace.storings:
+            step = _step_of(storing)
+            name = _collected(storing) if step is not None else ""
+            if step is None or not name:
+                continue
+            file, place = storing.place.frame.file, storing.place
+            if not self._outlives(trace, storing, step, name):
+                yield self.fine(file, place.statement or place.node)
+                continue
+            what = ast.unparse(storing.value_expr)
+            graph = next(n for n in storing.nodes if n.certain and not n.leaf)
+            yield self.fault(
+                file, place.statement or place.node,
+                f"`self.{name}` keeps `{what}` of every batch with its graph until the epoch ends: memory grows",
+                f"append `{what}.detach()`" if isinstance(storing.value, Tensor) else "detach what is stored",
+                (graph.place, "graph produced here"),
+                (place, "kept from here"),
+            )  # fmt: skip
+
+    @staticmethod
+    def _outlives(trace: Trace, storing: Storing, step: Frame, name: str) -> bool:
+        """Whether what a step stores surely has a graph, and nobody looks at the list before the epoch is over."""
+        if storing.grad is not True or storing.born >= step.birth:
+            return False
+        if not any(n.certain and not n.leaf and not opaque(n) for n in storing.nodes):
+            return False
+        kept = {d for n in storing.nodes for d in n.descendants()}
+        if any(_frame(w.place.frame) is None and not kept.isdisjoint(w.seen) for w in trace.walks):
+            return False
+        cls = step.function.cls if step.function is not None else None
+        return cls is not None and all(m is storing.place.node for m in _mentions(cls, name))
+
+
+def _step_of(storing: Storing) -> Frame | None:
+    """The entry of a ``training_step`` of Lightning in which something is stored."""
+    return _frame(storing.place.frame)
+
+
+def _frame(frame: Frame | None) -> Frame | None:
+    while frame is not None:
+        cls = frame.function.cls if frame.function is not None else None
+        if cls is not None and cls.family == "lightning" and getattr(frame.definition, "name", "") == _STEP:
+            return frame
+        frame = frame.call.frame if frame.call is not None else None
+    return None
+
+
+def _collected(storing: Storing) -> str:
+    """The attribute of the module whose list gets something, empty if it is none."""
+    call = storing.place.node
+    if storing.method not in _ADDING or not isinstance(storing.container, Sequence) or not isinstance(call, ast.Call):
+        return ""
+    inner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    while isinstance(inner, ast.Subscript):
+        inner = inner.value
+    definition = storing.place.frame.definition
+    own = receiver_name(definition) if definition is not None else ""
+    return inner.attr if isinstance(inner, ast.Attribute) and is_own(inner, own) else ""
+
+
+def _mentions(cls: ClassInfo, name: str) -> Iterator[ast.AST]:
+    """The calls and other places at which code that runs for each batch may look at an attribute."""
+    for info in cls.mro():
+        for member in info.members.values():
+            if not isinstance(member, Function) or getattr(member.definition, "name", "") in _SELDOM:
+                continue
+            for node in walk(member.definition):
+                if isinstance(node, ast.Attribute) and node.attr == name:
+                    yield _call_around(info, node)
+
+
+def _call_around(info: ClassInfo, node: ast.AST) -> ast.AST:
+    """The call of a method of what is read, or what is read itself."""
+    outer = info.file.parent(node)
+    while isinstance(outer, ast.Subscript):
+        outer = info.file.parent(outer)
+    call = info.file.parent(outer) if isinstance(outer, ast.Attribute) else None
+    return call if isinstance(call, ast.Call) and call.func is outer else node
+
+
+RULE = StepOutputsKept
