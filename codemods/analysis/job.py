@@ -172,8 +172,9 @@ def _tidy(project: Project) -> None:
     """Between two runs: bound the memory that files and garbage take."""
     files = project.files
     if files.trim():
+        # little is left, and looking through it takes a moment
         garbage.unfreeze()
-    if gc.get_count()[0] - files.objects < UNCOLLECTED:
+    elif gc.get_count()[0] - files.objects < UNCOLLECTED:
         return
     gc.collect()
     # what is left are syntax trees and modules, which stay: they need not be looked through again

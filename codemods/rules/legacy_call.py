@@ -131,7 +131,7 @@ class LegacyCall(Rule):
 
     def _reserved(self, file: ParsedFile) -> Iterator[Observation]:
         """Every ``async=``, wherever it stands: one that is left would keep the whole file from running."""
-        if "async" not in file.text or not _ASYNC.search(file.text):
+        if not file.holds(_ASYNC):
             return
         for node in file.once(_asynchronous, file.tree):
             yield self.seen(file, node, "keyword", "fault", argument="async", today="non_blocking")

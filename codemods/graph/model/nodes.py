@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codemods.graph.model.kinds import NodeKind
 
 if TYPE_CHECKING:
+    from dataclasses import dataclass
+
     from codemods.graph.model.kinds import CarrierKind, Escape, UseKind, WalkKind
     from codemods.graph.model.program import ParsedFile
     from codemods.graph.model.values import Function
+else:
+    from codemods.graph.model.fixed import dataclass
 
 
 @dataclass(eq=False, slots=True)

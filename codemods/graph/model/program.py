@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -89,6 +90,7 @@ class ParsedFile:
     _parents: dict[ast.AST, ast.AST] = field(default_factory=dict, init=False)
     _all_parents: bool = field(default=False, init=False)
     _lines: list[str] | None = field(default=None, init=False)
+    _found: dict[re.Pattern[str], bool] = field(default_factory=dict, init=False)
 
     def span(self, node: ast.AST) -> Span:
         """Where a node stands, in characters (``ast`` counts bytes of UTF-8)."""
@@ -101,6 +103,12 @@ class ParsedFile:
             start = len(self._lines[first - 1].encode()[:start].decode(errors="replace"))
             end = len(self._lines[last - 1].encode()[:end].decode(errors="replace"))
         return Span(first, start, last, end)
+
+    def holds(self, pattern: re.Pattern[str]) -> bool:
+        """Whether a pattern fits somewhere in the text, comments and strings included; it is looked for once."""
+        if pattern not in self._found:
+            self._found[pattern] = pattern.search(self.text) is not None
+        return self._found[pattern]
 
     def once(self, ask: Callable[[_Asked], _Answer], node: _Asked) -> _Answer:
         """What ``ask`` says of a node of this file; it is asked once."""
@@ -209,6 +217,10 @@ class ClassInfo:
 
     def mro(self) -> list[ClassInfo]:
         """The classes of the tree that attributes are looked up in, in order (depth first, each once)."""
+        return self._mro
+
+    @cached_property
+    def _mro(self) -> list[ClassInfo]:
         from codemods.graph.model.values import Class
 
         order: list[ClassInfo] = []

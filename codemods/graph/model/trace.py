@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codemods.graph.model.kinds import Marked
 from codemods.graph.model.nodes import Alias, Carrier, Frame, Node, Owned, Place, Value, Walk
 
 if TYPE_CHECKING:
+    from dataclasses import dataclass
+
     from codemods.graph.model.arguments import Arguments
     from codemods.graph.model.program import ClassInfo
     from codemods.graph.model.values import Function
+else:
+    from codemods.graph.model.fixed import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

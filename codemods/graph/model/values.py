@@ -7,14 +7,18 @@ Values are immutable or are identities (``oid``) whose contents live in the
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from codemods.graph.model.nodes import Node, Shadow, Value
 
 if TYPE_CHECKING:
+    from dataclasses import dataclass
+
     from codemods.graph.model.nodes import Alias, Owned
     from codemods.graph.model.program import ClassInfo, ParsedFile
+else:
+    from codemods.graph.model.fixed import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

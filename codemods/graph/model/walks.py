@@ -11,6 +11,7 @@ from codemods.source.walking import children, walk
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _BACKWARD = re.compile(r"\b(?:manual_)?backward\b")
+_AUTOGRAD = re.compile("autograd")
 _GRAD = re.compile(r"\bgrad\b")
 
 
@@ -33,7 +34,7 @@ def _called(call: ast.Call) -> str:
 
 def may_walk(file: ParsedFile, code: ast.AST) -> bool:
     """Whether a stretch of code back-propagates, or calls something that does by a name of a function of its file."""
-    if not _named(file.text):
+    if not _named(file):
         return False
     return file.once(walks, code) or not _calls(code).isdisjoint(file.once(_walking, file.tree))
 
@@ -70,9 +71,9 @@ def _walking(tree: ast.AST) -> set[str]:
     return found
 
 
-def _named(text: str) -> bool:
-    """Whether a name that back-propagates stands in a text: without, no code in it does."""
+def _named(file: ParsedFile) -> bool:
+    """Whether a name that back-propagates stands in a file: without, no code in it does."""
     # Python takes letters of other alphabets for these
-    if not text.isascii() or _BACKWARD.search(text) is not None:
+    if not file.text.isascii() or file.holds(_BACKWARD):
         return True
-    return "autograd" in text and _GRAD.search(text) is not None
+    return file.holds(_AUTOGRAD) and file.holds(_GRAD)
