@@ -84,6 +84,8 @@ class Search:
         #: By the original of an entry, the run that tells why lines did not run.
         self._shown: dict[int, Run] = {}
         self._tried = 0
+        #: Whether something was not tried for want of time.
+        self._late = False
 
     @functools.cached_property
     def also(self) -> frozenset[Line]:
@@ -356,10 +358,16 @@ class Search:
             for path, name in sorted(self._places.functions(group))
             if (path, name) in self._unmade
         ][:1]
+        if self._late and self._runner.settings.reach_seconds:
+            parts.append(
+                f"not all ways were tried in {self._runner.settings.reach_seconds:g} s; --reach gives more time"
+            )
         return "; ".join(part for part in parts if part)
 
     def _time(self, seconds: float) -> bool:
-        return time.monotonic() + seconds < self._until
+        left = time.monotonic() + seconds < self._until
+        self._late = self._late or not left
+        return left
 
 
 def _parsed(texts: Mapping[str, str]) -> Iterator[tuple[str, ast.AST]]:

@@ -96,10 +96,20 @@ class Causes:
 
     def _not_loaded(self, path: str) -> Cause:
         acts = any(not isinstance(node, _DEFINING) for node in getattr(self._trees[path], "body", ()))
-        if self._run.outcome is Outcome.RAISED and self._run.error is not None:
+        if self._run.outcome is Outcome.RAISED and self._run.error is not None and self._led_to(path):
             return Cause(f"{path} was not loaded: {self._ended()}")
         advice = f"--entry {path!r} would run it" if acts else ""
         return Cause(f"{path} was not loaded: nothing that ran imports it", advice)
+
+    def _led_to(self, path: str) -> bool:
+        """Whether what was loaded imports ``path``, by way of others too; where nothing was, anything may."""
+        found, waiting = set(self._loaded), [each for each in self._loaded if each in self._trees]
+        while waiting:
+            names = imported(self._trees[waiting.pop()])
+            more = [each for each in self._trees if each not in found and _names(each) & names]
+            found.update(more)
+            waiting += more
+        return path in found or not self._loaded
 
     def _not_called(self, path: str, function: ast.AST, depth: int) -> Cause:
         name = getattr(function, "name", "")
@@ -201,6 +211,22 @@ class Block:
     owner: ast.AST
     field: str
     head: int
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """All parts of the names of modules that ``tree`` imports anywhere, and what it imports from them."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update(part for alias in node.names for part in alias.name.split("."))
+            found.update((getattr(node, "module", None) or "").split("."))
+    return found
+
+
+def _names(path: str) -> set[str]:
+    """By what a file can be imported: its own name, or that of its package."""
+    *folders, last = path.removesuffix(".py").split("/")
+    return {folders[-1]} if last == "__init__" and folders else {last}
 
 
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)

@@ -217,3 +217,19 @@ def test_a_condition_behind_the_end_that_was_never_asked() -> None:
     found = Causes(run(made), TREES, "{}:{}".format).of("train.py", 12)
     assert found.text == "train.py:12 comes after train.py:10, where the run was ended after 2 steps"
     assert (found.bounds, found.caps) == ((Bound("train.py", 11),), (Cap("train.py", 9, INNER),))
+
+
+@pytest.mark.parametrize(("text", "led"), [
+    ("import tools\n", True),
+    ("def f():\n    from tools import report\n", True),
+    ("import between\n", True),
+    ("from . import tools as t\n", True),
+    ("import json\n", False),
+    ("tools = 1\n", False),
+])  # fmt: skip
+def test_a_file_that_nothing_leads_to(text: str, led: bool) -> None:
+    trees = {"main.py": ast.parse(text), "between.py": ast.parse("import tools\n"), "tools.py": ast.parse("run()\n")}
+    made = replace(record([], error=OTHER), loaded=["main.py"])
+    found = Causes(run(made, outcome=Outcome.RAISED), trees, "{}:{}".format).of("tools.py", 1)
+    assert found.text.startswith("tools.py was not loaded: " + ("the run stops" if led else "nothing that ran"))
+    assert ("--entry" in found.advice) is not led
