@@ -176,6 +176,9 @@ class Search:
         entry = self._try(without, Knobs(), plan) if left or goes_on else None
         if entry is None:
             return
+        for key, run in self._shown.items():
+            if run is way.run:
+                self._shown[key] = entry.original
         self._knobs(replace(without, run=entry.original))
         if self._open() and not died(entry.original):
             self._drives(without, entry.original)

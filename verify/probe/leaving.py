@@ -113,7 +113,10 @@ class Leaving:
                     self._left[each]["recipe"] = recipe
             if turn == 1 and os.getpid() == self._pid:
                 self._write(self._event(one))
-            return values.make(one["recipe"], number, turn)
+            made = values.make(one["recipe"], number, turn)
+            if turn == 1:
+                values.FIRST[number] = made
+            return made
 
         return call
 

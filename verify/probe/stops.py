@@ -9,11 +9,12 @@ from collections.abc import Callable
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
-from . import errors
+from . import errors, values
 from .sites import Tree
 
 #: Parts of torch that only read and write, or go over what they are given.
 _READERS = ("serialization.py", "hub.py", os.path.join("utils", "data"))
+_LOADER = os.path.join("torch", "utils", "data", "dataloader.py")
 #: Errors of libraries that have no screen, no server, no such environment.
 _ABSENT = frozenset({"TclError", "ConnectionError", "NamespaceNotFound", "NameNotFound", "DependencyNotInstalled"})
 _MOST_NAMES = 200
@@ -35,15 +36,19 @@ def event(error: BaseException, at: TracebackType | None, tree: Tree) -> dict[st
             frames.insert(0, {"path": path, "span": span(code, at.tb_lasti), "hollow": _hollow(at.tb_frame, tree)})
         at = at.tb_next
     own = os.path.join("", "torch", "")
+    fatal = errors.kind(error) in ("freed", "inplace", "memory")
+    # What a loader was given does not fit: no batch comes of it.
+    loads = not fatal and any(_LOADER in file for file in below)
     graph = any(f"{os.sep}{own}" in file and not any(part in file for part in _READERS) for file in below)
     why = errors.trouble(error)
     text = f"{why['type']}: {(why['message'].splitlines() or [''])[0][:120]}"
     told = {
         "event": "stopped",
         "frames": frames,
-        "graph": graph or errors.kind(error) in ("freed", "inplace", "memory"),
+        "graph": fatal or (graph and not loads),
     }
-    return {**told, "missing": missing(error), "why": text}
+    unmade = isinstance(error, AttributeError) and values.made_first(getattr(error, "obj", None))
+    return {**told, "missing": missing(error) or loads or unmade, "why": text}
 
 
 def names(at: TracebackType | None, path: Callable[[str], str | None]) -> set[str]:

@@ -7,6 +7,7 @@ come from random streams of their own; those of one place differ from call to ca
 from __future__ import annotations
 
 import itertools
+import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -134,6 +135,15 @@ def chosen(skeleton: Any, picks: Iterator[Any]) -> Any:
     if skeleton["is"] == "parts":
         return {"is": "parts", "parts": [chosen(part, picks) for part in skeleton["parts"]]}
     return {**skeleton, "item": chosen(skeleton["item"], picks)}
+
+
+#: What was made first at each place: whoever asks it for an attribute that it lacks lacks that.
+FIRST: typing.Dict[int, Any] = {}  # noqa: UP006 - evaluated here, in Python 3.8
+
+
+def made_first(value: Any) -> bool:
+    """Whether ``value`` was made up at the first turn of a place."""
+    return any(value is each for each in FIRST.values())
 
 
 def make(recipe: dict[str, Any], number: int, turn: int) -> Any:

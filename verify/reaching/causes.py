@@ -114,7 +114,12 @@ class Causes:
     def _not_called(self, path: str, function: ast.AST, depth: int) -> Cause:
         name = getattr(function, "name", "")
         found = enclosing(self._trees[path], getattr(function, "lineno", 0))
-        sites = list(calls(found[0] if found else name, self._trees, path))
+        whole = found[0] if found else name
+        sites = list(calls(whole, self._trees, path))
+        owner, _, last = whole.rpartition(".")
+        if not sites and owner and last in ("forward", "__call__"):
+            # Objects are called by names of their own; where none was made, that is why.
+            sites = list(calls(f"{owner}.__init__", self._trees, path))
         start = f"{name} (line {getattr(function, 'lineno', 0)} of {path}) was never called"
         if not sites:
             return Cause(f"{start}: nothing in sight calls it" if name != "forward" else start)

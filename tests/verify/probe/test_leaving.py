@@ -64,6 +64,18 @@ def test_what_goes_in_is_looked_at() -> None:
     assert not any(each.whole for each in deep.observed if each.place.startswith("1 "))
 
 
+LOADER = "import torch\nfrom torch.utils.data import DataLoader\n"
+
+
+def test_an_attribute_that_only_what_was_made_up_lacks() -> None:
+    for name, missing in (("made", True), ("other", False)):
+        program = f"made = __codemod_left__(0, None)()\nother = [1]\nprint({name}.classes)\n"
+        record, _ = forked(program, left=[left({}, {"is": "texts"})], explore=True)
+        assert record.stopped is not None
+        assert record.stopped.missing is missing
+        assert record.stopped.frames[0].span == (3, 6, 3, 6 + len(name) + 8)
+
+
 @pytest.mark.parametrize(
     ("text", "missing", "graph"),
     [
@@ -74,6 +86,8 @@ def test_what_goes_in_is_looked_at() -> None:
         ("import torch\ntorch.load('nowhere.pt')", True, False),
         ("import argparse\nargparse.Namespace(a=1).b", True, False),
         ("object().b", False, False),
+        (f"{LOADER}next(iter(DataLoader([torch.ones(2), torch.ones(3)], batch_size=2)))", True, False),
+        (f"{LOADER}for x in DataLoader([torch.ones(2)]): torch.nn.Linear(3, 3)(x)", False, True),
     ],
 )
 def test_why_it_stopped(text: str, missing: bool, graph: bool) -> None:

@@ -233,3 +233,15 @@ def test_a_file_that_nothing_leads_to(text: str, led: bool) -> None:
     found = Causes(run(made, outcome=Outcome.RAISED), trees, "{}:{}".format).of("tools.py", 1)
     assert found.text.startswith("tools.py was not loaded: " + ("the run stops" if led else "nothing that ran"))
     assert ("--entry" in found.advice) is not led
+
+
+def test_a_forward_is_not_called_where_its_class_is_not() -> None:
+    text = (
+        "import argparse\nclass Net:\n    def forward(self, x):\n        return x\n"
+        "parser = argparse.ArgumentParser()\nparser.add_argument('--mlp', action='store_true')\n"
+        "opt = parser.parse_args()\nif opt.mlp:\n    net = Net()\nnet(1)\n"
+    )
+    made = replace(record([1.0]), loaded=["train.py"], reached={("train.py", 8)})
+    found = Causes(run(made), {"train.py": ast.parse(text)}, "{}:{}".format).of("train.py", 4)
+    assert found.text.startswith("forward (line 3 of train.py) was never called: the condition `opt.mlp`")
+    assert found.arguments == ("--mlp",)
