@@ -16,7 +16,7 @@ from . import making
 HOLLOW = "hollow"
 _SIZE = 4
 _SHAPES = ((4, 4), (4,), (4, 3, 32, 32), (4, 1, 28, 28), (4, 3, 64, 64), (4, 4, 4), (), (4, 3, 16, 16), (4, 8), (1, 4))
-_SAMPLES = ((3, 32, 32), (4,), (1, 28, 28), (3, 64, 64), (4, 4), (3, 224, 224), ())
+_SAMPLES = ((3, 32, 32), (4,), (1, 28, 28), (3, 64, 64), (4, 4), (64, 3), (3, 224, 224), ())
 _TURNS, _ITEMS = 4, 16
 _LETTERS = "the quick brown fox jumps over the lazy dog. "
 #: Of one place so many options at most.
@@ -98,7 +98,9 @@ def _options(role: str, texts: list[str], shapes: list[Any], within: str) -> Ite
     elif role == "labels":
         whole = [each for each in shapes if each[1] == "int64"]
         first = ((), "int64", 2) if within == "samples" else ((_SIZE,), "int64", 2)
-        for shape, _, most in (first, *whole[:4], ((_SIZE, _SIZE), "int64", 2), ((_SIZE, 32, 32), "int64", 2)):
+        columns = (((1,), "int64", 2), ((64,), "int64", 2)) if within == "samples" else ()
+        larger = (*columns, ((_SIZE, _SIZE), "int64", 2), ((_SIZE, 32, 32), "int64", 2))
+        for shape, _, most in (first, *whole[:4], *larger):
             yield {"is": "tensor", "shape": list(shape), "type": "int64", "below": most}
     elif role == "int":
         for number in (_SIZE, 1000, 2, 1, 32):
