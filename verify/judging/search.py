@@ -24,7 +24,7 @@ from verify.judging.leaving import cautious, found, without_modules
 from verify.judging.places import EMPTY, Places
 from verify.measured.records import Driven, Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, join
-from verify.reaching.causes import OUTER, Cause, asked
+from verify.reaching.causes import OUTER, asked, knobs_of
 from verify.reaching.drives import drive, imports, training
 from verify.reaching.knobs import Cap, Knobs, Unfit
 from verify.reaching.leaving import Left
@@ -152,7 +152,7 @@ class Search:
         if way.run is None or ended_by(way.run) is not None or not self._time(way.run.wall):
             return
         causes = [cause for group in self._open() for cause in self._places.causes(group, way.run)]
-        knobs = _knobs_of(cause for cause in causes if not cause.arguments)
+        knobs = knobs_of(cause for cause in causes if not cause.arguments)
         if knobs:
             self._try(way, knobs, "loops cut short, bounds taken as met")
         if way.command.script is None:
@@ -165,7 +165,7 @@ class Search:
             command = replace(
                 way.command, argv=(*way.command.argv, *words), text=f"{way.command.text} {' '.join(words)}"
             )
-            self._try(replace(way, command=command), _knobs_of(mine), "with other arguments")
+            self._try(replace(way, command=command), knobs_of(mine), "with other arguments")
 
     def _leave(self, way: _Way) -> None:
         """The command without what it stops for, with made-up values in the place of that."""
@@ -351,7 +351,11 @@ class Search:
         return replace(entry, rewrites=rewrites)
 
     def _reason(self, group: Mended, entry: Entry, plain: str) -> str:
-        causes = self._places.causes(group, self._shown.get(id(entry.original), entry.original))
+        runs = [self._shown.get(id(each.original), each.original) for each in (entry, *self._entries)]
+        paths = {path for path, _ in self._places.lines(group)}
+        # Of a file that another run has loaded, that run tells more.
+        telling = (run for run in runs if any(paths.intersection(each.loaded) for each in run.records))
+        causes = self._places.causes(group, next(telling, runs[0]))
         if not causes:
             return plain
         cause = causes[0]
@@ -379,14 +383,6 @@ def _parsed(texts: Mapping[str, str]) -> Iterator[tuple[str, ast.AST]]:
             yield path, ast.parse(text)
         except FAILURES:
             continue
-
-
-def _knobs_of(causes: Iterable[Cause]) -> Knobs:
-    known = list(causes)
-    return Knobs(
-        tuple(dict.fromkeys(cap for cause in known for cap in cause.caps)),
-        tuple(dict.fromkeys(bound for cause in known for bound in cause.bounds)),
-    )
 
 
 def _is_notebook(command: Command) -> bool:

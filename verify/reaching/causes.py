@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import functools
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from verify.measured.records import Site
 from verify.measured.results import STOPPED, Outcome, Run
 from verify.reaching.drives import calls, enclosing
-from verify.reaching.knobs import Bound, Cap, comparisons, counters
+from verify.reaching.knobs import Bound, Cap, Knobs, comparisons, counters
 from verify.reaching.options import arguments, option
 
 Line = tuple[str, int]
@@ -57,6 +57,8 @@ class Causes:
         self._stack: list[Site] = [site for record in run.records for site in record.stack]
         if not self._stack:
             self._stack = [record.error_site for record in run.records if record.error_site is not None]
+        # Before torch is there, nobody notes which file is the script.
+        self._loaded |= {site.path for site in self._stack} | {path for path, _ in self._seen}
 
     def of(self, path: str, line: int, depth: int = 0) -> Cause:
         """Why ``line`` of ``path`` did not run."""
@@ -207,6 +209,15 @@ class Causes:
 
     def _longer(self) -> str:
         return "a longer --timeout may reach it" if self._run.record.end == "watchdog" else "more --steps may reach it"
+
+
+def knobs_of(causes: Iterable[Cause]) -> Knobs:
+    """All that ``causes`` have to turn, each once."""
+    known = list(causes)
+    return Knobs(
+        tuple(dict.fromkeys(cap for cause in known for cap in cause.caps)),
+        tuple(dict.fromkeys(bound for cause in known for bound in cause.bounds)),
+    )
 
 
 @dataclass(frozen=True)

@@ -245,3 +245,9 @@ def test_a_forward_is_not_called_where_its_class_is_not() -> None:
     found = Causes(run(made), {"train.py": ast.parse(text)}, "{}:{}".format).of("train.py", 4)
     assert found.text.startswith("forward (line 3 of train.py) was never called: the condition `opt.mlp`")
     assert found.arguments == ("--mlp",)
+
+
+def test_a_script_that_stops_before_torch_is_there_was_loaded() -> None:
+    made = replace(record([], error=OTHER), loaded=[], stack=(Site("train.py", 2, "<module>"),))
+    found = Causes(run(made, outcome=Outcome.RAISED), TREES, "{}:{}".format).of("train.py", 30)
+    assert found.text == "the run stops at train.py:8 (ValueError), before train.py:30"
