@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codemods.batch.carrying import encoded
 from codemods.reports import Detail, Report, formats, renderer
 from codemods.rewriting.result import ApplyResult
 
@@ -44,4 +45,4 @@ def write(folder: Path, names: Sequence[str], result: ApplyResult, evidence: Evi
 
 
 def _write(path: Path, text: str) -> None:
-    path.write_bytes(text.encode("utf-8", "backslashreplace"))
+    path.write_bytes(encoded(text))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codemods.analysis.analyse import analyse
+from codemods.batch.carrying import encoded
 from codemods.batch.git import Git
 from codemods.commits.making import Wording, message
 from codemods.commits.repository import merged
@@ -50,7 +51,7 @@ def write_branch(
     stream: list[bytes] = []
     person = f"{identity[0]} <{identity[1]}> {when} +0000".encode()
     for number, commit in enumerate(commits):
-        message = commit.message.encode("utf-8", "backslashreplace")
+        message = encoded(commit.message)
         stream += [b"commit refs/heads/", branch.encode(), b"\nauthor ", person, b"\ncommitter ", person]
         stream += [b"\ndata %d\n" % len(message), message]
         if number == 0:

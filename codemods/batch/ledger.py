@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from codemods.batch.carrying import carried
 from codemods.batch.errors import CampaignError, Exhausted, is_full
 from codemods.batch.ledger_rows import columns_of, insert_facts
 from codemods.batch.ledger_schema import ADDED, SCHEMA, TABLES, VERSION, VIEWS
@@ -45,16 +45,7 @@ class _Connection(sqlite3.Connection):
 
 
 def _carried(value: object) -> object:
-    if isinstance(value, str) and not value.isascii():
-        return _LONE.sub(lambda match: _escaped(ord(match[0])), value)
-    return value
-
-
-_LONE = re.compile("[\ud800-\udfff]")
-
-
-def _escaped(code: int) -> str:
-    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+    return carried(value) if isinstance(value, str) else value
 
 
 class Ledger:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from codemods.batch import interpreters
 from codemods.batch.artifacts import PULL_REQUEST
 from codemods.batch.campaign import Campaign, Runs
+from codemods.batch.carrying import encoded
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.git import Git
 from codemods.batch.job import PARTLY, Job, Tell
@@ -71,7 +72,7 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
 
         for form in ("json", "html"):
             text = told(render(verification, form))
-            (result / f"verification.{form}").write_bytes(text.encode("utf-8", "backslashreplace"))
+            (result / f"verification.{form}").write_bytes(encoded(text))
         facts = finish(job, tree, result, git, applied, verification)
         request = result / PULL_REQUEST
         request.write_text(told(request.read_text(encoding="utf-8")), encoding="utf-8")

@@ -19,6 +19,7 @@ from codemods.rewriting.apply import at_line
 from codemods.rewriting.changes import Change, Key, Proof
 from codemods.rewriting.result import ApplyResult
 from codemods.rules import UnknownRule
+from codemods.source.diffs import printable
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_bytes, read_source
 from codemods.source.home import shareable
@@ -271,12 +272,15 @@ def _sites(changes: Sequence[Change], rule: str, sources: Mapping[str, SourceFil
         yield ""
         for (verdict, why), number in counts.most_common(3):
             many = f" ({number} of {len(changes)})" if len(counts) > 1 else ""
-            yield _filled(f"Verified by running{many}: {verdict}: {why}")
+            ran = "Verified by running" if verdict == "kept" else "Not verified"
+            yield _filled(f"{ran}{many}: {verdict}: {why}")
 
 
 def _shown(path: str, root: Path | None) -> str:
     real = Path(os.path.realpath(path))
-    return real.relative_to(root).as_posix() if os.path.isabs(path) and root and real.is_relative_to(root) else path
+    shown = real.relative_to(root).as_posix() if os.path.isabs(path) and root and real.is_relative_to(root) else path
+    # A name can hold a line of its own, such as somebody's signature.
+    return printable(shown)
 
 
 def _filled(text: str) -> str:

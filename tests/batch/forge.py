@@ -145,6 +145,10 @@ class Forge:
         found: dict[str, Any] = self.read()["repos"][name]["requests"][number - 1]
         return found
 
+    def request_count(self, name: str) -> int:
+        """How many requests the repository ``host/owner/name`` has."""
+        return len(self.read()["repos"][name]["requests"])
+
     def change(self, name: str, number: int = 1, **values: Any) -> None:
         """Have a request be otherwise."""
         state = self.read()

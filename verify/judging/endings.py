@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 
 from codemods.terms.counting import count_text
 from verify.comparing.learning import idle_optimizers
@@ -80,6 +81,24 @@ def earlier(before: Run, after: Run, *, calls: bool = False) -> str:
             made = count_text(len(mine.backwards), "backward")
             return f"the rewritten program {ending_text(after)}: {len(other.backwards)} of {made}"
     return ""
+
+
+def cut_short(before: Run, after: Run) -> str:
+    """Say that ``before`` was ended from outside before it came to where ``after`` fails; empty if it was not.
+
+    How far a program comes in a time is a matter of the machine. What it does next is not known then.
+    """
+    if quality(before) is not Quality.LIMIT or not died(after):
+        return ""
+    if any(len(one) > len(other) for one, other in zip(_calls(before), _calls(after), strict=True)):
+        return ""
+    return (
+        f"the original {ending_text(before)}, and it is not known whether it would go on where the rewritten one stops"
+    )
+
+
+def _calls(run: Run) -> tuple[Sequence[object], ...]:
+    return run.record.backwards, run.record.steps, run.record.outputs
 
 
 def ending_text(run: Run) -> str:

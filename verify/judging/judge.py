@@ -14,7 +14,7 @@ from codemods.terms.counting import count_text
 from codemods.terms.findings import Promise
 from verify.comparing.compare import compare
 from verify.comparing.learning import lost
-from verify.judging.endings import Quality, earlier, ending_text, quality, worse
+from verify.judging.endings import Quality, cut_short, earlier, ending_text, quality, worse
 from verify.judging.faults import GRAPH_ERRORS, Symptoms, died, more_caught, symptoms
 from verify.judging.repairs import other_loss, other_traces
 from verify.measured.records import Trouble
@@ -66,7 +66,8 @@ def check(
         return Check(None, past, comparison)
     worse = _worse(old, new, before, after)
     if worse:
-        return Check(False, worse, comparison)
+        unknown = "" if new.error is not None else cut_short(before, after)
+        return Check(None if unknown else False, unknown or worse, comparison)
     sooner = earlier(before, after, calls=promise is Promise.EXACT)
     if sooner:
         return Check(False if deterministic else None, sooner, comparison)

@@ -88,6 +88,25 @@ def test_a_rewritten_tree_that_does_not_import_is_broken_even_where_the_original
     assert judged(Promise.EXACT, before, run(record([], error=SYNTAX))).held is False
 
 
+@pytest.mark.parametrize("promise", list(Promise)[:4])
+def test_what_an_original_that_ran_out_of_time_would_have_done_is_not_known(promise: Promise) -> None:
+    """As of a script that stops behind a long import, on a machine that is busy with others."""
+    slow = run(record(LOSSES[:1], end=None), outcome=Outcome.TIMEOUT)
+    for after in (run(record(LOSSES[:1], error=OTHER)), run(record(LOSSES[:4], error=MISSING))):
+        result = judged(promise, slow, after)
+        assert result.held is None, result.why
+    assert "does not end in time" in judged(promise, slow, run(record(LOSSES[:1], error=OTHER))).why
+
+
+@pytest.mark.parametrize("promise", list(Promise)[:4])
+def test_one_that_had_come_further_by_then_tells(promise: Promise) -> None:
+    slow = run(record(LOSSES[:5], end=None), outcome=Outcome.TIMEOUT)
+    assert judged(promise, slow, run(record(LOSSES[:2], error=OTHER))).held is False
+    assert judged(promise, slow, run(record([], error=SYNTAX))).held is False
+    # A graph that is freed is the rewrite's doing wherever it comes.
+    assert judged(promise, run(record(LOSSES[:1]), outcome=Outcome.TIMEOUT), run(record([], error=FREED))).held is False
+
+
 def test_both_failing_alike_is_not_judged() -> None:
     before = run(record([], error=MISSING))
     assert judged(Promise.EXACT, before, before).held is None
