@@ -13,6 +13,9 @@ _MARKS = (
     rb'\A\{\s*"event": "COMMENT",\s*"body": "\d+ suggestions? of codemod',
     rb'\A\[(?:\]|\s*\{\s*"description": "[^\n]*",\s*"check_name": )',
     rb'\A<\?xml [^\n]*\n<(?:checkstyle version|testsuites name="codemod")',
+    rb'\A\{\s*"source": \{\s*"name": "codemod"',
+    rb'\A\{"rule": "[a-z-]+", "path": ',
+    rb"\A[^\n]*:\d+: \[[a-z-]+\] ",
     rb"\A(?:::(?:error|warning|notice) |##vso\[task\.logissue )",
     # Pages and pictures.
     rb"\A<!DOCTYPE html>\n(?=[\s\S]*codemod)",

@@ -12,6 +12,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from codemods.terms.findings import Finding, Place, Skipped
@@ -170,7 +171,8 @@ class Renderer(Protocol):
 
 def formats() -> tuple[str, ...]:
     """Return the names of all formats, in alphabetical order, without importing any."""
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")))
+    names = (m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+    return tuple(sorted(name.replace("_", "-") for name in names))
 
 
 def shows_edits(name: str) -> bool:
@@ -178,12 +180,15 @@ def shows_edits(name: str) -> bool:
 
     A format says so by ``EDITS = True`` in its module. Raises :class:`KeyError` if there is no such format.
     """
-    renderer(name)
-    return bool(getattr(importlib.import_module(f"{__name__}.{name}"), "EDITS", False))
+    return bool(getattr(_module(name), "EDITS", False))
 
 
 def renderer(name: str) -> Renderer:
     """Return the ``render`` of the format called ``name``; raises :class:`KeyError` if there is none."""
+    return cast(Renderer, _module(name).render)
+
+
+def _module(name: str) -> ModuleType:
     if name not in formats():
         raise KeyError(name)
-    return cast(Renderer, importlib.import_module(f"{__name__}.{name}").render)
+    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")

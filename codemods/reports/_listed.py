@@ -42,10 +42,7 @@ def listed(report: Report) -> Iterator[Listed]:
     After a dry run what would be fixed is found too; after files were written only what still stands.
     """
     base = root()
-    found = [*report.findings]
-    if report.applied and report.dry_run:
-        found += [Reported(finding, None) for finding in report.fixed]
-    for one in sorted(found, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule)):
+    for one in found(report):
         finding = one.finding
         place = report.place(finding.path, finding.span.line, now=True)
         told = finding.message + (f"; {finding.remedy}" if finding.remedy else "")
@@ -59,3 +56,11 @@ def listed(report: Report) -> Iterator[Listed]:
         path = from_root(entry.path, base) or entry.path
         line = 0 if entry.cell is not None else entry.line
         yield Listed(path, line, 0, UNREADABLE, "error", f"{cell}{entry.reason}", None)
+
+
+def found(report: Report) -> list[Reported]:
+    """Return what ``report`` finds, in order of path and line: after a dry run also what would be fixed."""
+    all_found = [*report.findings]
+    if report.applied and report.dry_run:
+        all_found += [Reported(finding, None) for finding in report.fixed]
+    return sorted(all_found, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))

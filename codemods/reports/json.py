@@ -19,7 +19,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the report as JSON; ``detail`` and ``colour`` change nothing."""
     content: dict[str, Any] = {
         "version": VERSION,
-        "findings": [placed_object(_Now(report), reported.finding, reported.fixable) for reported in report.findings],
+        "findings": [placed_object(Now(report), reported.finding, reported.fixable) for reported in report.findings],
         "skipped": _places(report.skipped),
         "summary": {
             "files": report.files,
@@ -115,7 +115,7 @@ def _placed(places: Placing, entry: dict[str, Any]) -> dict[str, Any]:
     return moved
 
 
-class _Now(NamedTuple):
+class Now(NamedTuple):
     """The places in the files as they are now."""
 
     report: Report

@@ -93,7 +93,7 @@ _KEYS: Mapping[str, _Kind] = {
     "python2": _FLAG,
     "format": _one_of(
         *("text", "full", "concise", "grouped", "json", "sarif", "github", "gitlab", "azure", "junit", "checkstyle"),
-        *("markdown", "html", "suggestions"),
+        *("markdown", "html", "suggestions", "json-lines", "pylint", "rdjson"),
     ),
     "output": _Kind("a path", _text),
     "color": _one_of("auto", "always", "never"),

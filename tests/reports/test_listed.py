@@ -20,7 +20,7 @@ TEXT = "x = 1\n\ntotal += loss\ntotal += loss\n"
 FIRST = Finding("attached-loss-total", "train.py", Span(3, 0, 3, 13), Promise.REPAIR, "it; grows]\n100%", "keep a < b")
 SECOND = replace(FIRST, span=Span(4, 0, 4, 13), promise=Promise.ADVICE)
 BROKEN = Skipped("old.py", 3, "Python 2 print statement")
-NAMES = ("gitlab", "azure", "checkstyle", "junit")
+NAMES = ("gitlab", "azure", "checkstyle", "junit", "pylint", "json-lines", "rdjson")
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +61,25 @@ def test_fingerprints_stay_when_lines_come_above() -> None:
     assert changed[0]["fingerprint"] != before[0]
 
 
+def test_reviewdog_gets_places_severities_and_rules() -> None:
+    first, second, broken = json.loads(shown("rdjson", report()))["diagnostics"]
+    assert first["location"] == {"path": "train.py", "range": {"start": {"line": 3, "column": 1}}}
+    assert (first["severity"], second["severity"], broken["severity"]) == ("ERROR", "INFO", "ERROR")
+    assert (first["code"], broken["code"]) == ({"value": FIRST.rule}, {"value": "not-checked"})
+
+
+def test_lines_for_programs_hold_what_the_json_does() -> None:
+    *found, broken = map(json.loads, shown("json-lines", report()).splitlines())
+    assert found == json.loads(shown("json", report()))["findings"]
+    assert broken == {"rule": "not-checked", "path": "old.py", "line": 3, "reason": "Python 2 print statement"}
+
+
+def test_pylint_has_a_line_for_each() -> None:
+    first, _, broken = shown("pylint", report()).splitlines()
+    assert first.startswith("train.py:3: [attached-loss-total] it; grows]")
+    assert broken == "old.py:3: [not-checked] Python 2 print statement"
+
+
 def test_azure_reads_back_what_was_meant() -> None:
     lines = shown("azure", report()).splitlines()
     assert lines[0] == (
@@ -91,7 +110,9 @@ def test_without_findings(name: str) -> None:
     told = shown(name, Report(files=3, findings=(), skipped=()))
     if name == "gitlab":
         assert json.loads(told) == []
-    elif name == "azure":
+    elif name == "rdjson":
+        assert json.loads(told)["diagnostics"] == []
+    elif name in ("azure", "pylint", "json-lines"):
         assert told == ""
     else:
         assert not list(ET.fromstring(told).iter("failure"))
@@ -107,6 +128,15 @@ def test_nothing_of_a_file_breaks_the_form(name: str, nasty: str) -> None:
     assert "\x00" not in told
     if name == "gitlab":
         assert len(json.loads(told)) == 2
+    elif name == "rdjson":
+        assert len(json.loads(told)["diagnostics"]) == 2
+    elif name == "json-lines":
+        assert [json.loads(line)["rule"] for line in told.rstrip("\n").split("\n")] == [FIRST.rule, "not-checked"]
+    elif name == "pylint":
+        assert [bool(re.match(r"\S.*:\d+: \[[a-z-]+\] ", line)) for line in told.rstrip("\n").split("\n")] == [
+            True,
+            True,
+        ]
     elif name == "azure":
         assert [line.startswith("##vso[task.logissue ") for line in told.rstrip("\n").split("\n")] == [True, True]
     else:
