@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -96,3 +97,32 @@ def test_a_commit_is_refused_a_file_mended_and_the_rest_let_through(tmp_path: Pa
     assert project.commit().returncode == 0
     (project.folder / "notes.md").write_text("total += loss\n")
     assert project.commit().returncode == 0
+
+
+@pytest.mark.slow
+def test_a_push_with_findings_is_refused(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.run("git", "init", "-q", "--bare", "../remote.git")
+    project.run("git", "remote", "add", "origin", "../remote.git")
+    mended = SCRIPT.replace("total += loss", "total += loss.item()")
+    train = project.folder / "train.py"
+    train.write_text(mended)
+    assert project.commit().returncode == 0
+    project.run("git", "push", "-q", "origin", "HEAD:main")
+
+    (script,) = re.findall(r"```sh\n(#!.*?)```", (ROOT / "docs" / "ci.md").read_text(), re.DOTALL)
+    hook = project.folder / ".git" / "hooks" / "pre-push"
+    hook.write_text(script)
+    hook.chmod(0o755)
+    (project.folder / "clean.py").write_text("x = 1\n")
+    assert project.commit().returncode == 0
+    assert project.run("git", "push", "origin", "HEAD:main", check=False).returncode == 0
+
+    train.write_text(SCRIPT)
+    assert project.commit().returncode == 0
+    refused = project.run("git", "push", "origin", "HEAD:main", check=False)
+    assert refused.returncode == 1
+    assert "train.py:11:5: attached-loss-total" in refused.stdout + refused.stderr
+    train.write_text(mended)
+    assert project.commit().returncode == 0
+    assert project.run("git", "push", "origin", "HEAD:main", check=False).returncode == 0
