@@ -21,6 +21,7 @@ from verify.reaching.values import wanted, without_hollow
 
 Line = tuple[str, int]
 Span = tuple[int, int, int, int]
+_LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 #: Names that mean another thing in another place.
 _BOUND = frozenset({"super", "locals", "vars", "eval", "exec", "globals"})
 
@@ -114,7 +115,7 @@ def next_one(
             # What was made up is of no use to the function: the call of that goes.
             continue
         called = _at(trees.get(frame.path), frame.span)
-        kinds = ast.Call if below else (ast.Call, ast.Attribute, ast.Subscript)
+        kinds = ast.Call if below else (ast.Call, ast.Attribute, ast.Subscript, ast.Name)
         if isinstance(called, kinds) and not any(_holds(trees, each, lines) for each in below):
             found = _left(frame.path, called, trees, stopped.why, known, deep=bool(below))
             if found is not None:
@@ -243,6 +244,11 @@ def _statement(tree: ast.AST | None, line: int) -> ast.stmt | None:
 
 def _at(tree: ast.AST | None, span: Iterable[int]) -> ast.expr | None:
     wanted_span = tuple(span)
+    loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS)] if tree is not None else []
+    for loop in loops:
+        # Up to Python 3.11 the next batch is asked for by the whole loop.
+        if wanted_span == _span(loop.iter) or (not isinstance(loop, ast.comprehension) and wanted_span == _span(loop)):
+            return loop.iter
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.expr) and _span(node) == wanted_span and not isinstance(node, ast.Name):
             return node
@@ -278,5 +284,5 @@ def _names(statement: ast.AST | None) -> set[str]:
     return {ast.unparse(node) for node in nodes if isinstance(node, (ast.Name, ast.Attribute))}
 
 
-def _span(node: ast.expr) -> Span:
+def _span(node: ast.expr | ast.stmt) -> Span:
     return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0

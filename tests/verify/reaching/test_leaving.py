@@ -128,6 +128,8 @@ EDITED = [
     ("n = sizes['a'] + 1\n", "sizes['a']", "n = __codemod_left__(0, (sizes))() + 1\n"),
     ("a = b(1)(2)\n", "b(1)(2)", "a = __codemod_left__(0, (b(1)))(2)\n"),
     ("a = (np\n  .load)(p)\nb = 1\n", "np.load(p)", "a = (__codemod_left__(0, (np))\n)(p)\nb = 1\n"),
+    ("for x in data:\n    f(x)\n", "data", "for x in __codemod_left__(0, None)():\n    f(x)\n"),
+    ("for x in a.data:\n    f(x)\n", "a.data", "for x in __codemod_left__(0, (a))():\n    f(x)\n"),
     ("ä = é.load(p)\n", "é.load(p)", "ä = __codemod_left__(0, (é))(p)\n"),
 ]
 
@@ -183,3 +185,21 @@ def test_what_it_is_taken_apart_into() -> None:
     node = next(each for each in ast.walk(tree) if isinstance(each, ast.Call) and ast.unparse(each) == "f()")
     form = wanted(node, tree, {"a.py": tree})
     assert [part["roles"][0] for part in form["parts"]] == ["array", "bool"]
+
+
+@pytest.mark.parametrize("over", ["data", "self.data", "enumerate(data)"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_loop_that_gets_no_batch_goes_over_something_else(over: str, whole: bool) -> None:
+    text = f"def train(self, data, net):\n    for x in {over}:\n        net(x)\n"
+    trees = {"a.py": ast.parse(text)}
+    loop = next(node for node in ast.walk(trees["a.py"]) if isinstance(node, ast.For))
+    place = loop if whole else loop.iter
+    span = (place.lineno, place.col_offset, place.end_lineno or 0, place.end_col_offset or 0)
+
+    def following(missing: bool) -> Any:
+        return next_one(Stopped((Stop("a.py", span, ()),), False, missing, "why"), trees, [("a.py", 3)], ())
+
+    new, _ = following(True)
+    assert new.span == (2, 13, 2, 13 + len(over))
+    assert new.form["roles"] == ["loader", "samples"]
+    assert following(False) is None
