@@ -6,11 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.hunt.choices import Choices
-from tests.hunt.grammar import byproducts, extras, growing, layouts, neighbours, parts, structures, surroundings, tasks
+from tests.hunt.grammar import (
+    byproducts,
+    carrying,
+    extras,
+    growing,
+    layouts,
+    neighbours,
+    parts,
+    structures,
+    surroundings,
+    tasks,
+)
 from tests.hunt.grammar.sketch import Sketch
 
 MOST_EXTRAS = 4
-SUBJECTS = (tasks, byproducts, structures, neighbours, extras, surroundings, growing)
+SUBJECTS = (tasks, byproducts, structures, neighbours, carrying, extras, surroundings, growing)
 """The modules that register something when they are imported."""
 
 

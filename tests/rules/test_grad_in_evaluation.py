@@ -7,8 +7,10 @@ from textwrap import dedent, indent
 
 import pytest
 
+from codemods.analysis.analyse import analyse
 from codemods.proofs.observations import Decision
 from codemods.rules import rule
+from codemods.source.files import read_source
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
 from tests.graph.tools import run_tree
@@ -1212,10 +1214,6 @@ def test_a_method_that_raises_does_not_end_the_next_one(tmp_path: Path) -> None:
 
 
 def test_unit_tests_are_left_alone(tmp_path: Path) -> None:
-    from codemods.analysis.analyse import analyse
-    from codemods.source.files import read_source
-    from codemods.source.options import Options
-
     text = START + "\ndef test_range():\n    net.eval()\n    assert net(x).max().item() < 9\n"
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "tests").mkdir()
@@ -1225,6 +1223,18 @@ def test_unit_tests_are_left_alone(tmp_path: Path) -> None:
         targets.append(read_source(tmp_path / name, name))
     findings = analyse(targets, options=Options(select=(RULE,)), jobs=1).findings
     assert [f.path for f in findings] == ["check.py"]
+
+
+def test_a_script_beside_unit_tests_is_none(tmp_path: Path) -> None:
+    text = START + "\ndef test(batches):\n    net.eval()\n    for x, y in batches:\n        print(net(x).argmax(1))\n"
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "testing").mkdir()
+    targets = []
+    for name, end in (("testing/test_net.py", "\ntest(batches)\n"), ("testing/test_more.py", "")):
+        (tmp_path / name).write_text(text + end)
+        targets.append(read_source(tmp_path / name, name))
+    findings = analyse(targets, options=Options(select=(RULE,)), jobs=1).findings
+    assert [f.path for f in findings] == ["testing/test_net.py"]
 
 
 PENALISED = """\

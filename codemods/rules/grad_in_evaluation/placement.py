@@ -58,7 +58,7 @@ class Placement:
         advice: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
         left: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
         for forward in self.forwards:
-            if _is_test(forward.facts["chain"][0][0]):
+            if _is_test(forward.facts["chain"]):
                 continue
             if not any(self._is_forward(path, function) for path, function, _ in forward.facts["chain"]):
                 self._own(forward, decorated, blocks, advice, left)
@@ -351,11 +351,14 @@ def _drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
     return [(path, DropArgument(span, "volatile")) for path, span in calls]
 
 
-def _is_test(path: str) -> bool:
-    """Whether a file holds unit tests, which evaluate a little of everything and never run for long."""
-    *folders, name = path.split("/")
-    return (name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py") and any(
-        folder in ("test", "tests", "testing", "unittests") for folder in folders
+def _is_test(chain: _Chain) -> bool:
+    """Whether unit tests run it, which evaluate a little of everything and never for long: a file that is called as
+    theirs are, of which no script leads there."""
+    *folders, name = chain[0][0].split("/")
+    return (
+        chain[-1][1] is not None
+        and (name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py")
+        and any(folder in ("test", "tests", "testing", "unittests") for folder in folders)
     )
 
 

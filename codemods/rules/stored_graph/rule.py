@@ -20,6 +20,7 @@ from codemods.rules.base import Rule
 from codemods.rules.stored_graph.uses import (
     appended_once,
     harmless,
+    is_handed_on,
     is_loss,
     training_walk,
     unwalked,
@@ -47,7 +48,8 @@ class StoredGraph(Rule):
     Left alone: what is stored and used within one step before its backward (saved log probabilities, skip connections,
     outputs of time steps); stores that are emptied every step; what is stored under ``no_grad`` or already detached;
     what goes to code that cannot be seen; state that is computed from itself through weights
-    (``carried-hidden-state``); losses (``attached-loss-history``, ``attached-loss-total``); sums with parameters that
+    (``carried-hidden-state``); losses that are listed or summed up (``attached-loss-history``,
+    ``attached-loss-total``); sums with parameters that
     save nothing (dual variables of ADMM).
 
     Promise: repair where the later backward raises; exact where the kept graph is never used again; ``behaviour`` where
@@ -81,7 +83,7 @@ class StoredGraph(Rule):
 
     def _walked_again(self, ledger: Ledger, carries: list[Carry]) -> Iterator[tuple[Observation, ast.stmt]]:
         carry = carries[0]
-        if is_loss(ledger, carry.old):
+        if is_loss(ledger, carry.old) and not is_handed_on(carry):
             return
         if ledger.grows(carry):
             yield from self._mean_walked_again(ledger, carry)
@@ -122,16 +124,20 @@ class StoredGraph(Rule):
         """``self.mean = m * self.mean + (1 - m) * x`` where the new mean is used in this step."""
         promise = ledger.promise(carry)
         statement = carry.child.place.statement
-        if carry.walked_in_some_turns or carry.read_in_some_turns:
+        if carry.walked_in_some_turns or carry.read_in_some_turns or promise is None:
             return
-        if promise is None or promise is Promise.BEHAVIOUR or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
             return
-        if not simple_sum(statement):
+        handed = stored_expression(ledger, carry) if is_handed_on(carry) else None
+        if handed is None and (promise is Promise.BEHAVIOUR or not simple_sum(statement)):
             return
         file = carry.child.place.frame.file
         reads = reads_in(ledger, carry.old, statement)
         edits: list[tuple[str, Edit]] | None
-        if reads and not any(node in ledger.trace.plain for node in reads):
+        if handed is not None:
+            path = carry.store.frame.file
+            edits, where = [(path.path, WrapExpression(path.span(handed), "", ".detach()"))], "where it is stored"
+        elif reads and not any(node in ledger.trace.plain for node in reads):
             edits = [(file.path, WrapExpression(file.span(node), "", ".detach()")) for node in reads]
             where = "where the old value is read"
         else:

@@ -30,6 +30,15 @@ def is_loss(ledger: Ledger, node: Node) -> bool:
     return False
 
 
+def is_handed_on(carry: Carry) -> bool:
+    """Whether it is carried under a name that is written anew each turn, and not of itself: ``last = loss.clone()``."""
+    statement = carry.store.statement
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    kept = ast.unparse(statement.targets[0])
+    return all(ast.unparse(n) != kept for n in ast.walk(statement.value) if isinstance(n, ast.expr))
+
+
 def training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
     """A backward in the turn that made the node, over the graph that it holds."""
     mine = {n for n in reach([node]) if not n.leaf}
