@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 from codemods.batch import forges
 from codemods.batch.errors import CampaignError, Failed
@@ -28,6 +30,8 @@ def ask(text: str) -> list[str]:
     kind, _, words = text.partition(":")
     try:
         if kind in ("topic", "search"):
+            if not shutil.which("gh") and shutil.which("glab"):
+                return _nonempty(text, _of_gitlab(kind, words.strip()))
             client = forges.client_for("gh", "github.com")
             asked = ["--topic", words.strip()] if kind == "topic" else words.split()
             more = ["--archived=false", "--limit", str(MOST), "--json", "url"]
@@ -37,9 +41,25 @@ def ask(text: str) -> list[str]:
             found = _of_owner(parts.hostname or "", parts.path.strip("/"))
     except Failed as error:
         raise CampaignError(f"{text}: {error}") from None
+    return _nonempty(text, found)
+
+
+def _nonempty(text: str, found: list[str]) -> list[str]:
     if not found:
         raise CampaignError(f"{text}: no repository was found, or you may not see it")
     return sorted(found)
+
+
+def _of_gitlab(kind: str, words: str) -> list[str]:
+    """Projects of a topic, or whose name or description has ``words``, at the GitLab that glab knows."""
+    found: list[str] = []
+    for page in range(1, 1 + MOST // 100):
+        asked = urlencode({"topic" if kind == "topic" else "search": words, "archived": "false", "simple": "false"})
+        rows = _rows(["glab", "api", f"projects?{asked}&per_page=100&page={page}"], "http_url_to_repo")
+        found += [str(row["http_url_to_repo"]) for row in rows if not row.get("forked_from_project")]
+        if len(rows) < 100:
+            break
+    return found
 
 
 def _of_owner(host: str, owner: str) -> list[str]:
@@ -76,9 +96,14 @@ def _of_owner(host: str, owner: str) -> list[str]:
 
 
 def _addresses(command: list[str], name: str) -> list[str]:
+    return [str(row[name]) for row in _rows(command, name)]
+
+
+def _rows(command: list[str], name: str) -> list[dict[str, Any]]:
+    """What a client answers, each row of which has ``name``. Raises :class:`Failed` for anything else."""
     text = forges.run_client(command, Path.cwd())
     try:
         rows = json.loads(text or "[]")
-        return [str(row[name]) for row in rows]
+        return [{**row, name: row[name]} for row in rows]
     except (ValueError, KeyError, TypeError):
         raise Failed(f"{command[0]} answered {text.strip()[:100]!r}") from None

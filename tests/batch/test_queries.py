@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ case "$*" in
   *nobody*) echo '[]' ;;
   *broken*) echo 'not JSON' ;;
   *denied*) echo 'HTTP 404: Not Found (https://me:hunter2@api/x)' >&2; exit 1 ;;
+  *projects\\?*) echo '[{"http_url_to_repo": "https://gitlab.com/g/one.git"}, {"http_url_to_repo":
+    "https://gitlab.com/me/two.git", "forked_from_project": {"id": 1}}]' ;;
   *--group*) echo '[{"http_url_to_repo": "https://gitlab.com/g/s/one.git"}]' ;;
   *) echo '[{"url": "https://github.com/acme/two"}, {"url": "https://github.com/acme/one"}]' ;;
 esac
@@ -54,6 +57,22 @@ def test_what_is_asked(asked: Path, text: str, command: str) -> None:
     assert ask(text)
     (line,) = asked.read_text().splitlines()
     assert line.startswith(command)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [("topic:pytorch", "topic=pytorch"), ("search: training & loop", "search=training+%26+loop")],
+)
+def test_gitlab_is_asked_where_there_is_only_its_client(
+    asked: Path, monkeypatch: pytest.MonkeyPatch, text: str, query: str
+) -> None:
+    (asked.parent / "bin" / "gh").unlink()
+    monkeypatch.setenv("PATH", f"{asked.parent / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    if shutil.which("gh"):
+        pytest.skip("gh is installed where everything is")
+    assert ask(text) == ["https://gitlab.com/g/one.git"]
+    (line,) = asked.read_text().splitlines()
+    assert line == f"glab api projects?{query}&archived=false&simple=false&per_page=100&page=1"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +31,9 @@ def write_reports(campaign: Campaign, folder: Path | None = None, forms: Sequenc
     paged = [form for form in wanted if form not in tabular]
     data.require_begun(campaign)
     written: list[Path] = []
+    collects = gc.isenabled()
+    # Of rows none refers to another: to look for cycles in a hundred thousand takes an eighth of the time.
+    gc.disable()
     try:
         place.mkdir(parents=True, exist_ok=True)
         fleet = data.read(campaign) if paged else None
@@ -49,6 +53,9 @@ def write_reports(campaign: Campaign, folder: Path | None = None, forms: Sequenc
         if is_full(error):
             raise Exhausted(f"{place}: no space left on the device") from None
         raise CampaignError(f"cannot write {place}: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        if collects:
+            gc.enable()
     return written
 
 
