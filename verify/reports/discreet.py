@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
@@ -71,11 +71,9 @@ class _Words:
 
     def cleaned(self, text: str) -> str:
         """Return ``text`` without them."""
+        for kind in dict.fromkeys(trouble.type for trouble in self._troubles):
+            text = _without(text, f"{kind}: ", [one for one in self._troubles if one.type == kind])
         for trouble in self._troubles:
-            ours = _OURS.get(trouble.kind, "")
-            shown = f"{_type(trouble)}: {ours}" if ours else _type(trouble)
-            for line in trouble.message.strip().splitlines()[:1]:
-                text = _without(text, f"{trouble.type}: ", line.strip(), shown)
             for line in trouble.message.splitlines():
                 if len(line.strip()) >= _SHORTEST:
                     text = text.replace(line.strip(), "…")
@@ -86,15 +84,27 @@ class _Words:
         return replace(rewrite, why=self.cleaned(rewrite.why), without=self.cleaned(rewrite.without))
 
 
-def _without(text: str, head: str, line: str, shown: str) -> str:
-    """Return ``text`` with ``shown`` for each ``head`` that as much of ``line`` follows as was not cut off."""
+def _without(text: str, head: str, troubles: Sequence[Trouble]) -> str:
+    """Return ``text`` with a type for each ``head`` that one of ``troubles`` follows, as far as it was not cut off.
+
+    Of several that begin alike it is the one that goes furthest.
+    """
     pieces, start = [], 0
-    while line and (place := text.find(head, start)) >= 0:
+    while (place := text.find(head, start)) >= 0:
         end = place + len(head)
-        end += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text[end:], line, strict=False)))
-        pieces += [text[start:place], shown]
-        start = end + text[end:].startswith("…")
+        length, trouble = max(((_alike(text[end:], one), one) for one in troubles), key=lambda pair: pair[0])
+        ours = _OURS.get(trouble.kind, "")
+        shown = f"{_type(trouble)}: {ours}" if ours else _type(trouble)
+        pieces += [text[start:place], shown if length else text[place:end]]
+        end += length
+        start = end + (length > 0 and text[end:].startswith("…"))
     return "".join([*pieces, text[start:]])
+
+
+def _alike(text: str, trouble: Trouble) -> int:
+    """How much of the first line of ``trouble`` stands at the beginning of ``text``."""
+    lines = trouble.message.strip().splitlines() or [""]
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, lines[0].strip(), strict=False)))
 
 
 def _entry(entry: Entry, words: _Words) -> Entry:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from tests.verify.reports import tools
-from verify.measured.records import Trouble
+from verify.measured.records import Caught, Trouble
 from verify.measured.results import Outcome, Rewrite, Verdict, Verification
 from verify.reports import render
 from verify.reports.discreet import discreet
@@ -38,6 +38,21 @@ def test_nothing_that_a_program_said_is_told() -> None:
         assert "no access" not in text
     assert [proof.why for proof in evidence.proofs.values()] == ["the original stops with ValueError at train.py:9"]
     assert discreet(told()).reason == "stops before its first backward: ValueError"
+
+
+def test_messages_that_begin_alike_are_taken_out_each() -> None:
+    """Neither is left in part because the other was looked for first."""
+    record = tools.record()
+    record.error = Trouble("ValueError", "no access with hunter2-one", "other")
+    record.caught = [Caught(None, Trouble("ValueError", "no access with hunter2-two-and-more", "other"))]
+    ran = tools.run("original", record, outcome=Outcome.RAISED)
+    one, other = "ValueError: no access with hunter2-one", "ValueError: no access with hunter2-two-and-more"
+    for text in (f"{one}; {other}", f"{other}; {one}", f"{one[:-1]}…; {other[:-4]}…", f"{one}; {one}; {other}"):
+        shown = discreet(tools.verification(tools.entry(ran, None), reason=f"stops: {text}"))
+        assert "hunter" not in shown.reason
+        assert shown.reason == "stops: " + "; ".join(["ValueError"] * (text.count(";") + 1))
+    same = discreet(tools.verification(tools.entry(ran, None), reason="ValueError: ours"))
+    assert same.reason == "ValueError: ours"
 
 
 def test_nor_what_lies_on_this_machine() -> None:
