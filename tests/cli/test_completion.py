@@ -79,11 +79,11 @@ def test_bash(program: Path) -> None:
     script = (
         'eval "$(codemod --show-completion bash)"\n'
         'try() { COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _codemod codemod; echo "${COMPREPLY[*]}"; }\n'
-        "try codemod ex\ntry codemod check --format = js\ntry codemod check ''\ntry codemod explain stored\n"
+        "try codemod ex\ntry codemod check --format = sa\ntry codemod check ''\ntry codemod explain stored\n"
         "complete -p codemod\n"
     )
     *found, registered = asked(program, "bash", "--norc", "-c", script)
-    assert found == ["explain", "json", "", "stored-graph"]
+    assert found == ["explain", "sarif", "", "stored-graph"]
     assert registered == "complete -o bashdefault -o default -F _codemod codemod"
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from . import made
 from .graph import Graph, live_tensors, old, reached, roots
 from .sites import Tree
-from .standins.modules import is_absent
 
 _DEEPEST = 6
 _MOST_THINGS = 50_000
@@ -241,8 +240,14 @@ def _exact(value: Any, tree: Tree) -> Iterator[tuple[str, Any]]:
             key, child = items[i]
             # Others print their address, or run code of the user's to be printed.
             yield f"[{key!r}]" if type(key) in (str, int, float, bool) else f"[key {i}]", child
-    elif not issubclass(kind, (set, frozenset)) and not is_absent(value):
+    elif not issubclass(kind, (set, frozenset)) and not _is_absent(value):
         yield from _children(value, tree)
+
+
+def _is_absent(value: Any) -> bool:
+    """Whether it stands for something that is not there; what knows that is loaded where such things are made."""
+    modules = sys.modules.get(f"{__package__}.standins.modules")
+    return modules is not None and modules.is_absent(value)
 
 
 def _attributes(attributes: Any) -> Iterator[tuple[str, Any]]:
