@@ -181,7 +181,7 @@ class Attributes(Objects):
                 return self.taken(at, receiver, name)
         if receiver.module is not None:
             return self._object_attribute(receiver.module, name, at)
-        if name in ("data", "grad", "grad_fn", "requires_grad", "shape", "dtype", "device", "is_cuda", "ndim"):
+        if name in _OF_TENSORS:
             if name == "data" and receiver.path in PACKING:
                 return self.tensor_op(at, name, [receiver], saves=False)
             tensor_value = self.tensor_attribute(receiver, name, at)
@@ -211,6 +211,14 @@ class Attributes(Objects):
             member.shadow = tuple(o for o in unseen if inherited or (inherited is None and o.kind in ("call", "lost")))
         return member
 
+
+_OF_TENSORS = frozenset(
+    (
+        *("data", "grad", "grad_fn", "_saved_tensors", "requires_grad", "is_leaf"),
+        *("shape", "dtype", "device", "is_cuda", "ndim"),
+    )
+)
+"""What is asked of tensors, by names that few other things use."""
 
 _READ: dict[type[Value], Callable[[Attributes, Any, str, ast.AST], Value]] = {
     Join: Attributes._attribute_of_each,
