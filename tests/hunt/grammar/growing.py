@@ -57,7 +57,7 @@ GROWING = {
     "chain of maps": Growing(
         "collections.ChainMap()", '{p} = {p}.new_child({{"v": {v}}})', '{p}["v"]', need="import collections"
     ),
-    "set united": Growing("set()", "{p} = {p}.union({{{v}}})", "list({p})[-1]"),
+    "set united": Growing("set()", "{p} = {p}.union({{{v}}})", "sorted({p}, key=float)[-1]"),
     "spread": Growing("[]", "{p} = [*{p}, {v}]", "{p}[-1]"),
     "sum of tuples": Growing("()", "{p} += ({v},)", "{p}[-1]"),
     "chained": Growing("[]", "{p} = list(itertools.chain({p}, [{v}]))", "{p}[-1]", need="import itertools"),
