@@ -1230,7 +1230,8 @@ def test_a_script_beside_unit_tests_is_none(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "testing").mkdir()
     targets = []
-    for name, end in (("testing/test_net.py", "\ntest(batches)\n"), ("testing/test_more.py", "")):
+    ends = {"net": "\ntest(batches)\n", "more": "", "all": "\ntest(batches)\nassert len(batches) == 3\n"}
+    for name, end in ((f"testing/test_{stem}.py", end) for stem, end in ends.items()):
         (tmp_path / name).write_text(text + end)
         targets.append(read_source(tmp_path / name, name))
     findings = analyse(targets, options=Options(select=(RULE,)), jobs=1).findings

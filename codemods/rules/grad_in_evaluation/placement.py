@@ -12,6 +12,7 @@ from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.rules.base import Rule
 from codemods.rules.grad_in_evaluation.blocks import is_inside, returns_value, suite_around, switches_off
+from codemods.source.walking import walk
 from codemods.terms.edits import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
@@ -24,6 +25,8 @@ _LEFT_BEHIND = (
     "nothing in sight ever walks the graphs that are recorded here, but they outlive the function: "
     "if no caller back-propagates them, it belongs under `torch.no_grad()`"
 )
+
+_TEST_FOLDERS = frozenset(("test", "tests", "testing", "unittests"))
 
 _Chain = tuple[tuple[str, Span | None, Span], ...]
 
@@ -58,7 +61,7 @@ class Placement:
         advice: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
         left: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
         for forward in self.forwards:
-            if _is_test(forward.facts["chain"]):
+            if self._is_test(forward.facts["chain"]):
                 continue
             if not any(self._is_forward(path, function) for path, function, _ in forward.facts["chain"]):
                 self._own(forward, decorated, blocks, advice, left)
@@ -74,6 +77,19 @@ class Placement:
             yield self._advise(path, span, forwards, _TRAINS_TOO)
         for (path, span), forwards in sorted(left.items()):
             yield self._advise(path, span, forwards, _LEFT_BEHIND)
+
+    def _is_test(self, chain: _Chain) -> bool:
+        """Whether unit tests run it, which evaluate a little of everything and never for long.
+
+        Such a file is named and placed as tests are; it is none if a script leads there and it asserts nothing.
+        """
+        path, *_ = chain[0]
+        *folders, name = path.split("/")
+        named = name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+        if not named or _TEST_FOLDERS.isdisjoint(folders):
+            return False
+        file = self.decision.files(path)
+        return chain[-1][1] is not None or file is None or any(isinstance(n, ast.Assert) for n in walk(file.tree))
 
     def _is_forward(self, path: str, function: Span | None) -> bool:
         """Whether it is the ``forward`` of a class: whoever trains the module runs it."""
@@ -349,17 +365,6 @@ class Placement:
 def _drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
     calls = dict.fromkeys(v for f in forwards for v in f.facts["dropped"])
     return [(path, DropArgument(span, "volatile")) for path, span in calls]
-
-
-def _is_test(chain: _Chain) -> bool:
-    """Whether unit tests run it, which evaluate a little of everything and never for long: a file that is called as
-    theirs are, of which no script leads there."""
-    *folders, name = chain[0][0].split("/")
-    return (
-        chain[-1][1] is not None
-        and (name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py")
-        and any(folder in ("test", "tests", "testing", "unittests") for folder in folders)
-    )
 
 
 def _doubts(forwards: list[Observation], doubted: bool = False) -> str:
