@@ -16,10 +16,8 @@ from codemods.proofs.syntax import LOOPS
 from codemods.proofs.unseen import leaves_sight
 from codemods.rules._advice import AdvisingRule
 from codemods.rules.stored_graph.rule import StoredGraph
-from codemods.rules.stored_graph.uses import training_walk
+from codemods.rules.stored_graph.uses import ADDING, training_walk
 from codemods.terms.spans import Span
-
-_ADDING = frozenset(("append", "appendleft", "add", "insert"))
 
 
 class HookKeepsGraph(AdvisingRule):
@@ -79,7 +77,7 @@ class HookKeepsGraph(AdvisingRule):
 def _piles(ledger: Ledger, storings: list[Storing]) -> Iterator[tuple[Storing, Walk]]:
     """What a step has put into a list in which a later one finds it, with the backward of its step."""
     for i, old in enumerate(storings):
-        if old.method not in _ADDING or old.grad is not True:
+        if old.method not in ADDING or old.grad is not True:
             continue
         for later in storings[i + 1 :]:
             loop = crossed(old.place, later.place)

@@ -18,6 +18,7 @@ from codemods.proofs.reach import opaque, reach
 from codemods.proofs.sums import averages
 from codemods.rules.base import Rule
 from codemods.rules.stored_graph.uses import (
+    ADDING,
     appended_once,
     harmless,
     is_handed_on,
@@ -29,8 +30,6 @@ from codemods.rules.stored_graph.uses import (
 from codemods.rules.stored_graph.values import new_part, reads_in, simple_sum, stored_expression
 from codemods.terms.edits import Edit, WrapExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
-
-_ADDING = frozenset({"append", "appendleft", "add", "insert"})
 
 
 class StoredGraph(Rule):
@@ -49,8 +48,7 @@ class StoredGraph(Rule):
     outputs of time steps); stores that are emptied every step; what is stored under ``no_grad`` or already detached;
     what goes to code that cannot be seen; state that is computed from itself through weights
     (``carried-hidden-state``); losses that are listed or summed up (``attached-loss-history``,
-    ``attached-loss-total``); sums with parameters that
-    save nothing (dual variables of ADMM).
+    ``attached-loss-total``); sums with parameters that save nothing (dual variables of ADMM).
 
     Promise: repair where the later backward raises; exact where the kept graph is never used again; ``behaviour`` where
     it is used again without an error, because its operations save no tensors.
@@ -85,7 +83,7 @@ class StoredGraph(Rule):
         carry = carries[0]
         if is_loss(ledger, carry.old) and not is_handed_on(carry):
             return
-        if ledger.grows(carry):
+        if ledger.grows(carry) and not is_handed_on(carry):
             yield from self._mean_walked_again(ledger, carry)
             return
         store = carry.store
@@ -124,20 +122,16 @@ class StoredGraph(Rule):
         """``self.mean = m * self.mean + (1 - m) * x`` where the new mean is used in this step."""
         promise = ledger.promise(carry)
         statement = carry.child.place.statement
-        if carry.walked_in_some_turns or carry.read_in_some_turns or promise is None:
+        if carry.walked_in_some_turns or carry.read_in_some_turns:
             return
-        if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        if promise is None or promise is Promise.BEHAVIOUR or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
             return
-        handed = stored_expression(ledger, carry) if is_handed_on(carry) else None
-        if handed is None and (promise is Promise.BEHAVIOUR or not simple_sum(statement)):
+        if not simple_sum(statement):
             return
         file = carry.child.place.frame.file
         reads = reads_in(ledger, carry.old, statement)
         edits: list[tuple[str, Edit]] | None
-        if handed is not None:
-            path = carry.store.frame.file
-            edits, where = [(path.path, WrapExpression(path.span(handed), "", ".detach()"))], "where it is stored"
-        elif reads and not any(node in ledger.trace.plain for node in reads):
+        if reads and not any(node in ledger.trace.plain for node in reads):
             edits = [(file.path, WrapExpression(file.span(node), "", ".detach()")) for node in reads]
             where = "where the old value is read"
         else:
@@ -224,7 +218,7 @@ class StoredGraph(Rule):
         """Outputs of training steps that pile up in a list although only their values are read."""
         by_site: dict[int, list[Storing]] = {}
         for storing in ledger.trace.storings:
-            if storing.method in _ADDING and storing.grad is True and isinstance(storing.container, Sequence):
+            if storing.method in ADDING and storing.grad is True and isinstance(storing.container, Sequence):
                 by_site.setdefault(id(storing.place.node), []).append(storing)
         for storings in by_site.values():
             statement = storings[0].place.statement

@@ -13,6 +13,9 @@ from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.reach import reach
 from codemods.proofs.unseen import leaves_sight
 
+ADDING = frozenset({"append", "appendleft", "add", "insert"})
+"""Methods by which a container gets one thing more."""
+
 
 def is_loss(ledger: Ledger, node: Node) -> bool:
     """Whether a walk starts at it, or at a sum of it: losses and totals have rules of their own."""
@@ -31,7 +34,7 @@ def is_loss(ledger: Ledger, node: Node) -> bool:
 
 
 def is_handed_on(carry: Carry) -> bool:
-    """Whether it is carried under a name that is written anew each turn, and not of itself: ``last = loss.clone()``."""
+    """Whether it is carried under a name that is written anew each turn, and not of itself: ``last = loss``."""
     statement = carry.store.statement
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
