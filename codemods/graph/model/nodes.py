@@ -37,6 +37,8 @@ class Frame:
     loops: list[tuple[ast.AST, int]] = field(default_factory=list)
     statement: ast.stmt | None = None
     names: set[str] = field(default_factory=set)
+    scopes: list[tuple[int, frozenset[str]]] = field(default_factory=list)
+    """Owner and variables of the comprehensions that run, the innermost last: a variable of theirs ends with them."""
     globals: set[str] = field(default_factory=set)
     nonlocals: set[str] = field(default_factory=set)
     captured: bool = False
@@ -63,6 +65,11 @@ class Frame:
     """Those that only attributes of objects hold which the program made itself, by the name of the attribute."""
     left_unseen: bool = False
     """Whether it returned what code that cannot be seen made while it ran."""
+
+    def owners(self, name: str) -> Iterator[int]:
+        """What may hold a local variable of this name: the comprehensions that run, from within, then itself."""
+        yield from (owner for owner, names in reversed(self.scopes) if name in names)
+        yield self.fid
 
     @property
     def definition(self) -> ast.AST | None:

@@ -170,7 +170,7 @@ class Branches(Expressions):
 
     def _rebind(self, subject: ast.expr, value: Value) -> None:
         if isinstance(subject, ast.Name):
-            for fid in (self.frame.fid, self.frame.module_globals):
+            for fid in (*self.frame.owners(subject.id), self.frame.module_globals):
                 if self.s.peek((fid, subject.id)) is not None:
                     self._narrow((fid, subject.id), value)
                     return

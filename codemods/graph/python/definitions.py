@@ -56,6 +56,9 @@ class Definitions(Assignments):
             closure = frame.fid
             frame.captured = True
             self.closures[frame.fid] = frame.function.closure
+        for scope, _ in frame.scopes:
+            self.closures[scope] = closure
+            closure = scope
         defaults = tuple(self.evaluate(d) for d in node.args.defaults)
         kw_defaults = tuple(
             (arg.arg, self.evaluate(d))

@@ -32,6 +32,9 @@ from codemods.graph.model.values import (
 from codemods.graph.python.in_place import InPlace
 from codemods.graph.run.contents import ITEMS, REST, RETURNED
 from codemods.graph.run.core import BudgetEnded
+from codemods.source.walking import children
+
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 _TENSORS = frozenset((Tensor, Unknown, Join))
 _MAYBE_PLAIN = frozenset((Const, Plain, Join))
@@ -343,13 +346,34 @@ class Expressions(InPlace):
         self._comprehend(e, e.generators, put)
         return made
 
-    def _comprehend(self, e: ast.expr, generators: list[ast.comprehension], body: Callable[[], None]) -> bool:
+    def _comprehend(self, e: Comprehension, generators: list[ast.comprehension], body: Callable[[], None]) -> bool:
         """Run the turns of a comprehension; whether they are all that there are."""
         if not generators:
             body()
             return True
         first, rest = generators[0], generators[1:]
         through = self.evaluate(first.iter)
+        if first is not e.generators[0]:
+            return self._each_item(e, through, first, rest, body)
+        scope, names = self.new_oid(), self.frame.file.once(_own_names, e)
+        self.frame.scopes.append((scope, names))
+        try:
+            return self._each_item(e, through, first, rest, body)
+        finally:
+            self.frame.scopes.pop()
+            if scope not in self.closures:
+                for name in names:
+                    self.s.cells.pop((scope, name), None)
+
+    def _each_item(
+        self,
+        e: Comprehension,
+        through: Value,
+        first: ast.comprehension,
+        rest: list[ast.comprehension],
+        body: Callable[[], None],
+    ) -> bool:
+        """Run a comprehension's turns over what one of its generators goes through."""
         values = self.iterate(through, e)
         counted = self.is_counted(through)
         if isinstance(e, ast.ListComp) and len(values) == 2 and not counted and not rest:
@@ -365,6 +389,13 @@ class Expressions(InPlace):
 
         self.run_turns(e, values, turn)
         return counted and not rest and not first.ifs
+
+
+def _own_names(e: ast.AST) -> frozenset[str]:
+    """The variables of a comprehension, which end with it."""
+    targets = [n.target for n in children(e) if isinstance(n, ast.comprehension)]
+    names = [n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+    return frozenset(n.id for n in names if isinstance(n.ctx, ast.Store))
 
 
 Expressions.evaluators = {

@@ -29,6 +29,10 @@ class Names(Loading):
         """Read a variable."""
         frame: Frame | None = self.frame
         assert frame is not None
+        if frame.scopes:
+            for scope in frame.owners(name):
+                if scope != frame.fid and (inner := self._held(scope, name, CarrierKind.LOCAL, at)) is not None:
+                    return inner
         if self.class_bodies:
             owner, members = self.class_bodies[-1]
             if owner is frame and name in members:
@@ -65,7 +69,10 @@ class Names(Loading):
     def store_name(self, name: str, value: Value, at: ast.AST) -> None:
         """Bind a variable of the running frame."""
         frame = self.frame
-        if frame.function is None or name in frame.globals:
+        if (scope := next(frame.owners(name))) != frame.fid:
+            key = (scope, name)
+            kind = CarrierKind.LOCAL
+        elif frame.function is None or name in frame.globals:
             key = (frame.module_globals, name)
             kind = CarrierKind.GLOBAL
         elif name in frame.nonlocals:
