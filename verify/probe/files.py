@@ -152,11 +152,12 @@ class Files:
                     yield path
 
     def _read(self, path: str) -> dict[str, Any]:
-        if path.endswith(_TEXTS):
-            with open(path, "rb") as file:
-                lines = file.read(_MOST_TEXT).decode("utf-8", "replace").split("\n")
+        if path.endswith((*_TEXTS, *(f"{ending}.gz" for ending in _TEXTS))):
+            from .packed import begun
+
+            lines = begun(path, _MOST_TEXT).decode("utf-8", "replace").split("\n")
             # The last line may not be finished, and a text that is cut off is compared so far.
-            return {"kind": "text", "lines": lines if path.endswith(".json") else lines[:-1]}
+            return {"kind": "text", "lines": lines if path.endswith((".json", ".json.gz")) else lines[:-1]}
         numpy = sys.modules.get("numpy")
         if path.endswith(_ARRAYS) and numpy is not None and self._reader is not None:
             import torch
@@ -171,10 +172,11 @@ class Files:
 
     @staticmethod
     def _digest(path: str) -> dict[str, Any]:
+        from .packed import held
+
         state = hasher()
-        with open(path, "rb") as file:
-            for block in iter(lambda: file.read(1 << 20), b""):
-                state.update(block)
+        for block in held(path, _MOST_BYTES):
+            state.update(block)
         return {"kind": "bytes", "digest": state.hexdigest()[:16]}
 
 
