@@ -257,9 +257,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
-os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-os.environ.setdefault("MASTER_PORT", "29544")
-dist.init_process_group("gloo", rank=0, world_size=1)
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 body = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8, momentum=None), nn.SiLU())
 net = DistributedDataParallel(nn.Sequential(body, nn.Linear(8, 2)))
 optimizer = torch.optim.Rprop(net.parameters(), lr=1e-3)

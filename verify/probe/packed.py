@@ -8,7 +8,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, cast
 
 _BLOCK = 1 << 20
 _ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError)
@@ -50,7 +50,7 @@ def _size(path: str, most: int) -> int:
         with zipfile.ZipFile(path) as archive:
             return sum(member.file_size for member in archive.infolist())
     if _by_gzip(path):
-        with gzip.open(path, "rb") as file:
+        with _opened(path) as file:
             return sum(len(block) for block in itertools.islice(_blocks(file), most // _BLOCK + 2))
     return os.path.getsize(path)
 
@@ -61,8 +61,8 @@ def _by_gzip(path: str) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def _opened(path: str) -> Any:
-    return gzip.open(path, "rb") if _by_gzip(path) else open(path, "rb")
+def _opened(path: str) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path, "rb")) if _by_gzip(path) else open(path, "rb")
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
