@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +34,8 @@ from verify.running.settings import Command, Settings, is_notebook
 BOOT = Path(verify.probe.__file__).parent / "boot"
 #: The probe ends the run a little before the limit, so that there is a census; seconds at most.
 GRACE = 10.0
+_PAUSES = (1.0, 4.0)
+"""Seconds to wait before a program runs again whose port was taken."""
 
 # Without importing torch, which takes seconds, and in words that any Python 3 knows.
 _QUESTION = """
@@ -292,18 +297,24 @@ class Runner:
             program = shared / "notebook.json"
             program.write_text(notebook.program(), encoding="utf-8")
             words = [str(RUNNER), str(program), *words]
-        execution = workspace.execute(
-            [command.argv[0], *words],
-            cwd=command.cwd,
-            changed=dict(files or {}),
-            environment=self._environment(config),
-            shared=shared,
-            limits=Limits(
-                seconds=settings.timeout, memory=settings.memory, disk=settings.disk, network=settings.network
-            ),
-            view=View(self._needed(), settings.expose),
-        )
-        run = _run(name, command, execution, tuple(read_records(records, self.secrets)), self.secrets)
+        for pause in (*_PAUSES, None):
+            execution = workspace.execute(
+                [command.argv[0], *words],
+                cwd=command.cwd,
+                changed=dict(files or {}),
+                environment=self._environment(config),
+                shared=shared,
+                limits=Limits(
+                    seconds=settings.timeout, memory=settings.memory, disk=settings.disk, network=settings.network
+                ),
+                view=View(self._needed(), settings.expose),
+            )
+            run = _run(name, command, execution, tuple(read_records(records, self.secrets)), self.secrets)
+            if pause is None or not _port_is_taken(run):
+                break
+            shutil.rmtree(records)
+            records.mkdir()
+            time.sleep(pause)
         if notebook is None:
             return run
         for record in run.records:
@@ -343,6 +354,13 @@ class Runner:
         if self.settings.device == "cpu":
             environment["CUDA_VISIBLE_DEVICES"] = ""
         return environment
+
+
+def _port_is_taken(run: Run) -> bool:
+    """Whether a program ended because another one of this machine listens where it wants to: where runs share the
+    machine's network, that may be a run beside it."""
+    said = run.error.message if run.error is not None else ""
+    return "EADDRINUSE" in said or os.strerror(errno.EADDRINUSE) in said
 
 
 def _numbers(version: str) -> tuple[int, ...]:
