@@ -15,7 +15,7 @@ import typer
 import codemods.cli
 from codemods import __version__
 from codemods.cli._help import Command
-from codemods.cli._terminal import TROUBLE, UserError, complain
+from codemods.cli._terminal import TROUBLE, BadValue, UserError, complain
 
 FIRST = """\
 Usage: codemod COMMAND [PATH]...; to begin with, in the folder of a training project:
@@ -81,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except UserError as error:
-        complain(str(error))
+        complain(error.as_typed(arguments) if isinstance(error, BadValue) else str(error))
         return TROUBLE
     except Exception as error:
         show = getattr(error, "show", None)

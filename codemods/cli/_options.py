@@ -12,7 +12,9 @@ from typing import Annotated, Any, cast
 import typer
 
 from codemods.cli import _help as h
-from codemods.cli._terminal import ProgressBar, UserError, emit, read_stdin, require_place, wants_colour
+from codemods.cli._ours import DIFF, kind_of
+from codemods.cli._places import further_place, require_apart, require_place
+from codemods.cli._terminal import BadValue, ProgressBar, UserError, emit, read_stdin, wants_colour
 from codemods.reports import Detail, Report, formats, renderer
 from codemods.rules import UnknownRule, require_known
 from codemods.source.config import ConfigError, find_config, is_version, load_config
@@ -30,6 +32,9 @@ CHOICES = {
     "total_style": ("auto", "float", "item", "detach"),
     "no_grad_style": ("auto", "decorator", "with"),
 }
+
+#: The names of the option, the second of which is ruff's.
+FORMAT = ("--format", "--output-format")
 
 #: What people read, in the encoding of their terminal; the rest is bytes for programs.
 FOR_PEOPLE = frozenset({"text", "concise", "full", "grouped"})
@@ -110,8 +115,7 @@ Jobs = Annotated[
 Format = Annotated[
     str | None,
     typer.Option(
-        "--format",
-        "--output-format",
+        *FORMAT,
         metavar="|".join(CHOICES["format"]),
         help="Report in this format.",
         rich_help_panel=h.REPORT,
@@ -216,6 +220,8 @@ def settle(
     paths: Sequence[str],
     *,
     also: Sequence[str] | None = None,
+    beside: Mapping[str, Path | None] | None = None,
+    diff: bool = False,
     config: Path | None,
     stdin_filename: str,
     select: Sequence[str] | None,
@@ -225,16 +231,19 @@ def settle(
 ) -> Job:
     """Return the job that the command line describes, its files found and read.
 
-    What is None or empty was not given, and comes from the configuration file nearest to the first path. Raises
-    :class:`UserError` for options that make no sense.
+    What is None or empty was not given, and comes from the configuration file nearest to the first path. ``beside`` are
+    further files that will be written, by their options; ``diff`` says that of plain text the diff goes to the output.
+    Raises :class:`UserError` for options that make no sense.
     """
     if "-" in paths and len(paths) > 1:
         raise UserError("- (standard input) cannot be combined with other paths")
     start = stdin_filename if paths[0] == "-" else paths[0]
     choices = settle_choices(start, config=config, select=select, ignore=ignore, exclude=exclude, **given)
     # Before anything is changed of which the report would then be lost.
-    require_place(Path(choices.settled["output"]) if choices.settled.get("output") else None)
-    further = tuple(map(_further, also or ()))
+    chosen = choices.settled
+    output = Path(chosen["output"]) if "output" in given and chosen.get("output") else None
+    require_place(output, DIFF if diff and chosen["format"] == "text" else kind_of(chosen["format"]))
+    further = tuple(map(further_place, also or ()))
     stdin = read_stdin() if paths[0] == "-" else None
     try:
         targets = (
@@ -244,13 +253,15 @@ def settle(
         )
     except MissingPath as error:
         raise UserError(str(error)) from None
-    chosen = choices.settled
+    written = {"--output": output, **{f"--also {name}={file}": file for name, file in further}, **(beside or {})}
+    read = [*(source.absolute for source in targets.sources), *(Path(entry.path) for entry in targets.skipped)]
+    require_apart(written, read if stdin is None else ())
     return Job(
         targets=targets,
         options=choices.options,
         jobs=choices.jobs,
         format=chosen["format"],
-        output=Path(chosen["output"]) if chosen.get("output") else None,
+        output=output,
         detail=choices.detail,
         color=chosen["color"],
         exit_code=bool(chosen.get("exit_code")),
@@ -340,7 +351,8 @@ def settle_choices(
     for name, choices in CHOICES.items():
         chosen[name] = chosen.get(name) or choices[0]
         if chosen[name] not in choices:
-            raise UserError(f"--{name.replace('_', '-')} {chosen[name]}: must be one of {', '.join(choices)}")
+            spellings = FORMAT if name == "format" else (f"--{name.replace('_', '-')}",)
+            raise BadValue(spellings, chosen[name], f"must be one of {', '.join(choices)}")
     if chosen.get("quiet") and chosen.get("verbose"):
         raise UserError("--quiet and --verbose exclude each other")
     _require_known_rules(file, settings, chosen)
@@ -350,15 +362,6 @@ def settle_choices(
     if chosen.get("python2") and importlib.util.find_spec("fissix") is None:
         raise UserError(needs("--python2", "fissix", "python2"))
     return Choices(chosen, root.parent if root else None)
-
-
-def _further(given: str) -> tuple[str, Path]:
-    """Return the format and the file of an ``--also``; raises :class:`UserError` where it names none."""
-    name, mark, file = given.partition("=")
-    if name not in formats() or not mark or not file:
-        raise UserError(f"--also {given}: must be FORMAT=FILE, with one of {', '.join(formats())}")
-    require_place(Path(file))
-    return name, Path(file)
 
 
 def _beside(folder: Path, settings: Mapping[str, object]) -> dict[str, object]:

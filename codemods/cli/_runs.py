@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
-from codemods.cli._terminal import UserError, complain, is_watched, require_place
+from codemods.cli._ours import kind_of
+from codemods.cli._places import require_place
+from codemods.cli._terminal import UserError, complain, is_watched
 from codemods.source.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -156,6 +158,11 @@ class ProgramOptions:
         typer.Option("--tree", metavar="FOLDER", help="The root of the tree; by default the project of the script."),
     ] = None
 
+    @property
+    def files(self) -> list[Path]:
+        """The files that the program's words name: the script, and what it may read or write itself."""
+        return [path for path in map(Path, self.script or ()) if os.path.isfile(path)]
+
     def commands(self, entries: Sequence[str], python: str) -> list[Command]:
         """Return what is to be run, ``entries`` last; raises :class:`UserError` for nothing."""
         from verify.errors import VerifyError
@@ -226,7 +233,7 @@ def report_format(format: str | None, output: Path | None, known: Sequence[str])
     chosen = format or (suffix if suffix in known else known[0])
     if chosen not in known:
         raise UserError(f"--format {chosen}: must be one of {', '.join(known)}")
-    require_place(output)
+    require_place(output, kind_of(chosen))
     return chosen
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
@@ -19,6 +20,20 @@ TROUBLE = 2
 
 class UserError(Exception):
     """Something the user has to put right; its text is the one sentence that says what."""
+
+
+class BadValue(UserError):
+    """An option has a value that it cannot have; ``spellings`` are all its names, the first of which is told."""
+
+    def __init__(self, spellings: Sequence[str], value: object, wanted: str) -> None:
+        super().__init__(f"{spellings[0]} {value}: {wanted}")
+        self._spellings = spellings
+
+    def as_typed(self, arguments: Sequence[str]) -> str:
+        """Return the sentence with the name of the option that stands in the command line ``arguments``."""
+        names = (word.partition("=")[0] for word in reversed(arguments))
+        typed = next((name for name in names if name in self._spellings), self._spellings[0])
+        return typed + str(self).removeprefix(self._spellings[0])
 
 
 def complain(message: str) -> None:
@@ -40,45 +55,6 @@ def wants_colour(stream: TextIO | None, choice: str) -> bool:
 def is_watched(stream: TextIO | None) -> bool:
     """Tell whether a person looks at ``stream``; Python has None for one that was closed when it began."""
     return stream is not None and stream.isatty()
-
-
-SOURCES = frozenset({".py", ".pyi", ".pyw", ".ipynb", ".toml", ".cfg", ".ini"})
-"""Suffixes of what people write themselves: no report, patch or list replaces such a file."""
-
-
-def require_place(output: Path | None) -> None:
-    """Raise :class:`UserError` if the file ``output`` cannot be written, or is there and is no report of ours, before
-    anything is done or changed."""
-    if output is None:
-        return
-    if output.is_dir():
-        problem = "is a directory"
-    elif output.exists() and _is_source(output):
-        problem = "it is there already and looks like source; name another file"
-    elif output.is_file() and not _was_ours(output):
-        problem = "it is there already and is no report of codemod; name another file, or remove it"
-    elif not output.parent.is_dir():
-        problem = "no such file or directory"
-    elif not os.access(output if output.exists() else output.parent, os.W_OK):
-        problem = "permission denied"
-    else:
-        return
-    raise UserError(f"cannot write {output}: {problem}")
-
-
-def _is_source(output: Path) -> bool:
-    # A link to a source replaces what it leads to.
-    return any(path.suffix.lower() in SOURCES for path in (output, Path(os.path.realpath(output))))
-
-
-def _was_ours(output: Path) -> bool:
-    from codemods.cli._ours import is_ours
-
-    try:
-        return is_ours(output.read_bytes())
-    except OSError:
-        # Whether it may be written is asked next; what cannot be read is nothing that we wrote.
-        return not os.access(output, os.W_OK)
 
 
 def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None) -> None:

@@ -14,8 +14,10 @@ from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli import _runs as r
 from codemods.cli import _scope as s
+from codemods.cli._ours import PATCH, PICTURE, REVIEW
+from codemods.cli._places import require_place
 from codemods.cli._runs import masked_words
-from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit, require_place
+from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit
 from codemods.source.options import STYLES
 
 if TYPE_CHECKING:
@@ -186,11 +188,14 @@ def command(
     if not verify and any(value is not None for value in (*runs.values(), plot)):
         raise UserError(f"{', '.join(_OF_RUNS)} and --plot need --verify")
 
+    require_place(plot, PICTURE)
     if quote_output and not verify:
         raise UserError("--quote-output needs --verify")
     terminal = ways.terminal_of_user() if interactive else None
     job = o.settle(
         paths,
+        beside={"--patch": patch, "--resume": resume, "--plot": plot},
+        diff=dry_run,
         select=select,
         ignore=ignore,
         unsafe=unsafe,
@@ -281,8 +286,8 @@ def _require_ways_of_review(
         raise UserError(f"--commit and {'-i' if interactive else '--patch'} are two ways to review; choose one")
     if resume is not None and not interactive:
         raise UserError("--resume needs -i")
-    require_place(patch)
-    require_place(resume)
+    require_place(patch, PATCH)
+    require_place(resume, REVIEW)
     if stdin and (interactive or patch is not None):
         raise UserError(f"{'-i' if interactive else '--patch'} works on files; it cannot be combined with -")
 

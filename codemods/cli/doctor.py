@@ -12,8 +12,10 @@ from typing import Annotated
 import typer
 
 from codemods.cli import _options as o
+from codemods.cli._ours import PICTURE
+from codemods.cli._places import require_apart, require_place
 from codemods.cli._runs import Entry, ProgramOptions, RunOptions, expanded, report_format, settings_of, teller
-from codemods.cli._terminal import UserError, complain, emit, require_place, wants_colour
+from codemods.cli._terminal import UserError, complain, emit, wants_colour
 
 _FORMATS = ("text", "json", "html")
 
@@ -58,7 +60,8 @@ def command(
     from verify.verification import root_of
 
     form = report_format(format, output, _FORMATS)
-    require_place(graph)
+    require_place(graph, PICTURE)
+    require_apart({"--output": output, "--graph": graph}, program.files)
     settings = settings_of(runs)
     asked = program.command(entry, settings.python)
     try:

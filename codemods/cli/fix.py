@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from codemods.cli import _options as o
+from codemods.cli._places import require_apart
 from codemods.cli._runs import Entry, ProgramOptions, RunOptions, expanded, report_format, settings_of, teller
 from codemods.cli._terminal import UserError, emit
 
@@ -39,6 +40,7 @@ def command(
     from verify.verification import root_of
 
     form = report_format(format, output, _FORMATS)
+    require_apart({"--output": output}, program.files)
     settings = settings_of(runs)
     asked = program.command(entry, settings.python)
     choices = o.settle_choices(

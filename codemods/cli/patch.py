@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from codemods.cli import _options as o
-from codemods.cli._terminal import ProgressBar, UserError, emit, read_stdin, require_place, wants_colour
+from codemods.cli._ours import DIFF, kind_of
+from codemods.cli._places import require_apart, require_place
+from codemods.cli._terminal import ProgressBar, UserError, emit, read_stdin, wants_colour
 
 FORMATS = ("text", "json")
 
@@ -52,7 +54,8 @@ def command(
         raise UserError(f"--color {color}: must be one of {', '.join(o.CHOICES['color'])}")
     if root is not None and not root.is_dir():
         raise UserError(f"--root {root}: no such folder")
-    require_place(output)
+    require_place(output, DIFF if dry_run else kind_of(format))
+    require_apart({"--output": output}, [] if file == "-" else [Path(file)])
     missing = [path for path in paths or () if not Path(path).exists() and not Path(path).is_symlink()]
     if missing:
         raise UserError(f"{missing[0]}: no such file or folder")

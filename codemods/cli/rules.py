@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from codemods.cli._terminal import FINE, UserError, emit, require_place
+from codemods.cli._places import require_place
+from codemods.cli._terminal import FINE, UserError, emit
 
 
 def command(
@@ -22,6 +23,6 @@ def command(
     renderers = {"text": list_as_text, "json": list_as_json}
     if format not in renderers:
         raise UserError(f"--format {format}: no such format; there are {', '.join(sorted(renderers))}")
-    require_place(output)
+    require_place(output, format)
     emit(renderers[format](catalogue()), output)
     return FINE

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codemods.cli import _options as o
+from codemods.cli._ours import PICTURE
+from codemods.cli._places import require_apart, require_place
 from codemods.cli._runs import (
     ProgramOptions,
     Reach,
@@ -93,6 +95,8 @@ def command(
     form = report_format(format, output, _FORMATS)
     if plot is not None:
         _plottable(plot)
+    require_place(plot, PICTURE)
+    require_apart({"--output": output, "--plot": plot}, program.files)
     settings = settings_of(runs, tolerance=tolerance, reach=reach, shapes=shapes_only)
     commands = program.commands(entry or (), settings.python)
     try:

@@ -16,7 +16,7 @@ from codemods.terms.findings import Finding
 HELP = """\
 y  make this change
 n  leave this one
-a  make this and all later changes of this rule (with --verify: of the same verdict)
+a  make this and all unanswered changes of this rule (with --verify: of the same verdict)
 s  leave this and all later changes of this file
 j  leave it undecided, and go to the next one; answered ones can be answered again
 k  likewise the previous one
@@ -116,7 +116,10 @@ class Decisions:
 
 
 class Dialogue:
-    """Asks about ``items`` one by one; ``explain`` gives the page of a rule, ``made`` are answers given before."""
+    """Asks about ``items`` one by one; ``explain`` gives the page of a rule, ``made`` are answers given before.
+
+    ``keep`` is told all answers whenever they change.
+    """
 
     def __init__(
         self,
@@ -126,7 +129,9 @@ class Dialogue:
         explain: Callable[[str], str] = lambda rule: "",
         *,
         made: Mapping[int, Decision] | None = None,
+        keep: Callable[[Mapping[int, Decision]], None] = lambda made: None,
     ) -> None:
+        self._keep = keep
         self._items = items
         self._screen = screen
         self._texts = texts
@@ -225,6 +230,7 @@ class Dialogue:
     def _record(self, decisions: Mapping[int, Decision]) -> None:
         self._past.append(dict(self.made))
         self.made.update(decisions)
+        self._keep(self.made)
 
     def _undo(self, index: int) -> int:
         """Take the last answer back, and return the first one that it was an answer to."""
@@ -232,16 +238,17 @@ class Dialogue:
             self._screen.say("There is no answer to take back.")
             return index
         before, self.made = self.made, self._past.pop()
+        self._keep(self.made)
         return min((other for other in before if before[other] != self.made.get(other)), default=index)
 
     def _alike(self, index: int) -> list[int]:
-        """The unanswered items of the same rule and the same verdict: a broken one is not taken along with the kept."""
+        """This item, and the unanswered ones of its rule and verdict: a broken one is not taken along with the kept."""
 
         def kind(item: Item) -> tuple[str, str]:
             return item.change.rule, item.change.proof.verdict if item.change.proof else ""
 
         wanted = kind(self._items[index])
-        return [i for i, item in enumerate(self._items) if i not in self.made and kind(item) == wanted]
+        return [i for i, item in enumerate(self._items) if i == index or (i not in self.made and kind(item) == wanted)]
 
     def _quit(self) -> bool | None:
         """Ask whether to write; None to go on asking."""

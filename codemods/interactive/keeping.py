@@ -13,6 +13,7 @@ from codemods.interactive.dialogue import Answer, Decision
 from codemods.interactive.items import Item
 from codemods.source.errors import SourceError, os_reason
 from codemods.source.files import read_bytes
+from codemods.source.writing import replace_file
 
 VERSION = 1
 _KIND = "codemod-review"
@@ -71,12 +72,9 @@ def save(file: Path, items: Sequence[Item], made: Mapping[int, Decision]) -> Non
     known = marks(items)
     answers = {known[index]: _told(items[index], decision) for index, decision in sorted(made.items())}
     text = json.dumps({_KIND: VERSION, "answers": answers}, indent=1, ensure_ascii=False) + "\n"
-    beside = file.with_name(f".{file.name}.tmp")
     try:
-        beside.write_text(text, encoding="utf-8", errors="backslashreplace")
-        beside.replace(file)
+        replace_file(file, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise ReviewError(f"cannot write {file}: {os_reason(error)}") from None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codemods.checking.check import Progress
-from codemods.interactive.dialogue import Answer, Decisions, Dialogue, Screen
+from codemods.interactive.dialogue import Answer, Decision, Decisions, Dialogue, Screen
 from codemods.interactive.finishing import Outcome, finish
 from codemods.interactive.items import Texts, items_of
 from codemods.interactive.keeping import load, save
@@ -42,12 +42,14 @@ def ask(
     known = load(resume, items) if resume else {}
     if known:
         screen.say(f"{len(known)} of {len(items)} changes were answered before; k goes back to them.")
-    dialogue = Dialogue(items, screen, texts, _page, made=known)
-    try:
-        decisions = dialogue.run()
-    finally:
+
+    def keep(made: Mapping[int, Decision]) -> None:
+        # At once: a window that is closed, or a machine that goes down, leaves no time for it.
         if resume is not None:
-            save(resume, items, dialogue.made)
+            save(resume, items, made)
+
+    keep(known)
+    decisions = Dialogue(items, screen, texts, _page, made=known, keep=keep).run()
     outcome = finish(decisions, texts, targets, options=options, jobs=jobs, progress=progress, before=before)
     for place, rule, text in outcome.remarks:
         screen.say(f"{place}: {rule}: {text}.")

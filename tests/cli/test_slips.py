@@ -74,7 +74,53 @@ def test_no_output_replaces_what_is_no_report(
     Path(name).write_bytes(content)
     ran = codemod(command[0], "train.py", *command[1:], name)
     assert (ran.status, Path(name).read_bytes()) == (2, content)
-    assert "is no report of codemod; name another file, or remove it" in ran.err
+    assert re.search(r"is no (json report|report|patch|picture) of codemod; name another file, or remove it", ran.err)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "command"),
+    [
+        ("notes.md", b"# Notes\n\ntrain.py:1:5: wrong [exact] WRONG is here\n", ["check", "-o"]),
+        ("notes.md", b"It said\n1 file, 2 findings, 2 fixable\n", ["check", "--format", "full", "-o"]),
+        ("my.diff", b"diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", ["apply", "-o"]),
+        ("my.patch", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", ["apply", "--patch"]),
+        ("review.patch", b"# A patch of codemod. `git apply` takes it as it is\n", ["check", "-o"]),
+        ("answers.json", b'{\n "codemod-review": 1}', ["check", "--format", "json", "-o"]),
+        ("report.json", b'{\n "version": 1,\n "findings": []}', ["check", "-o"]),
+    ],
+)
+def test_what_quotes_us_or_is_of_another_kind_stays(
+    codemod: Codemod, source: Path, name: str, content: bytes, command: list[str]
+) -> None:
+    Path(name).write_bytes(content)
+    ran = codemod(command[0], "train.py", *(["--dry-run"] if command[0] == "apply" else []), *command[1:], name)
+    assert (ran.status, Path(name).read_bytes()) == (2, content)
+
+
+def test_no_output_replaces_an_input_or_another_output(codemod: Codemod, source: Path) -> None:
+    # Neither a suffix nor its text says that it is a source.
+    Path("empty").touch()
+    Path("said").write_text("1 file, 0 findings, 0 fixable\n")
+    Path("same.txt").hardlink_to("empty")
+    for read, written in (("empty", "empty"), ("said", "said"), ("empty", "same.txt")):
+        assert "is read by the same run" in codemod("check", read, "-o", written).err
+    assert Path("said").stat().st_size
+    twice = ["--also", "json=a.json"], ["--also", "sarif=./a.json"]
+    for further in (["-o", "a.json", *twice[0]], [*twice[0], *twice[1]]):
+        assert "name the same file" in codemod("check", "train.py", *further).err
+    assert "name the same file" in codemod("apply", "train.py", "--patch", "a", "-o", "a").err
+    assert not Path("a.json").exists()
+    # What is thrown away may be thrown away twice, and what is apart is written.
+    assert codemod("check", "train.py", "-o", os.devnull, "--also", f"json={os.devnull}").status == 0
+    assert codemod("check", "train.py", "-o", "b.txt", *twice[0]).status == 0
+    assert codemod("apply", "train.py", "--dry-run", "--patch", "c", "-o", "d").status == 0
+
+
+@pytest.mark.parametrize("typed", ["--format", "--output-format"])
+def test_a_wrong_format_is_told_by_the_name_that_was_typed(codemod: Codemod, source: Path, typed: str) -> None:
+    for words in ([typed, "xml"], [f"{typed}=xml"]):
+        assert codemod("check", "train.py", *words).err.startswith(f"codemod: {typed} xml: must be one of ")
+    assert codemod("check", "train.py", typed, "json").status == 0
 
 
 def test_no_output_replaces_a_source_through_a_link(codemod: Codemod, source: Path) -> None:

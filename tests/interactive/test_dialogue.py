@@ -45,6 +45,10 @@ def test_all_of_this_rule(tree: Tree) -> None:
     assert answers(tree, Script("n", "a", "n", "n")) == ["NO", "YES", "NO", "NO"]
 
 
+def test_all_of_this_rule_answers_one_again_that_is_gone_back_to(tree: Tree) -> None:
+    assert answers(tree, Script("n", "k", "a", "n")) == ["YES", "NO", "YES", "YES"]
+
+
 def test_all_of_this_rule_takes_only_the_same_verdict(tmp_path: Path) -> None:
     kept, broken = Proof("kept", ""), Proof("broken", "losses differ")
     tree = Tree(tmp_path, THREE, {"a.py:1": kept, "a.py:7": broken, "b.py:1": kept})

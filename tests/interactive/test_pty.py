@@ -297,3 +297,28 @@ def test_interrupted_while_the_script_runs(script: Path) -> None:
     assert "Traceback" not in rest
     assert script.read_text() == sleepy
     assert {path.name for path in script.parent.iterdir()} == before
+
+
+def test_answers_outlive_a_kill_and_are_taken_up(script: Path) -> None:
+    kept = ("--resume", "answers.json")
+    with person(script, *kept) as someone:
+        someone.answer("y")
+        someone.prompt()
+        os.kill(someone.pid, signal.SIGKILL)
+        assert someone.end()[0] == -signal.SIGKILL
+    assert script.read_text() == SCRIPT
+    with person(script, *kept) as someone:
+        assert "2/3" in someone.answer("n")
+        assert b"1 of 3 changes were answered before" in someone.seen
+        someone.answer("n")
+        status, rest = someone.end()
+    assert (status, "3 changes: 1 accepted, 2 declined." in rest) == (0, True)
+    assert script.read_text() != SCRIPT
+
+
+def test_answers_go_over_no_other_file(script: Path) -> None:
+    for name, content in {"notes.json": "{}", "train.py": SCRIPT}.items():
+        script.with_name(name).write_text(content)
+        with person(script, "--resume", name) as someone:
+            assert someone.end()[0] == 2
+        assert script.with_name(name).read_text() == content

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.source.diffs import printable
+from codemods.source.writing import replace_file
 from verify.errors import VerifyError
 from verify.measured.results import Entry, Verification
 from verify.reports.curves import Chart, Curve, Quantity, charts
@@ -73,7 +74,7 @@ def save(verification: Verification, path: Path) -> None:
     check(path)
     content = svg(verification).encode() if path.suffix.lower() == ".svg" else _png(verification)
     try:
-        path.write_bytes(content)
+        replace_file(path, content)
     except OSError as error:
         raise VerifyError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
 
