@@ -130,7 +130,7 @@ def opaque(node: Node) -> bool:
         return True
     if node.kind is not NodeKind.MODULE:
         return False
-    label = node.label.partition(":")[0]
+    label = node.operation
     return label in ("module", "forward") or (
         label[:1].isupper() and label not in _SEEN_MODULES and label not in _OPERATORS
     )

@@ -144,7 +144,7 @@ class _Comparison:
 
 def _comparisons(walk: Walk, acting: bool) -> Iterator[_Comparison]:
     for node in walk.seen:
-        label = node.label.partition(":")[0]
+        label = node.operation
         if label not in _COMPARES or node.kind not in (NodeKind.OP, NodeKind.MODULE) or not node.certain:
             continue
         sides = [p for p in node.parents if not p.leaf]
@@ -170,19 +170,19 @@ def _measured(difference: Node, walk: Walk) -> bool:
 
 def _distance(node: Node) -> bool:
     """Whether an operation makes a distance of a difference; of two, only their product."""
-    return node.label.partition(":")[0] in _DISTANCES and len({*node.parents}) == 1
+    return node.operation in _DISTANCES and len({*node.parents}) == 1
 
 
 def _bootstrap(target: Node, prediction: Node, acting: bool) -> Node | None:
     """The value that is discounted in ``reward + gamma * value``, where an environment, actions or the end of episodes
     show that it is one."""
     for node in _options(target):
-        if node.label.partition(":")[0] not in ("Add", "add", "Sub") or len(node.parents) != 1:
+        if node.operation not in ("Add", "add", "Sub") or len(node.parents) != 1:
             continue
         inner = node.parents[0]
         factors, picked = 0, acting or "gather" in _labels(prediction)
         while inner.kind is NodeKind.OP and not inner.leaf and inner.parents:
-            label = inner.label.partition(":")[0]
+            label = inner.operation
             if label in ("Mult", "mul") and len(inner.parents) == 1:
                 factors += 1
                 picked = picked or _ends(inner)
@@ -216,7 +216,7 @@ def _labels(node: Node) -> set[str]:
     """The operations between a node and the layer that gave it."""
     found: set[str] = set()
     while node.kind is NodeKind.OP and node.parents and not node.leaf:
-        found.add(node.label.partition(":")[0])
+        found.add(node.operation)
         node = _first(node)
     return found
 

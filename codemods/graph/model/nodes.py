@@ -266,6 +266,11 @@ class Node:
         """Whether it is a leaf: leaves gather gradients, they are not freed and shared by all steps."""
         return self.kind is NodeKind.LEAF
 
+    @property
+    def operation(self) -> str:
+        """The operation alone: behind a colon its label may tell that the other operand is a number."""
+        return self.label.partition(":")[0]
+
     def ancestors(self) -> Iterator[Node]:
         """This node and everything it was computed from, each once."""
         seen = {id(self)}

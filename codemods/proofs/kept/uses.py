@@ -59,7 +59,7 @@ def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
     if child.kind is NodeKind.PHI:
         return True
     at = child.place.node
-    label = child.label.partition(":")[0]
+    label = child.operation
     if child.kind is NodeKind.CALL:
         return is_logging(child.label)
     if child.kind is not NodeKind.OP:

@@ -211,7 +211,7 @@ def _older(made: Place, first: Place, second: Place, depth: int) -> bool:
 
 def _saves(node: Node) -> bool:
     # a number beside a parameter is kept as well (ran)
-    return node.saves or (node.kind is NodeKind.OP and node.label.partition(":")[0] in ("Mult", "Div", "mul", "div"))
+    return node.saves or (node.kind is NodeKind.OP and node.operation in ("Mult", "Div", "mul", "div"))
 
 
 def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promise | None:

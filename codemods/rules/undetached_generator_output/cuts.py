@@ -310,8 +310,7 @@ class Attempt:
 def _taken_as_tensor(node: Node) -> bool:
     """Whether the program detaches it, computes a loss of it, or does arithmetic with it that no list knows."""
     return any(use.kind is UseKind.DETACH and not use.detached for use in node.uses) or any(
-        child.kind in (NodeKind.OP, NodeKind.MODULE) and child.label.partition(":")[0] in _OF_TENSORS
-        for child in node.children
+        child.kind in (NodeKind.OP, NodeKind.MODULE) and child.operation in _OF_TENSORS for child in node.children
     )
 
 
