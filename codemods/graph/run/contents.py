@@ -234,6 +234,7 @@ class Contents(Core):
                 found.update((leaf, None) for leaf in self.parameter_leaves(one.owner))
             else:
                 stack += self.given_to(one) if isinstance(one, Partial) else self.elements(one)
+        self.spent += len(seen) >> 2
         return list(found)
 
     @staticmethod
