@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from codemods.graph.model.facts.layers import LOSS_MODULES, MODULES_WITH_PARAMETERS
 from codemods.graph.model.facts.memory import SHARING_MEMORY
-from codemods.graph.model.kinds import NodeKind, WalkKind
+from codemods.graph.model.kinds import AliasForm, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk, all_descendants
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
@@ -123,7 +123,12 @@ def _of_the_memory(value: Tensor) -> Iterator[Node]:
     for alias in value.aliases:
         given = alias.given
         # what ``.data`` gives counts for itself
-        if alias.source is None and alias.form != "data" and isinstance(given, Tensor) and given.node is not None:
+        if (
+            alias.source is None
+            and alias.form is not AliasForm.DATA
+            and isinstance(given, Tensor)
+            and given.node is not None
+        ):
             yield given.node
 
 

@@ -64,7 +64,7 @@ class InplaceOnDetached(Rule):
         )
         late = ((walk.place.path, walk.place.line), (change.place.path, change.place.line))
         return self.seen(
-            alias.place.frame.file, alias.place.node, "alias", "fault", form=alias.form, trail=trail, late=[late]
+            alias.place.frame.file, alias.place.node, "alias", "fault", form=alias.form.value, trail=trail, late=[late]
         )
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.saved import SAVES_NOTHING, SUMS
-from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind, WalkKind
+from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UnseenKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
@@ -164,7 +164,7 @@ class _Judge:
             for i, walk in enumerate(trace.walks)
             if not walk.roots
             or any(_orphan(n) for n in walk.seen)
-            or any(u.kind == "lost" for u in self.sources[i].values())
+            or any(u.kind is UnseenKind.LOST for u in self.sources[i].values())
         ]
         self.exposed, self.left = _exposed(trace)
         self.hooked = any(mark.kind is Marked.MODULE_HOOK for mark in trace.marks)
@@ -192,7 +192,7 @@ class _Judge:
             return "unsure", why
         if any(later > index for later in self.blind):
             return "advice", "a later backward uses a graph that cannot be seen"
-        if any(u.kind == "lost" for u in self.sources[index].values()):
+        if any(u.kind is UnseenKind.LOST for u in self.sources[index].values()):
             return "advice", "part of its graph may lie where it is not known"
         if self.hooked:
             return "advice", "hooks of modules may keep activations"
@@ -226,7 +226,7 @@ class _Judge:
             if id(node) in self.left:
                 return "advice", "code that cannot be seen may use what stays of the graph on its object"
         mine = self.sources[index]
-        argument = next((u for u in mine.values() if u.kind == "argument"), None)
+        argument = next((u for u in mine.values() if u.kind is UnseenKind.ARGUMENT), None)
         if argument is not None and walk.with_gradient:
             return "unsure", "part of a backward by hand, which goes on where this one ends"
         if argument is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.graph.model.kinds import AliasForm
 from tests.graph.tools import run
 
 
@@ -51,7 +52,9 @@ def test_whose_history_is_handed_on(made: str, expected: str) -> None:
 def test_what_is_handed_on_shares_memory() -> None:
     r = run("v = Variable(x)\nout = torch.Tensor(v)\nout.unsqueeze_(0)")
     altered = [change.value for change in r.trace.alterations]
-    assert [[alias.form for alias in value.aliases] for value in altered if hasattr(value, "aliases")] == [["variable"]]
+    assert [[alias.form for alias in value.aliases] for value in altered if hasattr(value, "aliases")] == [
+        [AliasForm.VARIABLE]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from codemods.graph.model.facts.gradients import (
     GRAD_SWITCH,
     WEIGHT_CACHES,
 )
-from codemods.graph.model.kinds import Escape, Marked, UseKind, WalkKind
+from codemods.graph.model.kinds import AliasForm, Escape, Marked, UseKind, WalkKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Library, Method, Tensor
 from codemods.graph.torch.modules import Modules
@@ -166,11 +166,11 @@ def _variable(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
     if asks is not None and engine.truth(asks) is not False:
         engine.mark(Marked.REQUIRES_GRAD, at)
         leaf = Tensor(engine.leaf(at, "input"))
-        return engine.alias("variable", given if given is not None else NONE, leaf, at)
+        return engine.alias(AliasForm.VARIABLE, given if given is not None else NONE, leaf, at)
     engine.use(given, UseKind.DETACH, at)
     given = given if given is not None else NONE
     made = engine.detached(given, scalar=isinstance(given, Tensor) and given.scalar)
-    made = engine.alias("variable", given, made, at)
+    made = engine.alias(AliasForm.VARIABLE, given, made, at)
     if volatile is not None and engine.truth(volatile) is True and isinstance(at, ast.Call):
         made = replace(made, shadow=(*made.shadow, engine.place(at)))
     return made

@@ -81,6 +81,27 @@ class CarrierKind(Enum):
     """An element that became what it is after it was put there."""
 
 
+class UnseenKind(Enum):
+    """Where a graph may come from that nothing here tells of."""
+
+    CALL = "call"
+    """Code that cannot be seen made the value."""
+    ARGUMENT = "argument"
+    """An argument of a function that nobody in the tree calls."""
+    ATTRIBUTE = "attribute"
+    """An attribute that nothing in sight sets."""
+    LOST = "lost"
+    """The simulation does not know what lies there: perhaps a graph that it knows."""
+
+
+class AliasForm(Enum):
+    """What makes a tensor without history that shares its memory with another."""
+
+    VARIABLE = "variable"
+    DATA = "data"
+    DETACH = "detach"
+
+
 class UseKind(Enum):
     """What reads a value and makes no node of it."""
 

@@ -12,7 +12,7 @@ from codemods.graph.model.kinds import NodeKind
 if TYPE_CHECKING:
     from dataclasses import dataclass
 
-    from codemods.graph.model.kinds import CarrierKind, Escape, UseKind, WalkKind
+    from codemods.graph.model.kinds import AliasForm, CarrierKind, Escape, UnseenKind, UseKind, WalkKind
     from codemods.graph.model.program import ParsedFile
     from codemods.graph.model.values import Function
 else:
@@ -179,13 +179,13 @@ class Owned:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Alias:
-    """A tensor without history that shares its memory with ``given``: ``form`` is variable, data or detach.
+    """A tensor without history that shares its memory with ``given``; ``form`` tells what made it.
 
     The node of ``place`` is the call, or for ``x.data`` the attribute. ``source`` is set where a tensor may share the
     memory of that alias, or may be a copy.
     """
 
-    form: str
+    form: AliasForm
     place: Place
     given: Value
     grad: bool | None
@@ -340,13 +340,9 @@ class Carrier:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Unseen:
-    """A graph that a value may carry although none is known.
+    """A graph that a value may carry although none is known; ``kind`` tells where it may come from."""
 
-    ``kind``: what an unseen ``call`` made, an ``argument`` of a root, an ``attribute`` that nothing in sight sets, or
-    something ``lost``: taken from where the simulation does not know what lies there, perhaps a graph that it knows.
-    """
-
-    kind: str
+    kind: UnseenKind
     name: str
 
 

@@ -10,7 +10,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PLAIN
 from codemods.graph.model.facts.layers import PACKING
 from codemods.graph.model.facts.operations import BOUND_METHODS
-from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind
+from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UnseenKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     DATA,
@@ -165,7 +165,7 @@ class Attributes(Objects):
             return Method(receiver, None, name)
         if isinstance(receiver, Tensor) and receiver.node is not None:
             return self.unknown(name, self.part(at, receiver, name))
-        return self.opaque(at, name, [receiver]) if self.nodes_of(receiver) else self.lost(name, "attribute")
+        return self.opaque(at, name, [receiver]) if self.nodes_of(receiver) else self.lost(name, UnseenKind.ATTRIBUTE)
 
     def unknown_attribute(self, receiver: Unknown, name: str, at: ast.AST) -> Value:
         """An attribute of something that cannot be seen, or its element under ``[key]``."""
@@ -208,7 +208,9 @@ class Attributes(Objects):
             # an element of an argument is as attached as the argument; its attributes are settings most often
             inherited = name != "data" and (name.startswith("[") or None)
             unseen = [o for o in receiver.shadow if isinstance(o, Unseen)]
-            member.shadow = tuple(o for o in unseen if inherited or (inherited is None and o.kind in ("call", "lost")))
+            member.shadow = tuple(
+                o for o in unseen if inherited or (inherited is None and o.kind in (UnseenKind.CALL, UnseenKind.LOST))
+            )
         return member
 
 

@@ -9,6 +9,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import GRAD_OFF, GRAD_ON, WEIGHT_CACHES
 from codemods.graph.model.facts.libraries import FRAMEWORK_BASES
 from codemods.graph.model.facts.python import PASSING_DECORATORS
+from codemods.graph.model.kinds import UnseenKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.program import ClassInfo
@@ -89,7 +90,7 @@ class Definitions(Assignments):
                     value = replace(value, kind=kind)
                 elif path in ("functools.singledispatch", "functools.singledispatchmethod"):
                     # which of its forms is called is not followed
-                    return self.lost(s.name, "call")
+                    return self.lost(s.name, UnseenKind.CALL)
             elif isinstance(decorator, Method) and decorator.name in ("setter", "deleter"):
                 value = replace(value, kind=decorator.name)
             elif isinstance(decorator, Unknown) and decorator.path in WEIGHT_CACHES:

@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.libraries.calls import Libraries
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import CarrierKind
+from codemods.graph.model.kinds import CarrierKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Frame, Unseen, Value
 from codemods.graph.model.state import Key, State, written_since
 from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
@@ -103,7 +103,7 @@ class Frames(Libraries):
     def argument(self, name: str) -> Unknown:
         """An argument that nobody in the tree passes: it may be attached outside."""
         made = self.unknown(name)
-        made.shadow = (Unseen("argument", name),)
+        made.shadow = (Unseen(UnseenKind.ARGUMENT, name),)
         return made
 
     def run_body(self, frame: Frame, definition: ast.AST) -> Value:

@@ -8,7 +8,7 @@ from typing import Any
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
-from codemods.graph.model.kinds import CarrierKind
+from codemods.graph.model.kinds import CarrierKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     ARRAY,
@@ -113,7 +113,7 @@ class Iteration(AttributeWrites):
         rest = self.s.get((value.oid, REST))
         if not items and rest is None:
             # filled in a way that was not followed
-            return [self.lost("layer", "call"), self.lost("layer", "call")]
+            return [self.lost("layer", UnseenKind.CALL), self.lost("layer", UnseenKind.CALL)]
         return self._two([*items, *([rest, rest] if rest is not None else [])])
 
     def _turns_of_parameters(self, value: Parameters, at: ast.AST) -> list[Value]:
@@ -150,7 +150,7 @@ class Iteration(AttributeWrites):
             return [self.taken(at, value), self.taken(at, value)]
         first, second = self.unknown("item", data=True), self.unknown("item", data=True)
         # an argument that is gone through is a loader most often; what an unseen call made need not be
-        first.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind == "call")
+        first.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind is UnseenKind.CALL)
         second.shadow = first.shadow
         return [first, second]
 
@@ -188,7 +188,9 @@ class Iteration(AttributeWrites):
         if self.nodes_of(value) or self.held_in([value]):
             return self.taken(at, value)
         made = self.unknown("item", data=True)
-        made.shadow = tuple(o for o in self.shadow_of([value]) if isinstance(o, Unseen) and o.kind != "argument")
+        made.shadow = tuple(
+            o for o in self.shadow_of([value]) if isinstance(o, Unseen) and o.kind is not UnseenKind.ARGUMENT
+        )
         return made
 
     def _two(self, items: list[Value]) -> list[Value]:

@@ -13,7 +13,7 @@ from codemods.graph.model.facts.layers import (
     NAMED_PARTS,
     TRANSPARENT_MODULE_METHODS,
 )
-from codemods.graph.model.kinds import CarrierKind, Escape
+from codemods.graph.model.kinds import CarrierKind, Escape, UnseenKind
 from codemods.graph.model.nodes import Carrier, Node, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -168,7 +168,7 @@ class Objects(Names):
         external = receiver.cls.family.startswith("external")
         if name.startswith("__") and not external:
             return self.unknown(name)
-        made = self.lost(name, "attribute")
+        made = self.lost(name, UnseenKind.ATTRIBUTE)
         self.s.set((receiver.oid, name), made)
         if not external:
             self.attributes.setdefault(receiver.oid, {})[name] = None

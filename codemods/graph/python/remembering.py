@@ -12,7 +12,7 @@ from typing import Any
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.python import CACHING, PASSING_DECORATORS
-from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.kinds import NodeKind, UnseenKind
 from codemods.graph.model.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
 from codemods.graph.model.nodes import Frame, Node, Unseen, Value
 from codemods.graph.model.paths import canonical
@@ -121,7 +121,7 @@ class Remembering(Frames):
         """What stands for the results of a function whose decorator hands the same result out again."""
         if definition not in self.caches:
             again = any(self._may_repeat(d) for d in getattr(definition, "decorator_list", ()))
-            self.caches[definition] = Unseen("call", getattr(definition, "name", "")) if again else None
+            self.caches[definition] = Unseen(UnseenKind.CALL, getattr(definition, "name", "")) if again else None
         return self.caches[definition]
 
     def _may_repeat(self, decorator: ast.expr) -> bool:

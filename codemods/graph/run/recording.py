@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 
 from codemods.graph.model.facts.memory import SHARING_MEMORY
-from codemods.graph.model.kinds import NodeKind, UseKind
+from codemods.graph.model.kinds import AliasForm, NodeKind, UnseenKind, UseKind
 from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Use, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration
@@ -37,8 +37,8 @@ from codemods.source.walking import walk
 MAX_UNSEEN = 16
 """So many graphs that cannot be seen are told apart in one value; of the others only that there are some."""
 
-_OTHERS = Unseen("call", "")
-_LOST = Unseen("lost", "")
+_OTHERS = Unseen(UnseenKind.CALL, "")
+_LOST = Unseen(UnseenKind.LOST, "")
 """What is not told apart: all of it made by calls out of sight, or of any origin."""
 
 _OF_NUMBERS = frozenset(name for kind in (int, float, bool) for name in dir(kind))
@@ -227,7 +227,7 @@ class Recording(Holding):
             return replace(made, aliases=tuple(alias.perhaps() for alias in given.aliases))
         return made
 
-    def alias(self, form: str, given: Value, made: Tensor, at: ast.AST) -> Tensor:
+    def alias(self, form: AliasForm, given: Value, made: Tensor, at: ast.AST) -> Tensor:
         """``made``, known as a tensor that shares its memory with ``given``."""
         one = Alias(form, self.place(at), given, self.s.grad)
         self.trace.aliases.append(one)
@@ -288,7 +288,7 @@ class Recording(Holding):
             return tuple(found.values())
         if len(unseen) > MAX_UNSEEN:
             more = list(unseen.values())[MAX_UNSEEN - 1 :]
-            rest = _OTHERS if all(origin.kind == "call" for origin in more) else _LOST
+            rest = _OTHERS if all(origin.kind is UnseenKind.CALL for origin in more) else _LOST
             unseen = dict(islice(unseen.items(), MAX_UNSEEN - 1)) | {id(rest): rest}
         return (*unseen.values(), *found.values())
 

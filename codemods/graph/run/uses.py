@@ -12,7 +12,7 @@ from operator import is_not
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, UseKind
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, UnseenKind, UseKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Shadow, Unseen, Use, Value, Walk
 from codemods.graph.model.trace import Handing, Reading
 from codemods.graph.model.values import (
@@ -258,7 +258,7 @@ class Uses(Joins):
                 self.trace.given_away.setdefault(id(origin.node), []).append(self.place(at))
         return shadow
 
-    def lost(self, name: str = "item", kind: str = "lost") -> Unknown:
+    def lost(self, name: str = "item", kind: UnseenKind = UnseenKind.LOST) -> Unknown:
         """Something that is there, but that the simulation cannot name: it may carry any graph made before."""
         made = self.unknown(name)
         made.shadow = (Unseen(kind, name),)
@@ -266,7 +266,7 @@ class Uses(Joins):
 
     def unseen_call(self, made: Unknown, name: str) -> Unknown:
         """What code that cannot be seen made: it may carry a graph that nothing here tells of."""
-        origin = Unseen("call", name)
+        origin = Unseen(UnseenKind.CALL, name)
         self.unseen_since[origin] = self.clock
         made.shadow = (origin, *made.shadow)
         if made.node is not None:

@@ -23,7 +23,7 @@ from codemods.graph.model.facts.operations import (
     WITH_INDICES,
 )
 from codemods.graph.model.facts.saved import SAVES_NOTHING
-from codemods.graph.model.kinds import Escape, Marked, UseKind
+from codemods.graph.model.kinds import AliasForm, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import DATA, INDEX, NUMBER, Tensor, Tuple, Unknown
 from codemods.graph.torch.operations import OF_SEVERAL, OF_TENSORS, OF_TORCH
@@ -55,7 +55,7 @@ class Tensors(Results):
                 made = self.detached(
                     tensor, scalar=tensor.scalar or bool(tensor.node and tensor.node.scalar), index=tensor.index
                 )
-                return self.alias("data", tensor, made, at)
+                return self.alias(AliasForm.DATA, tensor, made, at)
             return None
         if name == "grad":
             # nobody knows which tensor it is where it has no history: another name may have asked for gradients

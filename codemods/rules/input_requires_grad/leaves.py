@@ -8,7 +8,7 @@ from functools import cached_property
 
 from codemods.graph.model.facts.libraries import LOSS_LIBRARIES
 from codemods.graph.model.facts.operations import FACTORIES
-from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
@@ -142,23 +142,28 @@ class Leaves:
         return any(carrier in carriers for carrier, _ in node.stores)
 
     @cached_property
-    def borrowed(self) -> dict[ast.AST, str]:
+    def borrowed(self) -> dict[ast.AST, UnseenKind | None]:
         """Where gradients are asked for of a tensor that was there before: whose it may be."""
-        found: dict[ast.AST, str] = {}
+        found: dict[ast.AST, UnseenKind | None] = {}
         for change in self.trace.alterations:
             if change.how == "requires_grad" and isinstance(change.value, Unknown):
-                owners = [o.kind for o in change.value.shadow if isinstance(o, Unseen) and o.kind != "call"]
+                owners = [
+                    o.kind for o in change.value.shadow if isinstance(o, Unseen) and o.kind is not UnseenKind.CALL
+                ]
                 if owners or change.place.node not in found:
-                    found[change.place.node] = owners[0] if owners else ""
+                    found[change.place.node] = owners[0] if owners else None
         return found
 
     def _of_others(self, leaf: Node) -> str:
         """Whether it may be a tensor of code that cannot be seen, a parameter perhaps, which was only asked here."""
         at = leaf.place.node
-        owner = self.borrowed.get(at.func if isinstance(at, ast.Call) else at)
-        if owner:
-            return f"it is an {owner} of code that cannot be seen" if owner != "lost" else "whose it is cannot be seen"
-        if owner is not None and not leaf.walks:
+        asked = at.func if isinstance(at, ast.Call) else at
+        owner = self.borrowed.get(asked)
+        if owner is UnseenKind.LOST:
+            return "whose it is cannot be seen"
+        if owner is not None:
+            return f"it is an {owner.value} of code that cannot be seen"
+        if asked in self.borrowed and not leaf.walks:
             return "nothing in sight computes its gradient, and it was made elsewhere"
         return ""
 

@@ -6,6 +6,7 @@ import ast
 import functools
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.kinds import AliasForm
 from codemods.graph.model.nodes import Frame, Node, Place, all_descendants
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -109,13 +110,13 @@ class LegacyVariable(Rule):
         recorded = _recorded(trace)
         for alias in trace.aliases:
             file, node = alias.place.frame.file, alias.place.node
-            if alias.form == "variable" and isinstance(node, ast.Call):
+            if alias.form is AliasForm.VARIABLE and isinstance(node, ast.Call):
                 history = history_of(alias.given)
                 fed = alias.grad is not False and (not trace.complete or id(node) in recorded)
                 feeds = recorded.get(id(node), ()) if trace.complete else ()
                 changed = changes.objects(alias)
                 yield self.seen(file, node, "variable", "fault", history=history, changed=changed, fed=fed, feeds=feeds)
-            elif alias.form == "data" and isinstance(node, ast.Attribute):
+            elif alias.form is AliasForm.DATA and isinstance(node, ast.Attribute):
                 written = changes.tied(alias) or not _followed(alias.place.frame, trace)
                 yield self.seen(file, node, "data", "needed" if written else "fault")
         for old in trace.old:

@@ -9,7 +9,7 @@ from codemods.graph.model.cutting import FRESH
 from codemods.graph.model.facts.gradients import DETACHING, HOOKING_METHODS
 from codemods.graph.model.facts.operations import FACTORIES, PLAIN_METHODS, WITHOUT_GRADIENT
 from codemods.graph.model.facts.python import OF_COROUTINES
-from codemods.graph.model.kinds import Escape, Marked, UseKind
+from codemods.graph.model.kinds import AliasForm, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import ARRAY, INDEX, NUMBER, Tensor
 from codemods.graph.torch.operations.table import OF_TENSORS
@@ -37,7 +37,7 @@ def _walk_by_hand(engine: Results, tensor: Value, name: str, args: Arguments, at
 @OF_TENSORS.of(*DETACHING)
 def _detach(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.use(tensor, UseKind.DETACH, at)
-    return engine.alias("detach", tensor, engine.detached(tensor, scalar=is_one(tensor)), at)
+    return engine.alias(AliasForm.DETACH, tensor, engine.detached(tensor, scalar=is_one(tensor)), at)
 
 
 @OF_TENSORS.of(*(PLAIN_METHODS - {"numpy", "tolist"}))
