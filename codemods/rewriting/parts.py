@@ -97,15 +97,15 @@ def missing(here: list[Piece], there: list[Piece], *, whole: bool) -> list[Part]
     return list(parts.values())
 
 
-def numbers_only(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
-    """Say which numbers, texts and names of constants (``SUM``) differ where the statements at the lines ``before`` of
+def changed_constants(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
+    """Say which constants (numbers, texts, names such as ``SUM``) differ, if the statements at the lines ``before`` of
     ``old`` and ``after`` of ``new`` differ in nothing else; empty if they do."""
     was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
     if not was or len(was) != len(became):
         return ""
     told: list[str] = []
     for one, other in zip(was, became, strict=True):
-        first, second = _numbers(one), _numbers(other)
+        first, second = _constants(one), _constants(other)
         if ast.dump(_blank(one)) != ast.dump(_blank(other)) or len(first) != len(second):
             return ""
         told += [f"{a!r} became {b!r}" for a, b in zip(first, second, strict=True) if a != b]
@@ -270,7 +270,7 @@ def _bare(node: ast.stmt) -> ast.AST:
     return type(node)(**fields)
 
 
-def _numbers(node: ast.AST) -> list[object]:
+def _constants(node: ast.AST) -> list[object]:
     """The numbers, texts and names of constants in ``node``."""
     found: list[object] = []
     for each in ast.walk(node):

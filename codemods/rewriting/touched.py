@@ -10,11 +10,11 @@ from codemods.rewriting.parts import (
     IDLE,
     Part,
     Piece,
+    changed_constants,
     clause,
     header,
     header_end,
     missing,
-    numbers_only,
     pieces,
     suites,
 )
@@ -136,13 +136,13 @@ class Touched:
         here = _pieces(self.still(old, new), {**texts, **new})
         return missing(here, _pieces(self._written(texts, final), final), whole=True)
 
-    def numbers(self, old: Mapping[str, str], new: Mapping[str, str]) -> str:
-        """Say which numbers are other ones where a change by hand alters nothing else; empty if it does."""
+    def constants(self, old: Mapping[str, str], new: Mapping[str, str]) -> str:
+        """Say which constants a change by hand alters if it alters nothing else; empty if it does."""
         if not self.whole:
             return ""
         before, after = _by_path(self.changed), _by_path(self._written(old, new))
         told = [
-            numbers_only(old[path], new[path], path, before[path], after.get(path, ()))
+            changed_constants(old[path], new[path], path, before[path], after.get(path, ()))
             for path in before
             if path in new
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.rewriting.parts import missing, numbers_only, pieces
+from codemods.rewriting.parts import changed_constants, missing, pieces
 
 
 def told(old: str, new: str, *, whole: bool = True) -> list[tuple[str, str]]:
@@ -72,7 +72,7 @@ def test_clauses_and_second_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "numbers"),
+    ("old", "new", "constants"),
     [
         ("f(x, 5.0)\n", "f(x, 50.0)\n", "5.0 became 50.0"),
         ("x = y if t > 300 else z\n", "x = y if t > 350 else z\n", "300 became 350"),
@@ -91,5 +91,5 @@ def test_clauses_and_second_lines() -> None:
         ("f(x)\n", "f(x, 6)\n", ""),
     ],
 )
-def test_changes_of_numbers_alone(old: str, new: str, numbers: str) -> None:
-    assert numbers_only(old, new, "a.py", {1}, {1}) == numbers
+def test_changes_of_constants_alone(old: str, new: str, constants: str) -> None:
+    assert changed_constants(old, new, "a.py", {1}, {1}) == constants

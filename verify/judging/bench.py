@@ -119,7 +119,7 @@ def judge(
         deterministic=repeatable.difference.value == "identical",
         tolerance=tolerance,
         place=version.place,
-        numbers={group.key: group.touched.numbers(version.old, version.new) for group in groups},
+        constants={group.key: group.touched.constants(version.old, version.new) for group in groups},
     )
     outcome = stages.solve(groups)
     final = outcome.final or (outcome.runs[-1][1] if outcome.runs else None)

@@ -84,8 +84,8 @@ def promise_of(group: Mended) -> Promise:
 
 
 class Stages:
-    """The search. ``original`` is a run without any rewrite; ``numbers`` says of changes that alter nothing else which
-    numbers these are."""
+    """The search. ``original`` is a run without any rewrite; ``constants`` says which constants a change
+    alters if it alters nothing else."""
 
     def __init__(
         self,
@@ -95,9 +95,9 @@ class Stages:
         deterministic: bool | None,
         tolerance: float,
         place: Callable[[str, int], str] = "{}:{}".format,
-        numbers: Mapping[Key, str] | None = None,
+        constants: Mapping[Key, str] | None = None,
     ) -> None:
-        self._numbers = numbers or {}
+        self._constants = constants or {}
         self._execute = execute
         self._deterministic = deterministic
         self._tolerance = tolerance
@@ -398,12 +398,12 @@ class Stages:
         else:
             verdict, why = (Verdict.KEPT if result.held else Verdict.BROKEN), result.why
             missed = (self._missed(group, before, tried, compared) or result.unseen) if result.held else ""
-            numbers = self._numbers.get(group.key, "") if result.held and before is not None else ""
+            constants = self._constants.get(group.key, "") if result.held and before is not None else ""
             if missed:
                 verdict, why = Verdict.PARTLY_REACHED, f"{missed}; else {result.why}"
-            elif numbers and result.comparison.difference is Difference.IDENTICAL:
+            elif constants and result.comparison.difference is Difference.IDENTICAL:
                 verdict = Verdict.NOT_JUDGED
-                why = f"{result.why}, but what is changed is a constant ({numbers}), and here that made no difference"
+                why = f"{result.why}, but what is changed is a constant ({constants}), and here that made no difference"
         self._settle(group, verdict, why)
 
     def _missed(self, group: Mended, before: Tried | None, tried: Tried, compared: int | None) -> str:
