@@ -6,21 +6,9 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from verify.measured.records import (
-    SUMS,
-    Backward,
-    Census,
-    Forwards,
-    Holder,
-    Loss,
-    Record,
-    Site,
-    Step,
-    Tensors,
-    Trouble,
-    Values,
-)
+from verify.measured.records import Backward, Census, Forwards, Holder, Loss, Record, Step, Tensors
 from verify.measured.results import Outcome, Run
+from verify.measured.values import SUMS, Site, Trouble, Values
 
 FREED = Trouble("RuntimeError", "Trying to backward through the graph a second time (...)", "freed")
 OTHER = Trouble("ValueError", "bad luck", "other")

@@ -17,8 +17,9 @@ from statistics import median
 
 from verify.comparing.distances import Training, epsilon
 from verify.comparing.traces import Gap, afterwards, of_step
-from verify.measured.records import Backward, Loss, Record, Site, Step
+from verify.measured.records import Backward, Loss, Record, Step
 from verify.measured.results import Comparison, Difference, Run
+from verify.measured.values import Site
 
 #: How much further what follows a parameter may be apart than the parameter itself.
 _FOLLOWS = 2.0

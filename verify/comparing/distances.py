@@ -8,7 +8,8 @@ from functools import cached_property
 from statistics import median
 from typing import NamedTuple
 
-from verify.measured.records import Step, Values
+from verify.measured.records import Step
+from verify.measured.values import Values
 
 #: The distance from 1 to the next number, by type; what is rounded differs by a few of these.
 _EPSILON = {

@@ -10,7 +10,9 @@ from itertools import zip_longest
 
 from verify.comparing.distances import Training, apart, distance, length
 from verify.comparing.numbers import TOTALS, read, unlike
-from verify.measured.records import Observed, Output, Rates, Record, Step, Values, Waiting, Written
+from verify.measured.records import Output, Rates, Record, Step, Waiting, Written
+from verify.measured.steered import Observed
+from verify.measured.values import Values
 
 #: What an ``exact`` promise allows of totals and of outputs computed without gradients, where other kernels sum up.
 LAST_DIGITS = 1e-5

@@ -42,8 +42,8 @@ from typing import Any
 from codemods.source.errors import SourceError
 from codemods.source.files import read_source, source_from_bytes
 from verify.diagnosis.model import Clue
-from verify.measured.records import Site
 from verify.measured.results import Run
+from verify.measured.values import Site
 
 
 def events(run: Run, what: str) -> list[Mapping[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from verify.measured.records import Site
+from verify.measured.values import Site
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from verify.diagnosis.evidence import Sources, events, last, site_of
 from verify.diagnosis.model import Clue, Fault, Kind
-from verify.measured.records import Site
 from verify.measured.results import Run
+from verify.measured.values import Site
 
 #: So many steps have to be made before a parameter without a gradient, or with an old one, is a fault.
 _FEWEST = 3

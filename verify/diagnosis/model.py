@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from verify.diagnosis.folded import Graph
-from verify.measured.records import Site
+from verify.measured.values import Site
 
 
 class Kind(enum.Enum):

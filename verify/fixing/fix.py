@@ -21,8 +21,8 @@ from verify.fixing.candidates import candidates
 from verify.fixing.clues import Candidate
 from verify.fixing.runs import SharedRunner
 from verify.isolation import Workspace
-from verify.measured.records import Site
 from verify.measured.results import Verdict
+from verify.measured.values import Site
 from verify.running.against import RULE, HandRewriter
 from verify.running.rewriting import Rewriter, RuleRewriter
 from verify.running.runner import Asked, Place

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from codemods.source.files import SourceFile
 from codemods.terms.findings import Place
-from verify.measured.records import Site
+from verify.measured.values import Site
 
 #: The file at a path below the root; may raise SourceError.
 Texts = Callable[[str], SourceFile]

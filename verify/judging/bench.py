@@ -9,8 +9,8 @@ from typing import Any
 from codemods.rewriting.parts import Part
 from verify.comparing.compare import compare, unsteady
 from verify.judging.stages import Groups, Stages, Tried
-from verify.measured.records import Site
 from verify.measured.results import Comparison, Entry, Rewrite, Run, Verdict
+from verify.measured.values import Site
 from verify.reaching.knobs import NONE, Knobs
 from verify.running import missing
 from verify.running.rewriting import Key, Lines, Rewriter, RuleRewriter, Version

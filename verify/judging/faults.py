@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from verify.live.observer import FEWEST
-from verify.measured.records import Caught, Forwards, Holder, Record, Trouble
+from verify.measured.records import Caught, Forwards, Holder, Record
 from verify.measured.results import Outcome, Run
+from verify.measured.values import Trouble
 
 #: Errors that the graph itself raises, or that its growth ends in.
 GRAPH_ERRORS = frozenset({"freed", "inplace", "memory"})

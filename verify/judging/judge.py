@@ -17,8 +17,8 @@ from verify.comparing.learning import lost
 from verify.judging.endings import Quality, cut_short, earlier, ending_text, quality, worse
 from verify.judging.faults import GRAPH_ERRORS, Symptoms, died, more_caught, symptoms
 from verify.judging.repairs import other_loss, other_traces
-from verify.measured.records import Trouble
 from verify.measured.results import STOPPED, Comparison, Difference, Run
+from verify.measured.values import Trouble
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from verify.judging.bench import Telling, as_read, driven, judge, lines_below, r
 from verify.judging.faults import died
 from verify.judging.leaving import cautious, found, without_modules
 from verify.judging.places import EMPTY, Places
-from verify.measured.records import Driven, Record
+from verify.measured.records import Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, join
+from verify.measured.steered import Driven
 from verify.reaching.causes import OUTER, asked, knobs_of
 from verify.reaching.drives import drive, imports, training
 from verify.reaching.knobs import Cap, Knobs, Unfit

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from codemods.terms.findings import Promise
 from verify.judging.bench import Telling, driven, lines_below, reached
 from verify.judging.faults import symptoms
-from verify.measured.records import Record, Trouble
+from verify.measured.records import Record
 from verify.measured.results import Entry, Rewrite, Run, Verdict
+from verify.measured.values import Trouble
 from verify.reaching.knobs import NONE
 from verify.running.rewriting import Key, Rewriter, Version
 from verify.running.runner import Runner

@@ -13,7 +13,8 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verify.live.usercode import UserCode
-from verify.measured.records import Forwards, Site
+from verify.measured.records import Forwards
+from verify.measured.values import Site
 from verify.probe import compiling
 from verify.probe.backward import Backwards, Call
 from verify.probe.forwards import Forwards as ModuleCalls

@@ -13,26 +13,21 @@ from verify.measured.records import (
     Backward,
     Caught,
     Census,
-    Driven,
     Forwards,
     Holder,
     Loss,
-    Observed,
     Output,
     Rates,
     Record,
-    Site,
     State,
     Step,
-    Stop,
-    Stopped,
     Tensors,
-    Trouble,
-    Values,
     Variables,
     Waiting,
     Written,
 )
+from verify.measured.steered import Driven, Observed, Stop, Stopped
+from verify.measured.values import Site, Trouble, Values
 
 _NO_SECRETS = Secrets(())
 

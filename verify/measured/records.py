@@ -74,36 +74,16 @@ The events and their fields:
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from verify.measured.steered import Driven, Observed, Stopped
+from verify.measured.values import Site, Trouble, Values
+
 VERSION = 1
 #: The device of a run in which tensors have shapes and no memory.
 BY_SHAPES = "shapes alone"
-#: Numbers that are kept of a tensor, see probe/params.py.
-SUMS = 16
-
-
-class Site(NamedTuple):
-    """A line of the user's tree and the function that it stands in; of a notebook the line in its ``cell``."""
-
-    path: str
-    line: int
-    function: str
-    cell: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}" if self.cell is None else f"{self.path}:cell {self.cell}:{self.line}"
-
-
-class Trouble(NamedTuple):
-    """An exception: its type's name, its message and what kind of trouble it is (see the module's docstring)."""
-
-    type: str
-    message: str
-    kind: str
 
 
 class Caught(NamedTuple):
@@ -125,24 +105,6 @@ class Loss(NamedTuple):
     value: float | None
     digest: str
     numel: int
-
-
-@dataclass(frozen=True)
-class Values:
-    """What was read of a list of tensors: a digest of all bits, the number of values, the sums of each tensor.
-
-    The sums are 64-bit floats, :data:`SUMS` a tensor; empty where none were taken. ``missing`` tensors were not there.
-    """
-
-    digest: str
-    count: int
-    sums: bytes = b""
-    missing: int = 0
-
-    def rows(self) -> list[tuple[float, ...]]:
-        """The sums, an entry a tensor."""
-        width = 8 * SUMS
-        return [struct.unpack_from(f"<{SUMS}d", self.sums, at) for at in range(0, len(self.sums) - width + 1, width)]
 
 
 class Waiting(NamedTuple):
@@ -168,82 +130,12 @@ class Output(NamedTuple):
     graphs: str = ""
 
 
-class Observed(NamedTuple):
-    """What the ``call``-th call of ``place`` was given, which was left out or had a stand-in. ``begun``: a line that is
-    watched had run; ``whole``: all that it reads was read here."""
-
-    place: str
-    call: int
-    begun: bool
-    whole: bool
-    values: Values
-    form: tuple[str, ...]
-    graphs: str
-
-    @property
-    def left_out(self) -> bool:
-        """Whether it is a call of the program that was left out: such places are numbered."""
-        return self.place[:1].isdigit()
-
-    @property
-    def called(self) -> str:
-        """The place in words."""
-        return self.place.partition(" ")[2] if self.left_out else self.place
-
-
-class Stop(NamedTuple):
-    """A frame of the tree in which a program stopped: ``span`` is line, column, end line, end column of what failed;
-    ``hollow`` are names that stand for something absent, with the path and the span of what made it."""
-
-    path: str
-    span: tuple[int, int, int, int]
-    hollow: tuple[tuple[str, tuple[Any, ...] | None], ...]
-
-
-class Stopped(NamedTuple):
-    """Where a program stopped, the innermost frame first, and ``why``; ``graph``: it may be an error of the graph or of
-    the modelled code; ``missing``: something is not there."""
-
-    frames: tuple[Stop, ...]
-    graph: bool
-    missing: bool
-    why: str
-
-
 class Tensors(NamedTuple):
     """Names, types and first values of tensors that are read again and again."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]
     initial: Values | None
-
-
-class Driven(NamedTuple):
-    """The ``call``-th call at the end of the run of the function ``name`` of ``path``, with arguments from ``how``.
-
-    ``reason`` says why it could not be called. ``told`` is how much of what it did was written down. ``recipe`` is what
-    was made up for the call, None for nothing.
-    """
-
-    path: str
-    name: str
-    how: str
-    call: int
-    reason: str
-    error: Trouble | None
-    site: Site | None
-    told: int
-    recipe: dict[str, Any] | None = None
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """What tells the function from others."""
-        return self.path, self.name
-
-    @property
-    def line(self) -> tuple[str, int] | None:
-        """Where its error left the tree."""
-        return None if self.site is None else (self.site.path, self.site.line)
 
 
 class Written(NamedTuple):

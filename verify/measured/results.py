@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from codemods.source.files import SourceFile
 from codemods.terms.findings import Finding, Place
-from verify.measured.records import Record, Trouble
+from verify.measured.records import Record
+from verify.measured.values import Trouble
 
 
 class Verdict(enum.Enum):

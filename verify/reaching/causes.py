@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from verify.measured.records import Site
 from verify.measured.results import STOPPED, Outcome, Run
+from verify.measured.values import Site
 from verify.reaching.drives import calls, enclosing
 from verify.reaching.knobs import Bound, Cap, Knobs, comparisons, counters
 from verify.reaching.options import arguments, option

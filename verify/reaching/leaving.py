@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codemods.rewriting.touched import standing
-from verify.measured.records import Stopped
+from verify.measured.steered import Stopped
 from verify.probe.leaving import LEFT
 from verify.probe.values import HOLLOW
 from verify.reaching.texts import Edit, Text

@@ -13,8 +13,9 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from verify.measured.records import Record, Trouble
+from verify.measured.records import Record
 from verify.measured.results import Entry, Rewrite, Run, Verification
+from verify.measured.values import Trouble
 
 #: What is said for the messages of torch itself that the rewrites are about.
 _OURS = {

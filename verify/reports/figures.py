@@ -15,8 +15,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from verify.judging.faults import caught_errors, slope_of, symptoms
-from verify.measured.records import Backward, Forwards, Holder, Record, Site, Step, Trouble
+from verify.measured.records import Backward, Forwards, Holder, Record, Step
 from verify.measured.results import Outcome, Run
+from verify.measured.values import Site, Trouble
 
 #: Of fewer times no spread can be told, and so none is told at all.
 _TIMES = 4

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from codemods.reports.json import placed_object
-from verify.measured.records import Backward, Driven, Record, Site, Step, Trouble, Values, Waiting
+from verify.measured.records import Backward, Record, Step, Waiting
 from verify.measured.results import Comparison, Entry, Rewrite, Run, Verification
+from verify.measured.steered import Driven
+from verify.measured.values import Site, Trouble, Values
 from verify.reports import remarks
 from verify.reports.figures import Figures, figures
 

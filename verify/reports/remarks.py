@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codemods.terms.counting import count_text
-from verify.measured.records import BY_SHAPES, Driven, Record
+from verify.measured.records import BY_SHAPES, Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification
+from verify.measured.steered import Driven
 from verify.reports.figures import ended_well, ending
 
 #: So many lines of what a program printed are shown where it left no traceback.

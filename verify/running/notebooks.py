@@ -13,7 +13,8 @@ import verify.probe
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, source_from_bytes
 from verify.errors import VerifyError
-from verify.measured.records import Record, Site
+from verify.measured.records import Record
+from verify.measured.values import Site
 
 RUNNER = Path(verify.probe.__file__).parent / "notebook.py"
 #: What these do is no part of a program, or is nothing without somebody who looks at it.

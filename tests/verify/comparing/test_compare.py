@@ -11,8 +11,9 @@ import pytest
 
 from tests.verify.builders import FREED, OTHER, record, run, values
 from verify.comparing.compare import compare, unsteady
-from verify.measured.records import Loss, Output, Record, Site, Tensors, Values, Variables, Waiting, Written
+from verify.measured.records import Loss, Output, Record, Tensors, Variables, Waiting, Written
 from verify.measured.results import Difference, Run
+from verify.measured.values import Site, Values
 
 LOSSES = [1.0, 0.5, 0.25, 0.125]
 

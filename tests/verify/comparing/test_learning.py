@@ -11,8 +11,9 @@ from codemods.terms.findings import Promise
 from tests.verify.builders import FREED, OTHER, record, run, values
 from verify.comparing.learning import idle_optimizers, lost
 from verify.judging.judge import check
-from verify.measured.records import Record, Tensors, Trouble, Waiting
+from verify.measured.records import Record, Tensors, Waiting
 from verify.measured.results import Run
+from verify.measured.values import Trouble
 
 NAMES = ("encoder.weight", "head.weight")
 TENSORS = Tensors(NAMES, ("float32", "float32"), None)

@@ -10,7 +10,7 @@ import pytest
 from tests.verify.diagnosis.test_faults import run_of
 from verify.diagnosis import devices
 from verify.diagnosis.evidence import Sources
-from verify.measured.records import Trouble
+from verify.measured.values import Trouble
 
 
 def operand(device: str, name: str = "", near: str = "") -> dict[str, Any]:

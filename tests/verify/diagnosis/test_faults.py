@@ -14,8 +14,9 @@ from verify.diagnosis.evidence import Sources, size
 from verify.diagnosis.model import Diagnosis, Kind
 from verify.diagnosis.reports import json as as_json
 from verify.diagnosis.reports import text as as_text
-from verify.measured.records import Caught, Record, Site, Trouble
+from verify.measured.records import Caught, Record
 from verify.measured.results import Outcome, Run
+from verify.measured.values import Site, Trouble
 
 SOURCE = "a = 1\nstate = net(x, state)  # kept\nloss.backward()\noptimizer.step()\n"
 

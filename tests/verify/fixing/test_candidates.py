@@ -11,7 +11,7 @@ import pytest
 from codemods.source.files import source_from_bytes
 from verify.diagnosis.model import Clue, Fault, Kind
 from verify.fixing.candidates import Candidate, candidates
-from verify.measured.records import Site
+from verify.measured.values import Site
 
 
 def at(line: int, function: str = "f") -> Site:

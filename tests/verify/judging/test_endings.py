@@ -10,8 +10,9 @@ from codemods.terms.findings import Promise
 from tests.verify.builders import FREED, OTHER, record, run
 from verify.judging.endings import Quality, earlier, quality, worse
 from verify.judging.judge import Check, check, gets_past
-from verify.measured.records import Caught, Record, Site, Trouble
+from verify.measured.records import Caught, Record
 from verify.measured.results import Outcome, Run
+from verify.measured.values import Site, Trouble
 
 LOSSES = [1.0, 0.5, 0.25, 0.2, 0.15, 0.1, 0.05, 0.04, 0.03]
 PROMISES = list(Promise)[:4]

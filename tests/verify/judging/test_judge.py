@@ -7,8 +7,8 @@ import pytest
 from codemods.terms.findings import Promise
 from tests.verify.builders import FREED, OTHER, record, run
 from verify.judging.judge import Check, check
-from verify.measured.records import Site, Trouble
 from verify.measured.results import Outcome, Run
+from verify.measured.values import Site, Trouble
 
 LOSSES = [1.0, 0.5, 0.25, 0.2, 0.15, 0.1, 0.05, 0.04, 0.03]
 OTHERWISE = [1.0, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0, 0.0, 0.0]

@@ -13,8 +13,8 @@ from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
 from tests.verify.builders import FREED, OTHER, record, run
 from verify.judging.stages import Groups, Outcome, Stages, Tried
-from verify.measured.records import Site, Trouble
 from verify.measured.results import Rewrite, Run, Verdict
+from verify.measured.values import Site, Trouble
 
 LOSSES = [1.0, 0.5, 0.25, 0.2, 0.15, 0.1, 0.05]
 

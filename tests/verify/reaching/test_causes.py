@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.verify.builders import OTHER, record, run
-from verify.measured.records import Site
 from verify.measured.results import Outcome
+from verify.measured.values import Site
 from verify.reaching.causes import INNER, OUTER, Cause, Causes, asked, heads
 from verify.reaching.knobs import Bound, Cap
 from verify.reaching.options import arguments, declared

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from verify.measured.records import Stop, Stopped
+from verify.measured.steered import Stop, Stopped
 from verify.reaching.knobs import Knobs, Unfit
 from verify.reaching.leaving import Left, edits, next_one
 from verify.reaching.texts import Text

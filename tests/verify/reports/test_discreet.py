@@ -7,8 +7,9 @@ import dataclasses
 import pytest
 
 from tests.verify.reports import tools
-from verify.measured.records import Caught, Trouble
+from verify.measured.records import Caught
 from verify.measured.results import Outcome, Rewrite, Verdict, Verification
+from verify.measured.values import Trouble
 from verify.reports import render
 from verify.reports.discreet import discreet
 from verify.reports.evidence import evidence_of

@@ -10,20 +10,9 @@ from typing import Any
 from codemods.source.diffs import unified
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
-from verify.measured.records import (
-    Backward,
-    Caught,
-    Census,
-    Forwards,
-    Holder,
-    Loss,
-    Record,
-    Site,
-    Step,
-    Trouble,
-    Values,
-)
+from verify.measured.records import Backward, Caught, Census, Forwards, Holder, Loss, Record, Step
 from verify.measured.results import Comparison, Difference, Entry, Outcome, Rewrite, Run, Verdict, Verification, join
+from verify.measured.values import Site, Trouble, Values
 from verify.running.settings import Settings
 from verify.running.standins import parse
 

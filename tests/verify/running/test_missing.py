@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.verify import builders
-from verify.measured.records import Record, Trouble
+from verify.measured.records import Record
 from verify.measured.results import Outcome, Run
+from verify.measured.values import Trouble
 from verify.running import missing
 from verify.running.missing import ARGUMENT, FILE, MODULE, NETWORK, VARIABLE, Piece
 from verify.running.settings import Command, Settings

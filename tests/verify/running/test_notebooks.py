@@ -14,7 +14,8 @@ from tests.commands import codemod
 from tests.notebooks import SETUP, STEP, code, notebook, text
 from tests.verify.zygote import ForkedPlace
 from verify.errors import VerifyError
-from verify.measured.records import Backward, Record, Site
+from verify.measured.records import Backward, Record
+from verify.measured.values import Site
 from verify.reports import render
 from verify.running.against import HandRewriter
 from verify.running.notebooks import RUNNER, RunnableNotebook

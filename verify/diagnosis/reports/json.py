@@ -9,7 +9,7 @@ from typing import Any
 from verify.diagnosis.folded import Graph
 from verify.diagnosis.model import Clue, Diagnosis, Fault
 from verify.diagnosis.pictures.reading import around
-from verify.measured.records import Site
+from verify.measured.values import Site
 
 VERSION = 1
 

@@ -15,7 +15,7 @@ from verify.diagnosis.folded import Box, Edge, Graph, Held, Walk
 from verify.diagnosis.pictures import graphviz, layout, svg
 from verify.diagnosis.pictures.reading import MOST, around, graph_of
 from verify.diagnosis.pictures.tree import tree
-from verify.measured.records import Site
+from verify.measured.values import Site
 from verify.probe.doctor.folding import fold
 
 
