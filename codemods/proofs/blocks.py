@@ -14,10 +14,9 @@ from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
 from codemods.proofs.marks import writes_parameters
-from codemods.proofs.syntax import FUNCTIONS, LOOPS, called
+from codemods.proofs.syntax import FUNCTIONS
 from codemods.source.walking import walk
 
-_TURNING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Turns = tuple[tuple[ast.AST, int], ...]
 
 
@@ -199,106 +198,3 @@ def stepped_between(trace: Trace, first: Walk, second: Walk) -> bool:
     return any(begin < s.place.clock < end for s in trace.steps) or any(
         writes_parameters(m) or m.kind is Marked.DATA_WRITTEN for m in trace.marks if begin < m.place.clock < end
     )
-
-
-_CHANGING = frozenset(
-    ("append", "appendleft", "extend", "insert", "add", "update", "pop", "popleft", "popitem", "remove", "clear")
-)
-_FILLING = frozenset(("append", "add", "setdefault", "update"))
-_STEADY = frozenset(("isinstance", "hasattr", "callable", "is_available", "issubclass", "is_initialized"))
-
-
-def in_some_turns(place: Place, loop: ast.AST) -> bool:
-    """Whether a condition that may change from turn to turn stands between a loop and a place in it.
-
-    What stands there need not be done twice, so that nothing is proven of two turns.
-    """
-    for at in place.chain():
-        file = at.frame.file
-        scope, tests = _conditions(file, at.node, loop, holds=True)
-        if scope is None:
-            continue
-        ends = ast.Continue if scope is loop else ast.Return
-        for node in walk(scope):
-            if (
-                isinstance(node, ends)
-                and node.lineno < at.line
-                and _conditions(file, node, loop, holds=True)[0] is scope
-            ):
-                inside = scope is not loop or file.enclosing(node, *LOOPS) is loop
-                tests += _conditions(file, node, loop, holds=False)[1] if inside else []
-        if any(_changes(test, scope) for test in tests):
-            return True
-        if scope is loop:
-            return False
-    return False
-
-
-def _conditions(
-    file: ParsedFile, node: ast.AST, loop: ast.AST, *, holds: bool
-) -> tuple[ast.AST | None, list[ast.expr]]:
-    """The loop, or the function, around a node, and the conditions between under which it is reached; without those
-    that, from the second turn on, always hold, or never do where ``holds`` is False."""
-    inner, outer = node, file.parent(node)
-    tests: list[ast.expr] = []
-    while outer is not None and outer is not loop and not isinstance(outer, (*FUNCTIONS, ast.Module)):
-        if isinstance(outer, (ast.If, ast.IfExp, ast.While)) and inner is not outer.test:
-            body = outer.body if isinstance(outer.body, list) else [outer.body]
-            if not _lasts(file, outer.test, holds=any(inner is part for part in body) is holds):
-                tests.append(outer.test)
-        elif isinstance(outer, ast.Match) and inner is not outer.subject:
-            tests.append(outer.subject)
-        inner, outer = outer, file.parent(outer)
-    return outer, tests
-
-
-def _filled(tree: ast.AST) -> set[str]:
-    """What a file puts something into under a key or by ``add`` and ``append``, as text."""
-    found: set[str] = set()
-    for node in walk(tree):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            found.add(ast.unparse(node.value))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLING:
-            found.add(ast.unparse(node.func.value))
-    return found
-
-
-def _lasts(file: ParsedFile, test: ast.expr, *, holds: bool) -> bool:
-    """Whether a condition stays as it is from the first or second turn on: ``x is not None``, ``i > 0``, or ``key in
-    kept`` of something that the file fills."""
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
-        return False
-    sign, bound = type(test.ops[0]), getattr(test.comparators[0], "value", ...)
-    if sign in (ast.In, ast.NotIn):
-        kept = ast.unparse(test.comparators[0]) in file.once(_filled, file.tree)
-        return kept and sign is (ast.In if holds else ast.NotIn)
-    if not isinstance(test.comparators[0], ast.Constant):
-        return False
-    if bound is None:
-        return sign is (ast.IsNot if holds else ast.Is)
-    kinds = {0: (ast.Gt, ast.NotEq), 1: (ast.GtE,)} if holds else {0: (ast.LtE, ast.Eq), 1: (ast.Lt,)}
-    return type(bound) is int and sign in kinds.get(bound, ())
-
-
-def _changes(test: ast.expr, scope: ast.AST) -> bool:
-    """Whether what a condition asks for may be another thing the next time."""
-    if any(isinstance(node, ast.Call) and called(node) not in _STEADY for node in walk(test)):
-        return True
-    asked = {ast.unparse(n) for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))}
-    for node in walk(scope):
-        if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)) and ast.unparse(node) in asked:
-            return True
-        method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-        if method is not None and method.attr in _CHANGING and ast.unparse(method.value) in asked:
-            return True
-    return False
-
-
-def crossed(old: Place, new: Place) -> ast.AST | None:
-    """The loop that has turned between two places of one run, None if none has."""
-    for (loop, turn), (other, later) in zip(old.turns(), new.turns(), strict=False):
-        if loop is not other:
-            return None
-        if turn != later:
-            return loop if turn < later and isinstance(loop, _TURNING) else None
-    return None

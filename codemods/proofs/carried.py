@@ -10,16 +10,13 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 
 from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.blocks import crossed, in_some_turns
-from codemods.proofs.early_changes import late
-from codemods.proofs.paired_flags import Late
 from codemods.proofs.reach import opaque, origins, reach, saves_parameter, weighted
+from codemods.proofs.turns import crossed, every_turn, in_some_turns, named, of_a_changing_condition
 from codemods.terms.findings import Promise
 
 
@@ -114,7 +111,7 @@ class Ledger:
         for walk in self.trace.walks:
             for carry in self._carried_into(walk, sometimes=True):
                 key = (carry.carrier, id(carry.store.statement))
-                if key not in known and _every_turn(walk.place, carry.loop):
+                if key not in known and every_turn(walk.place, carry.loop):
                     found.setdefault(key, carry)
         return list(found.values())
 
@@ -124,7 +121,7 @@ class Ledger:
         for child in sorted(reached, key=lambda n: n.birth):
             if opaque(child) or (child.kind is NodeKind.PHI and not child.certain) is not sometimes:
                 continue
-            if sometimes and not _of_a_changing_condition(child.place):
+            if sometimes and not of_a_changing_condition(child.place):
                 continue
             for old in child.parents:
                 loop = None if old.leaf else crossed(old.place, child.place)
@@ -345,21 +342,6 @@ class Ledger:
         return False
 
 
-def _of_a_changing_condition(place: Place) -> bool:
-    """Whether two ways meet there of which the one is taken in some turns of the loop and the other in others: what
-    decides is written in the loop, and no loop in it runs until that holds."""
-    branch = place.statement
-    loop = place.loops[-1][0] if place.loops else None
-    if not isinstance(branch, ast.If) or loop is None:
-        return False
-    asked = {_named(n) for n in ast.walk(branch.test)} - {""}
-    written = {
-        _named(n) for n in ast.walk(loop) if isinstance(getattr(n, "ctx", None), ast.Store) and n not in (loop, branch)
-    }
-    until = {_named(n) for w in ast.walk(loop) if isinstance(w, ast.While) and w is not loop for n in ast.walk(w.test)}
-    return bool(asked & written) and not asked & until
-
-
 def _met(child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:
     """What held a value that one of two ways binds anew: on the other it is read by nobody."""
     branch = child.place.statement
@@ -380,71 +362,4 @@ def _met(child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Pla
 
 def _bound_in(statements: list[ast.stmt]) -> set[str]:
     nodes = (n for statement in statements for n in ast.walk(statement))
-    return {_named(n) for n in nodes if isinstance(getattr(n, "ctx", None), ast.Store)}
-
-
-def _named(node: ast.AST) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    return f".{node.attr}" if isinstance(node, ast.Attribute) else ""
-
-
-def _every_turn(place: Place, loop: ast.AST) -> bool:
-    """Whether every turn of a loop that comes to its end comes through a place."""
-    for at in place.chain():
-        file = at.frame.file
-        current: ast.AST | None = at.statement
-        while current is not None:
-            parent = file.parent(current)
-            if parent is loop:
-                return True
-            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)) or parent is None:
-                break
-            tried = isinstance(parent, ast.Try) and current in (*parent.body, *parent.finalbody)
-            if isinstance(parent, ast.stmt) and not tried and not isinstance(parent, (ast.With, ast.AsyncWith)):
-                return False
-            current = parent
-    return False
-
-
-def by_statement(carries: Iterable[Carry]) -> list[list[Carry]]:
-    """What one statement stored, together; a local variable counts once however often its function ran."""
-    grouped: dict[int, dict[tuple[CarrierKind, int, str], Carry]] = {}
-    for carry in carries:
-        carrier = carry.carrier
-        owner = 0 if carrier.kind is CarrierKind.LOCAL else carrier.owner
-        grouped.setdefault(id(carry.store.statement), {}).setdefault((carrier.kind, owner, carrier.name), carry)
-    return [list(found.values()) for found in grouped.values()]
-
-
-def trail(carry: Carry) -> list[tuple[str, int, str]]:
-    """The stations of the carried graph, as plain data."""
-    made = carry.store if carry.old.kind is NodeKind.PHI else carry.old.place
-    return [
-        (made.path, made.line, "graph produced here"),
-        (
-            carry.store.path,
-            carry.store.line,
-            f"carried by `{carry.carrier.name}`" if carry.carrier.name else "carried from here",
-        ),
-        (carry.freed_by.place.path, carry.freed_by.place.line, _freed(carry.freed_by)),
-        (carry.reading.place.path, carry.reading.place.line, "used again here, one step later"),
-    ]
-
-
-def _freed(walk: Walk) -> str:
-    return "retained here" if walk.retains else "freed here"
-
-
-def too_late(trace: Trace, carries: Iterable[Carry]) -> list[Late]:
-    """The backwards that raise because of what is carried, each with what frees or changes it, as plain data."""
-    found: dict[Late, None] = {}
-    for carry in carries:
-        if carry.walk is None:
-            continue
-        found.update(dict.fromkeys(late(trace, carry.freed_by, carry.walk)))
-        # what is carried of data only saves no weights: the turn after that one meets those that have changed
-        turns = [w for w in trace.walks if w.call is carry.walk.call and w.place.clock >= carry.walk.place.clock]
-        for earlier, walk in pairwise(turns):
-            found.update(dict.fromkeys(late(trace, earlier, walk)))
-    return list(found)
+    return {named(n) for n in nodes if isinstance(getattr(n, "ctx", None), ast.Store)}

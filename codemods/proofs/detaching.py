@@ -24,8 +24,8 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.proofs.bindings import bound_at, contents, held, kinds
-from codemods.proofs.blocks import crossed
 from codemods.proofs.carried import Carry
+from codemods.proofs.turns import crossed
 from codemods.terms.edits import AddHelper, Edit, InsertStatements
 from codemods.terms.spans import Span
 

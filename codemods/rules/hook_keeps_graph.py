@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Sequence, Tensor
-from codemods.proofs.blocks import crossed
 from codemods.proofs.carried import Ledger
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import opaque
 from codemods.proofs.syntax import LOOPS
+from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import leaves_sight
 from codemods.rules._advice import AdvisingRule
 from codemods.rules.stored_graph.rule import StoredGraph

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from codemods.graph.model.kinds import Marked, NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Step, Trace
-from codemods.proofs.blocks import crossed
 from codemods.proofs.marks import concerns
 from codemods.proofs.observations import Observation
+from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules._advice import AdvisingRule
 

@@ -12,11 +12,11 @@ from codemods.graph.model.nodes import Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer
-from codemods.proofs.blocks import crossed
 from codemods.proofs.gradients import suite_of
 from codemods.proofs.marks import changes_gradients, clears, out_of_sight, touches_gradients
 from codemods.proofs.observations import Decision, Observation, sites
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.proofs.turns import crossed
 from codemods.rules.base import Rule
 from codemods.terms.edits import Edit, InsertStatements
 from codemods.terms.findings import Finding, Promise, TrailStep

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from codemods.graph.model.kinds import Marked, WalkKind
 from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer
-from codemods.proofs.blocks import crossed
 from codemods.proofs.marks import clears, concerns, may_touch_gradients
 from codemods.proofs.observations import Observation
+from codemods.proofs.turns import crossed
 from codemods.rules._advice import AdvisingRule, always, turns
 
 """What may keep gradients elsewhere, or put others in their place."""

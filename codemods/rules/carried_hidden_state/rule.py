@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
-from codemods.proofs.carried import Carry, Ledger, by_statement, too_late, trail
+from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.paired_flags import SURPLUS, Flag, flags, once, paired

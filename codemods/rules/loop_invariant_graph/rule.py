@@ -10,11 +10,12 @@ from codemods.graph.model.facts.saved import SAVES_SELF
 from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Trace
-from codemods.proofs.blocks import crossed, in_some_turns, meeting, stepped_between
+from codemods.proofs.blocks import meeting, stepped_between
 from codemods.proofs.early_changes import late
 from codemods.proofs.observations import Decision, Observation, Site, sites, station
 from codemods.proofs.paired_flags import SURPLUS, flags, mended, paired
 from codemods.proofs.reach import reached_surely
+from codemods.proofs.turns import crossed, in_some_turns
 from codemods.rules.base import Rule
 from codemods.rules.loop_invariant_graph.move import Move
 from codemods.terms.edits import Edit, MoveStatement

@@ -9,13 +9,14 @@ from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Walk
 from codemods.graph.model.trace import Reading, Storing, Trace
 from codemods.graph.model.values import Sequence, Tensor
-from codemods.proofs.blocks import crossed
-from codemods.proofs.carried import Carry, Ledger, by_statement, too_late, trail
+from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.paired_flags import SURPLUS, flags, paired
 from codemods.proofs.reach import opaque, reach
 from codemods.proofs.sums import averages
+from codemods.proofs.turns import crossed
 from codemods.rules.base import Rule
 from codemods.rules.stored_graph.uses import (
     ADDING,

@@ -8,9 +8,9 @@ from codemods.graph.model.kinds import NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Sequence
-from codemods.proofs.blocks import crossed
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.reach import reach
+from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import leaves_sight
 
 ADDING = frozenset({"append", "appendleft", "add", "insert"})

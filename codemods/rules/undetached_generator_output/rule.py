@@ -9,12 +9,12 @@ from dataclasses import replace
 from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.trace import Forward, Trace
-from codemods.proofs.blocks import crossed
 from codemods.proofs.early_changes import late
 from codemods.proofs.gradients import Lives, leaf_masks
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.paired_flags import SURPLUS, Late, paired
 from codemods.proofs.reach import folds
+from codemods.proofs.turns import crossed
 from codemods.rules.base import Rule
 from codemods.rules.undetached_generator_output.cuts import Attempt, arguments, node_of
 from codemods.terms.findings import Finding, Promise, TrailStep
