@@ -374,6 +374,36 @@ for x, y in batches():
     )
 
 
+@pytest.mark.parametrize(
+    ("begin", "read", "store"),
+    [
+        ("{hash(x.shape): torch.zeros(())}", "kept[hash(x.shape)]", "kept[hash(x.shape)] = loss"),
+        ("{}", "kept.get(hash(x.shape), 0)", "kept[hash(x.shape)] = loss"),
+        ("{}", "kept.get(hash(x.shape), 0)", "kept.update({hash(x.shape): loss})"),
+        ("{}", "kept.setdefault(hash(x.shape), torch.zeros(()))", "kept[hash(x.shape)] = loss"),
+        ("{}", "sum(kept.values())", "kept[hash(x.shape)] = loss"),
+        ("{}", "sum(kept[key] for key in kept)", "kept[hash(x.shape)] = loss"),
+        ("[torch.zeros(())] * 3", "kept[hash(x.shape) % 3]", "kept[hash(x.shape) % 3] = loss"),
+        ("[torch.zeros(())] * 3", "sum(kept)", "kept[hash(x.shape) % 3] = loss"),
+        ("[torch.zeros(())] * 3", "kept.pop()", "kept.insert(hash(x.shape) % 3, loss)"),
+        ("{0: {}}", "kept[0].get(hash(x.shape), 0)", "kept[0][hash(x.shape)] = loss"),
+        ("argparse.Namespace()", "getattr(kept, str(x.shape), 0)", "setattr(kept, str(x.shape), loss)"),
+    ],
+)
+def test_what_a_later_loss_reads_stays_wherever_it_lies(tmp_path: Path, begin: str, read: str, store: str) -> None:
+    leave(
+        tmp_path,
+        f"""
+import argparse
+kept = {begin}
+for x, y in batches():
+    loss = criterion(net(x), y)
+    (loss - 0.1 * {read}).backward(retain_graph=True)
+    {store}
+""",
+    )
+
+
 def test_a_list_that_each_step_empties_stays(tmp_path: Path) -> None:
     leave(
         tmp_path,

@@ -175,7 +175,9 @@ class Judge:
         found: list[Node] = []
         tensor = False
         for child in node.children:
-            if child.birth <= kept.since:
+            # under a key that is not known it is put beside what lay there, a moment before it is kept
+            beside = child.kind is NodeKind.PHI and child.place.statement is kept.place.statement
+            if child.birth <= kept.since and not beside:
                 continue
             if child.kind is not NodeKind.PHI and had_before(self.run.stores, node, child.place, kept, child.birth - 1):
                 # what is changed in place afterwards changes here as well
