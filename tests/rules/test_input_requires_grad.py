@@ -11,7 +11,8 @@ from tests.rules.tools import added, found, lines, mended
 
 RULE = "input-requires-grad"
 
-START = """\
+START = """import contextlib
+\
 import torch
 from torch import nn
 import torch.nn.functional as F
@@ -704,7 +705,81 @@ NOOPS = {
             except RuntimeError:
                 pass
         """,
+    "a backward that only its gradient lets raise, behind a step": """
+        last = None
+        for x, y in data:
+            x.requires_grad_()
+            out = net(x)
+            try:
+                if last is not None:
+                    F.mse_loss(out, last).backward(retain_graph=True)
+                    opt.step()
+                last = out
+            except RuntimeError:
+                pass
+        """,
+    "the same in a function": """
+        def learn_from(out, last):
+            if last is not None:
+                F.mse_loss(out, last).backward(retain_graph=True)
+                opt.step()
+
+        last = None
+        for x, y in data:
+            x.requires_grad_()
+            out = net(x)
+            with contextlib.suppress(RuntimeError):
+                learn_from(out, last)
+            last = out
+        """,
 }
+
+
+LEARNING = """
+def learn_from(out, last):
+    if last is not None:
+        F.mse_loss(out, last).backward(retain_graph=True)
+        opt.step()
+
+class Tried:
+    def __enter__(self): return self
+    def __exit__(self, kind, error, trace): return {returned}
+
+@contextlib.contextmanager
+def tried():
+    try:
+        yield
+    except {caught}:
+        pass
+
+last = None
+for x, y in data:
+    x.requires_grad_()
+    out = net(x)
+    with {context}:
+        learn_from(out, last)
+    last = out
+"""
+CATCHING = [
+    # a context, what its __exit__ returns or its generator catches, and whether it ends the error of a backward
+    ("contextlib.suppress(RuntimeError)", "None", True),
+    ("contextlib.suppress(OSError, Exception)", "None", True),
+    ("contextlib.suppress(OSError)", "None", False),
+    ("contextlib.nullcontext()", "None", False),
+    ("Tried()", "True", True),
+    ("Tried()", "kind is RuntimeError", True),
+    ("Tried()", "False", False),
+    ("Tried()", "None", False),
+    ("tried()", "RuntimeError", True),
+    ("tried()", "OSError", False),
+]
+
+
+@pytest.mark.parametrize(("context", "end", "caught"), CATCHING)
+def test_errors_that_a_context_ends(tmp_path: Path, context: str, end: str, caught: bool) -> None:
+    error = end if end.endswith("Error") and " " not in end else "OSError"
+    text = LEARNING.format(context=context, returned=end, caught=error)
+    assert bool(lines(found(tmp_path, RULE, START, text))) is not caught
 
 
 @pytest.mark.parametrize("name", NOOPS)

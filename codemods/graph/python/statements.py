@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import PARAMETRIZATION_CACHES, WEIGHT_CACHES
-from codemods.graph.model.facts.python import EXIT_STACKS
+from codemods.graph.model.facts.python import EXIT_STACKS, SUPPRESSING
 from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.state import State
 from codemods.graph.model.trace import Ran
 from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Instance, Join, Sequence, Unknown
 from codemods.graph.python.branches import Branches
+from codemods.graph.python.catching import ends_errors, names_it, swallows, yields_in_a_try
 
 MAX_TURNS = 4
 """How many turns of a loop are run at most: more than two where a turn walks what none before walked, or retains it."""
@@ -211,10 +212,11 @@ class Statements(Branches):
         leaving = (self.breaks, self.continues, self.raises)
         before = [len(states) for states in leaving]
         returned = len(self.returns)
-        entered = self.clock
+        entered, catching = self.clock, self.catching
         caching = [self._enter(item, exits) for item in s.items]
         if not self.raises_here:
             self.execute(s.body)
+        self.catching = catching
         for leave in reversed(exits):
             leave()
         if caches := set().union(*caching):
@@ -279,7 +281,22 @@ class Statements(Branches):
             if isinstance(result, Sequence) and result.kind == "generator":
                 result = self.one_of(self.elements(result)) or self.unknown("entered")
             self.assign(item.optional_vars, result, None)
+        self.catching += self._catches(item.context_expr, value)
         return {o.path for o in self.options(value) if isinstance(o, Unknown)} & WEIGHT_CACHES
+
+    def _catches(self, context: ast.expr, value: Value) -> bool:
+        """Whether a context ends the error of a backward in its body."""
+        if isinstance(value, Instance):
+            leave = value.cls.find("__exit__") or value.cls.find("__aexit__")
+            return isinstance(leave, Function) and leave.file.once(ends_errors, leave.definition)
+        if not isinstance(context, ast.Call):
+            return False
+        if isinstance(value, Unknown):
+            return value.path in SUPPRESSING and names_it(context.args)
+        if isinstance(value, Sequence) and isinstance(context.func, ast.Name):
+            made = self.load_name(context.func.id, context)
+            return isinstance(made, Function) and made.file.once(yields_in_a_try, made.definition)
+        return False
 
     def _do_Try(self, s: ast.Try) -> None:
         base = self.s
@@ -287,7 +304,7 @@ class Statements(Branches):
         outer_raises, outer_thrown, caught_before = self.raises, self.thrown, self.frame.caught
         self.raises, self.thrown = [], []
         before = self.s.fork()
-        catches = any(_swallows(handler) for handler in s.handlers)
+        catches = any(map(swallows, s.handlers))
         self.trying += 1
         self.catching += catches
         self.execute(s.body)
@@ -331,13 +348,6 @@ class Statements(Branches):
             self.dead = self.dead or was_dead
 
     _do_TryStar = _do_Try  # noqa: N815
-
-
-def _swallows(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler gets the ``RuntimeError`` of a backward, and does not raise again."""
-    named = {n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)} if handler.type is not None else set()
-    gets = handler.type is None or not named.isdisjoint(("RuntimeError", "Exception", "BaseException"))
-    return gets and not any(isinstance(n, ast.Raise) for statement in handler.body for n in ast.walk(statement))
 
 
 def _copies(loop: ast.For | ast.AsyncFor | ast.While) -> list[tuple[str, str]]:

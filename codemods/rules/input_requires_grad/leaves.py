@@ -188,6 +188,8 @@ class Leaves:
                     return "needed", "the only leaf of a loss"
         if any(node.saves and not node.leaf and node in self.used_again for node in loose):
             return "unsure", "a backward that comes to its graph a second time may raise, and be caught"
+        if self._raises_by_a_step(leaf):
+            return "unsure", "a backward behind a step of its optimizer may raise, and be caught"
         for node in loose:
             why = self._exposed(leaf, node)
             if why:
@@ -196,6 +198,19 @@ class Leaves:
             if mark.kind in _BRANCHES and any(n in loose for n in mark.of or ()):
                 return "unsure", "the program asks whether it requires gradients"
         return "fault", ""
+
+    def _raises_by_a_step(self, leaf: Node) -> bool:
+        """Whether a caught backward walks what weights that have changed since were saved for: only its gradient asks
+        for them."""
+        changes = [step.place.clock for step in self.trace.steps]
+        changes += [mark.place.clock for mark in self.trace.marks if mark.kind is Marked.PARAMETERS_CHANGED]
+        mine = set(leaf.descendants())
+        for walk in self.trace.walks:
+            if walk.caught and any(n is leaf for n in walk.seen):
+                before = [clock for clock in changes if clock < walk.place.clock]
+                if before and any(n in mine and n.birth < max(before) for n in walk.seen):
+                    return True
+        return False
 
     def _exposed(self, leaf: Node, node: Node) -> str:
         """How code that cannot be seen may come to a tensor that only has a history by ``leaf``."""

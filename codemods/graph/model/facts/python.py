@@ -57,6 +57,9 @@ CACHING = words("functools.lru_cache functools.cache functools.cached_property")
 EXIT_STACKS = words("contextlib.ExitStack contextlib.AsyncExitStack")
 """What enters contexts one by one (docs: contextlib)."""
 
+SUPPRESSING = words("contextlib.suppress pytest.raises")
+"""What ends the exceptions that it is given (docs: contextlib, pytest)."""
+
 PASSING_DECORATORS = frozenset(
     [
         "abc",
