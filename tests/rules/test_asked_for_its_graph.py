@@ -42,3 +42,22 @@ def test_it_keeps_its_graph_where_code_asks_for_it(tmp_path: Path, name: str) ->
 @pytest.mark.parametrize("name", ["shape", "dtype", "device", "item()"])
 def test_it_loses_its_graph_where_none_is_asked_for(tmp_path: Path, name: str) -> None:
     assert len(found(tmp_path, "attached-loss-history", PROGRAM.format(read=f"slotted.kept[-1].{name}"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("read", "error", "stays"),
+    [
+        ("numpy()", "RuntimeError", True),
+        ("numpy().shape", "Exception", True),
+        ("numpy()", "OSError", False),
+        ("detach().numpy()", "RuntimeError", False),
+        ("tolist()", "RuntimeError", False),
+        ("item()", "RuntimeError", False),
+    ],
+)
+def test_it_keeps_its_graph_where_code_catches_what_torch_refuses(
+    tmp_path: Path, read: str, error: str, stays: bool
+) -> None:
+    begin, end = PROGRAM.split("print({read})")
+    text = f"{begin}try:\n    print(slotted.kept[-1].{read})\nexcept {error}:\n    pass\n{end}"
+    assert (found(tmp_path, "attached-loss-history", text) == []) is stays

@@ -76,6 +76,8 @@ class Unknowns(BuiltinCalls):
 
     def _opaque_tensor_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         if name in ("item", "numpy", "tolist", "size", "dim", "numel", "stride", "nelement"):
+            if name == "numpy":
+                self.refused(receiver, at)
             self.use(receiver, UseKind.METHOD, at, name)
             return ARRAY if name in ("numpy", "tolist") else NUMBER
         return self.tensor_method(receiver, name, args, at)
