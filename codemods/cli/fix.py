@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from codemods.cli import _options as o
 from codemods.cli._places import require_apart
 from codemods.cli._runs import Entry, ProgramOptions, RunOptions, expanded, report_format, settings_of, teller
 from codemods.cli._terminal import UserError, emit
+
+if TYPE_CHECKING:
+    from codemods.source.files import SourceFile
 
 _FORMATS = ("text", "json")
 
@@ -59,20 +62,20 @@ def command(
         raise UserError(str(error)) from None
     written = write and bool(fixed.files)
     if written:
-        _write(root, fixed.files)
+        _write(fixed.files, fixed.sources)
     render = report.as_json if form == "json" else report.text
     emit(render(fixed, written=written), output)
     return fixed.status
 
 
-def _write(root: Path, files: Mapping[str, bytes]) -> None:
+def _write(files: Mapping[str, bytes], sources: Mapping[str, SourceFile]) -> None:
+    """Write the changed files, none of which may have been changed by others while the programs ran."""
     from codemods.source.errors import SourceError
-    from codemods.source.files import read_source, source_from_bytes
+    from codemods.source.files import source_from_bytes
     from codemods.source.writing import write_atomically
 
     try:
         for path, data in files.items():
-            source = read_source(root / path)
-            write_atomically(source, source_from_bytes(data, path).text)
+            write_atomically(sources[path], source_from_bytes(data, path).text)
     except SourceError as error:
         raise UserError(f"{error.skipped.path}: {error.skipped.reason}") from None

@@ -109,6 +109,8 @@ class Fixed:
     repairs: tuple[Repair, ...]
     refused: tuple[Refused, ...]
     files: Files
+    sources: Mapping[str, SourceFile] = field(default_factory=dict)
+    """What the changed files held when the first run began, by path."""
 
     @property
     def status(self) -> int:
@@ -131,6 +133,7 @@ class Fixer:
     ) -> None:
         self._command = command
         self._root = root
+        self._first: dict[Path, SourceFile] = {}
         # Looking for other ways to a line takes minutes; the doctor's run has been there.
         self._settings = replace(settings, reach=0.0)
         self._options = replace(options, likely=True)
@@ -162,7 +165,7 @@ class Fixer:
             # No error and no growth: forwards for nobody, surplus flags. The rules know a remedy, and its run was kept.
             self._repairs.append(first.repair)
             self._files = dict(first.files)
-            return Fixed(before, first.after, tuple(self._repairs), (), dict(self._files))
+            return self._fixed(before, first.after, ())
         for _ in range(_ROUNDS):
             better = next((d for fault in _wrong(after) if (d := self._mended(fault, after, first)) is not None), None)
             first = None
@@ -170,7 +173,11 @@ class Fixer:
                 break
             # What is left is named in full only now: of most changes nobody wants to know it.
             after = self._diagnosed(self._files) if better.faults else better
-        return Fixed(before, after, tuple(self._repairs), tuple(self._refused), dict(self._files))
+        return self._fixed(before, after, tuple(self._refused))
+
+    def _fixed(self, before: Diagnosis, after: Diagnosis, refused: tuple[Refused, ...]) -> Fixed:
+        sources = {path: self._read(self._root / path) for path in self._files}
+        return Fixed(before, after, tuple(self._repairs), refused, dict(self._files), sources)
 
     def _diagnosed(self, files: Files, *, names: bool = True) -> Diagnosis:
         return examine(self._command, self._runner, tell=self._tell, files=files, names=names)
@@ -206,7 +213,7 @@ class Fixer:
             paths.add(script)
         for path in sorted(paths):
             try:
-                found.append(read_source(path))
+                found.append(self._read(path))
             except SourceError:
                 # The rules say nothing of what cannot be read.
                 continue
@@ -285,7 +292,14 @@ class Fixer:
         """A file below the root, with what is changed so far."""
         if path in self._files:
             return source_from_bytes(self._files[path], path, self._root / path)
-        return read_source(self._root / path, path)
+        return replace(self._read(self._root / path), path=path)
+
+    def _read(self, path: Path) -> SourceFile:
+        """A file of the tree as it was when it was read first: somebody may go on writing while programs run."""
+        place = path.resolve()
+        if place not in self._first:
+            self._first[place] = read_source(path)
+        return self._first[place]
 
     @contextlib.contextmanager
     def _rewriter(self, files: Files, candidate: Candidate) -> Iterator[HandRewriter]:

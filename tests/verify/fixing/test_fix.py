@@ -40,6 +40,7 @@ def test_a_fault_becomes_a_proved_diff(name: str, added: str, tmp_path: Path) ->
     assert repair.proof
     assert any(line.startswith("+") and added in line for line in repair.diff.splitlines())
     assert (tmp_path / "train.py").read_text() == SCRIPTS[name].text
+    assert {path: source.text for path, source in result.sources.items()} == {"train.py": SCRIPTS[name].text}
     assert "nothing is wrong any more" in report.text(result, written=False)
     assert json.loads(report.as_json(result, written=False))["repairs"][0]["proof"]
 
