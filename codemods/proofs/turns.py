@@ -147,6 +147,7 @@ def every_turn(place: Place, loop: ast.AST) -> bool:
 
 
 def named(node: ast.AST) -> str:
+    """What a variable or an attribute is called, the latter behind a dot; empty for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     return f".{node.attr}" if isinstance(node, ast.Attribute) else ""

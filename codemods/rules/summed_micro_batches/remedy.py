@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from codemods.graph.model.facts.python import SUPPRESSING
 from codemods.graph.model.kinds import Marked, NodeKind
 from codemods.graph.model.nodes import Place, Walk
 from codemods.graph.model.program import ParsedFile
@@ -275,7 +276,7 @@ def _goes_on_after_errors(place: Place) -> bool:
 
 
 def _suppresses(file: ParsedFile, context: ast.expr) -> bool:
-    return isinstance(context, ast.Call) and file.named(context.func) == "contextlib.suppress"
+    return isinstance(context, ast.Call) and file.named(context.func) in SUPPRESSING
 
 
 def _may_return(loop: ast.AST) -> bool:
