@@ -21,7 +21,7 @@ from codemods.batch.job import Job
 from codemods.batch.ledger import Ledger
 from codemods.batch.places import Places
 from tests.batch.inline import run_inline
-from tests.batch.test_processes import ROOT, finished, many, results, started
+from tests.batch.test_processes import ROOT, finished, many, results, started, until
 from tests.batch.tools import TRAIN, campaign_file, repository
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
@@ -104,23 +104,15 @@ def test_the_same_as_on_one_machine_though_a_worker_is_killed_at_work(cluster: C
     file = many(tmp_path, 8)
     victim = cluster.processes[1]
     with started(file, "--scheduler", cluster.address) as process:
-        ours: list[int] = []
-        for _ in range(600):
-            ours = children(victim.pid)
-            if ours or process.poll() is not None:
-                break
-            time.sleep(0.02)
+        until(lambda: children(victim.pid) or process.poll() is not None)
+        ours = children(victim.pid)
         assert ours, "the worker was given nothing"
         os.kill(victim.pid, signal.SIGKILL)
         out, err = process.communicate(timeout=240)
     assert process.returncode == 0, out + err
     victim.wait()
-    for _ in range(100):
-        alive = [pid for pid in ours if Path(f"/proc/{pid}").exists()]
-        if not alive:
-            break
-        time.sleep(0.05)
-    assert not alive, "what the worker had started outlives it"
+    # What the worker had started does not outlive it.
+    until(lambda: not [pid for pid in ours if Path(f"/proc/{pid}").exists()])
     on_the_cluster = results(tmp_path / "work")
     assert {made[0] for made in on_the_cluster.values()} == {"rewritten", "unchanged"}
     (tmp_path / "work").rename(tmp_path / "cluster-work")
@@ -186,10 +178,7 @@ def test_a_cluster_without_what_is_needed(tmp_path: Path, monkeypatch: pytest.Mo
                 DaskExecutor(cluster.address)
         file = many(tmp_path, 3)
         with started(file, "--scheduler", cluster.address) as process:
-            for _ in range(600):
-                if children(cluster.processes[1].pid):
-                    break
-                time.sleep(0.02)
+            until(lambda: children(cluster.processes[1].pid) or process.poll() is not None)
             # The scheduler and all workers go: that is no repository's fault.
             cluster.close()
             _, err = process.communicate(timeout=120)

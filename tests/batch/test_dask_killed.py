@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from codemods.batch.campaign import read
 from codemods.batch.ledger import Ledger
 from tests.batch.inline import run_inline
 from tests.batch.test_dask import Cluster, children
-from tests.batch.test_processes import finished, many, results, started
+from tests.batch.test_processes import finished, many, results, started, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")]
 
@@ -30,14 +29,6 @@ def settled(work: Path) -> dict[str, str]:
             return {}
         rows = stack.enter_context(ledger).repositories()
     return {row["slug"]: row["state"] for row in rows if row["state"] in ("rewritten", "unchanged")}
-
-
-def until(condition: object, seconds: float = 90) -> None:
-    """Wait for ``condition``, which is called."""
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.05)
 
 
 def test_a_worker_and_then_the_scheduler_are_killed_and_nothing_is_lost(tmp_path: Path) -> None:

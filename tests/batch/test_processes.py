@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from codemods.batch.job import Job, Outcome
 from codemods.batch.ledger import Ledger
 from codemods.batch.places import Places
 from codemods.batch.sources import of_path
-from tests.batch.tools import CLEAN, TRAIN, campaign_file, commit, git, repository, tree_of
+from tests.batch.tools import CLEAN, TRAIN, Held, campaign_file, commit, git, repository, tree_of
 
 ROOT = Path(__file__).parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
@@ -51,7 +51,7 @@ def job(folder: Path, source: Path, name: str = "a") -> Job:
 
 
 def outcome(executor: ProcessExecutor) -> Outcome:
-    for _ in range(300):
+    for _ in range(1200):
         for found in executor.wait(0.1):
             return found
     raise AssertionError("nothing came back")
@@ -148,50 +148,76 @@ def results(work: Path) -> dict[str, tuple[str, ...]]:
     return made
 
 
-def many(folder: Path, count: int) -> Path:
+def many(folder: Path, count: int, *, held: Held | None = None) -> Path:
     for number in range(count):
         files: dict[str, str | bytes] = {"train.py": TRAIN + f"print({number})\n", "lib.py": CLEAN}
         if number % 4 == 3:
             files = {"lib.py": CLEAN}
         repository(folder / "repos" / f"r{number:02}", files)
-    return campaign_file(folder)
+    return campaign_file(folder, f"[[repository]]\nsource = '{held.address}'\n" if held is not None else "")
+
+
+def states(work: Path) -> list[str]:
+    """The states of the repositories of a campaign, in order."""
+    with Ledger.open(work) as ledger:
+        return [row["state"] for row in ledger.repositories()]
+
+
+def events(work: Path) -> int:
+    """How many changes of state a campaign has written down."""
+    ledger = Ledger.read(work)
+    if ledger is None:
+        return 0
+    with ledger:
+        return int(ledger.query("SELECT count(*) AS n FROM events")[0]["n"])
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for ``condition``, which has to come."""
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.02)
+
+
+def holding(pid: int, held: Held) -> bool:
+    """Whether the worker ``pid`` is the one that waits for ``held``."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == pid and held.address.encode() in (entry / "cmdline").read_bytes():
+                return True
+    return False
 
 
 @linux
 @pytest.mark.slow
 def test_killed_at_any_moment_it_comes_to_the_same(tmp_path: Path) -> None:
-    file = many(tmp_path, 12)
-    begun = time.monotonic()
-    assert finished(file)[0] == 0
-    whole = time.monotonic() - begun
+    held = Held()
+    file = many(tmp_path, 12, held=held)
+    # What is held cannot be had yet.
+    assert finished(file)[0] == 1
     undisturbed = results(tmp_path / "work")
-    assert {made[0] for made in undisturbed.values()} == {"rewritten", "unchanged"}
+    assert {made[0] for made in undisturbed.values()} == {"rewritten", "unchanged", "failed"}
     (tmp_path / "work").rename(tmp_path / "undisturbed")
+    held.hold()
     chance = random.Random(os.environ.get("CODEMOD_TEST_SEED", "batch"))
-    kills = 0
-    for _ in range(40):
+    for done in (0, 2, 5, 9, 14, 20):
         with started(file) as process:
-            # However fast the machine: what was done before is not done again, so a run gets shorter each time.
-            time.sleep(chance.uniform(0.05, 0.3) * whole)
-            victims = workers_below(tmp_path)
-            if chance.random() < 0.25 and victims:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(chance.choice(victims), signal.SIGKILL)
+            until(lambda done=done: events(tmp_path / "work") >= done and workers_below(tmp_path))
+            time.sleep(chance.uniform(0, 0.3))
+            if done == 5:
+                # Once: what two workers have died over has failed.
+                until(lambda: [pid for pid in workers_below(tmp_path) if not holding(pid, held)])
+                os.kill(next(pid for pid in workers_below(tmp_path) if not holding(pid, held)), signal.SIGKILL)
                 time.sleep(0.2)
-            ended = process.poll() is not None
+            assert process.poll() is None, process.communicate()
             process.kill()
             process.communicate()
-        kills += not ended
-        for _ in range(100):
-            if not workers_below(tmp_path):
-                break
-            time.sleep(0.05)
-        assert workers_below(tmp_path) == [], "workers outlive their campaign"
-        if ended or kills >= 6:
-            break
-    assert kills >= 3
+        until(lambda: not workers_below(tmp_path))
+    held.release()
     status, _, err = finished(file)
-    assert status == 0, err
+    assert status == 1, err
     assert results(tmp_path / "work") == undisturbed
     with Ledger.open(tmp_path / "work") as ledger:
         again = ledger.query(
@@ -204,36 +230,38 @@ def test_killed_at_any_moment_it_comes_to_the_same(tmp_path: Path) -> None:
 
 @linux
 def test_the_same_campaign_twice_at_the_same_time(tmp_path: Path) -> None:
-    file = many(tmp_path, 2)
+    held = Held()
+    held.hold()
+    file = many(tmp_path, 2, held=held)
     with started(file) as first:
-        for _ in range(200):
-            if (tmp_path / "work" / "ledger.sqlite").exists():
-                break
-            time.sleep(0.02)
+        held.begun()
         status, _, err = finished(file)
-        first.communicate(timeout=60)
+        held.release()
+        first.communicate(timeout=120)
     assert status == 2
     assert f"the campaign is at work already: process {first.pid} on " in err
-    assert first.returncode == 0
+    # The first has gone on undisturbed.
+    assert first.returncode == 1
+    assert states(tmp_path / "work") == ["rewritten", "rewritten", "failed"]
 
 
 @linux
 def test_interrupted_it_says_nothing_bad_and_goes_on(tmp_path: Path) -> None:
-    # So many that it is at work still, however fast the machine, when the ledger stands.
-    file = many(tmp_path, 40)
+    held = Held()
+    held.hold()
+    file = many(tmp_path, 3, held=held)
     with started(file, start_new_session=True) as process:
-        for _ in range(500):
-            if (tmp_path / "work" / "ledger.sqlite").exists() and workers_below(tmp_path):
-                break
-            time.sleep(0.02)
+        held.begun()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert "of 40 repositories came to their end; that, and each stage" in err.splitlines()[-1]
+    assert "of 4 repositories came to their end; that, and each stage" in err.splitlines()[-1]
     assert err.splitlines()[-1].endswith("It goes on with: codemod batch run campaign.toml")
     assert workers_below(tmp_path) == []
-    assert finished(file)[0] == 0
+    held.release()
+    assert finished(file)[0] == 1
+    assert states(tmp_path / "work") == ["rewritten", "rewritten", "rewritten", "failed"]
 
 
 HARM = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -97,3 +98,30 @@ def tree_of(folder: Path, branch: str) -> str:
 def nested(levels: int) -> str:
     """A module that takes a while to be looked at."""
     return TRAIN + "".join(f"\ndef f{n}(x):\n    return f{n - 1}(x) if x else {n}\n" for n in range(1, levels))
+
+
+class Held:
+    """A source that keeps who clones it waiting until it is released: then it cannot be had.
+
+    A campaign that names it is at work for as long as a test wants, however fast or busy the machine.
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.settimeout(120)
+        self._connections: list[socket.socket] = []
+        self.address = f"git://127.0.0.1:{self._socket.getsockname()[1]}/held"
+
+    def hold(self) -> None:
+        """Have those wait who clone it from now on; until then they are turned away."""
+        self._socket.listen()
+
+    def begun(self) -> None:
+        """Wait until somebody has begun to clone it."""
+        self._connections.append(self._socket.accept()[0])
+
+    def release(self) -> None:
+        """Turn away who waits, and whoever comes."""
+        for one in (*self._connections, self._socket):
+            one.close()
