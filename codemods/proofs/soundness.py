@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from codemods.graph.model.facts.layers import LOSS_MODULES, MODULES_WITH_PARAMETERS
 from codemods.graph.model.facts.memory import SHARING_MEMORY
-from codemods.graph.model.kinds import AliasForm, NodeKind, WalkKind
+from codemods.graph.model.kinds import WRITTEN, AliasForm, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk, all_descendants
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
@@ -106,7 +106,7 @@ def _overwritten(trace: Trace, walk: Walk) -> Iterator[tuple[Node, Alteration]]:
     """What a walk comes through whose saved input was written in place before, each with the write."""
     for change in trace.alterations:
         value = change.value
-        if not isinstance(value, Tensor) or change.how not in ("values", "attached"):
+        if not isinstance(value, Tensor) or change.how not in WRITTEN:
             continue
         if change.place.clock > walk.place.clock:
             continue

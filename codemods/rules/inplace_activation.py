@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
-from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
+from codemods.graph.model.kinds import WRITTEN, Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration, Trace
@@ -75,7 +75,7 @@ class InplaceActivation(AdvisingRule):
 def _written(change: Alteration) -> str:
     """How to write a change without changing in place; empty where it is not written as one."""
     node = change.place.node
-    if not change.sure or change.how not in ("values", "attached"):
+    if not change.sure or change.how not in WRITTEN:
         return ""
     if isinstance(node, ast.AugAssign):
         target, sign = ast.unparse(node.target), ast.unparse(node).removeprefix(ast.unparse(node.target)).split("=")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.kinds import NodeKind, UseKind
+from codemods.graph.model.kinds import WRITTEN, NodeKind, UseKind
 from codemods.graph.model.nodes import Alias, Node, Walk
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
@@ -49,7 +49,7 @@ class InplaceOnDetached(Rule):
         if not trace.walks or not trace.alterations:
             return
         for change in trace.alterations:
-            if change.how not in ("values", "attached") or not isinstance(change.value, Tensor):
+            if change.how not in WRITTEN or not isinstance(change.value, Tensor):
                 continue
             for alias in change.value.aliases:
                 found = _damage(alias, change)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from codemods.graph.model.facts.outdated import GONE_CALLS, OLD_METHODS, REMOVED_CALLS, RENAMED_CALLS, SIZE_AVERAGE_AT
+from codemods.graph.model.kinds import OldKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import OldForm, Trace
@@ -58,6 +59,9 @@ def _word(path: str) -> bytes | Form:
         return f"{module.rpartition('.')[2]}.{name}(".encode()
     # torch.linalg.lstsq and numpy.fft.rfft are something else
     return form(rf"(?<!def )(?<!linalg\.)(?<!fft\.)\b{name}\(", word=f"{name}(")
+
+
+_OF_LIBRARY = (OldKind.CALL, OldKind.BASE, OldKind.LOSS, OldKind.VERBOSE)
 
 
 class LegacyCall(Rule):
@@ -115,13 +119,12 @@ class LegacyCall(Rule):
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
         for old in trace.old:
-            kind = old.kind.partition(":")[0]
-            if kind in ("call", "base", "loss", "verbose") and isinstance(old.value, Library):
-                alone = trace.called.get(old.place.node) == old.value.path if kind != "base" else True
-                fits = alone and (kind in ("loss", "verbose") or _is_its_name(old))
-                yield self._note(old, kind, "fault" if fits else "unsure", path=old.value.path)
-            elif kind == "method":
+            if old.kind is OldKind.METHOD:
                 yield from self._method(old)
+            elif old.kind in _OF_LIBRARY and isinstance(old.value, Library):
+                alone = old.kind is OldKind.BASE or trace.called.get(old.place.node) == old.value.path
+                fits = alone and (old.kind in (OldKind.LOSS, OldKind.VERBOSE) or _is_its_name(old))
+                yield self._note(old, old.kind.value, "fault" if fits else "unsure", path=old.value.path)
         done: set[int] = set()
         for frame in trace.frames:
             if id(frame.file) not in done:
@@ -140,8 +143,10 @@ class LegacyCall(Rule):
         return self.seen(old.place.frame.file, old.place.node, kind, verdict, **more)
 
     def _method(self, old: OldForm) -> Iterator[Observation]:
-        call, method = old.place.node, old.kind.partition(":")[2]
+        call = old.place.node
         assert isinstance(call, ast.Call)
+        assert isinstance(old.subject, ast.Attribute)
+        method = old.subject.attr
         names = {k.arg for k in call.keywords}
         if method == "next":
             if not call.args and not names:

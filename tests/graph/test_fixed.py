@@ -10,7 +10,7 @@ import pytest
 
 from codemods.graph.model import nodes, trace, values
 from codemods.graph.model.fixed import dataclass
-from codemods.graph.model.kinds import CarrierKind
+from codemods.graph.model.kinds import CarrierKind, PlainKind
 from codemods.graph.model.nodes import Carrier, Owned, Place
 from codemods.graph.model.values import Const, Plain, Tensor
 
@@ -24,7 +24,7 @@ def test_what_is_compared_by_its_fields_has_a_hash_of_them() -> None:
 
 def test_what_is_not_compared_stays_itself() -> None:
     assert Const(1) != Const(1)
-    assert len({Plain("text"), Plain("text")}) == 2
+    assert len({Plain(PlainKind.TEXT), Plain(PlainKind.TEXT)}) == 2
 
 
 @pytest.mark.parametrize("kind", [Const, Plain, Tensor, Place])
@@ -36,7 +36,7 @@ def test_no_other_field_can_be_set(kind: type) -> None:
 
 
 def test_copies_and_pickles_are_equal_in_all_fields() -> None:
-    given = Plain("text", "a", "b")
+    given = Plain(PlainKind.TEXT, "a", "b")
     for made in (replace(given), copy.copy(given), pickle.loads(pickle.dumps(given))):
         assert [getattr(made, f.name) for f in fields(given)] == ["text", "a", "b"]
     assert replace(given, end="c").end == "c"

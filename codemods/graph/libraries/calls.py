@@ -19,7 +19,7 @@ from codemods.graph.model.facts.libraries import (
 from codemods.graph.model.facts.memory import COLLECTIVES, IN_PLACE_OPERATORS
 from codemods.graph.model.facts.operations import TAKES_NUMBERS
 from codemods.graph.model.facts.python import CARRYING_LIBRARIES, PUTTING_METHODS
-from codemods.graph.model.kinds import Marked, UseKind
+from codemods.graph.model.kinds import Altered, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing
@@ -80,7 +80,7 @@ class Libraries(Stores):
         """Record what a call does beside what it gives."""
         self._fill(head, last, args, at)
         if head == "operator" and last in IN_PLACE_OPERATORS and args.positional:
-            self.alter(args.positional[0], "values", at)
+            self.alter(args.positional[0], Altered.VALUES, at)
         if head in _OF_TENSORS and last not in TAKES_NUMBERS and args.positional:
             for value in self.flat(args.positional[0]):
                 self.wants_tensor(value, path, at)
@@ -102,7 +102,7 @@ class Libraries(Stores):
             filled.append(args.positional[0])
         for value in filled:
             for tensor in self.flat(value):
-                self.alter(tensor, "values", at)
+                self.alter(tensor, Altered.VALUES, at)
         if in_place and head == "torch" and self.s.grad is not False and self.parents_of(args.all()[1:]):
             for tensor in self.options(args.positional[0]) if args.positional else ():
                 if isinstance(tensor, Tensor):

@@ -9,7 +9,7 @@ from codemods.graph.libraries.table import CALLS
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import LEAVING_WEIGHTS, TRANSPARENT_WRAPPERS
 from codemods.graph.model.facts.libraries import SOME
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Altered, Marked
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, Module
 from codemods.graph.torch.modules import Modules
@@ -48,7 +48,7 @@ def _utility(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
 def _init(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     filled = args.get(0, "tensor")
     if filled is not None:
-        engine.alter(filled, "values", at)
+        engine.alter(filled, Altered.VALUES, at)
     return args.all()[0] if args.all() else NONE
 
 

@@ -102,6 +102,50 @@ class AliasForm(Enum):
     DETACH = "detach"
 
 
+class PlainKind(Enum):
+    """What a value is that is certainly no tensor."""
+
+    NUMBER = "number"
+    TEXT = "text"
+    ARRAY = "array"
+    RANGE = "range"
+
+
+class Altered(Enum):
+    """How a tensor was changed in place."""
+
+    VALUES = "values"
+    ATTACHED = "attached"
+    """Values with a history came in."""
+    SHAPE = "shape"
+    """The object itself changed, and not its memory."""
+    REQUIRES_GRAD = "requires_grad"
+    VOLATILE = "volatile"
+    UNSEEN = "unseen"
+    """Code that cannot be seen got it, and may write to it."""
+
+
+#: What was written into the memory itself.
+WRITTEN = frozenset({Altered.VALUES, Altered.ATTACHED})
+
+
+class OldKind(Enum):
+    """What today's PyTorch wants in another form."""
+
+    CALL = "call"
+    """A function or class that has another name, or is gone."""
+    BASE = "base"
+    """The same, as the base of a class."""
+    LOSS = "loss"
+    """``size_average`` or ``reduce`` of a loss."""
+    VERBOSE = "verbose"
+    """``verbose`` of a scheduler."""
+    METHOD = "method"
+    FIRST_ELEMENT = "first-element"
+    """``loss.data[0]``."""
+    TYPE_IS_VARIABLE = "type-is-variable"
+
+
 class UseKind(Enum):
     """What reads a value and makes no node of it."""
 

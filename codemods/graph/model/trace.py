@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Altered, Marked, OldKind
 from codemods.graph.model.nodes import Alias, Carrier, Frame, Node, Owned, Place, Value, Walk
 
 if TYPE_CHECKING:
@@ -152,11 +152,10 @@ class Handing:
 class Alteration:
     """A tensor that was changed in place; ``value`` is what it was before.
 
-    ``how``: ``values``, ``attached`` (values with a history came in), ``shape`` (the object itself changed, and not its
-    memory), ``requires_grad`` or ``volatile``. ``sure`` tells that nothing decides about it that cannot be seen.
+    ``sure`` tells that nothing decides about it that cannot be seen.
     """
 
-    how: str
+    how: Altered
     place: Place
     value: Value
     sure: bool = True
@@ -167,7 +166,7 @@ class OldForm:
     """Something that is written in another way today: ``kind`` says what, ``subject`` is the expression that it is
     about, and ``value`` what that was."""
 
-    kind: str
+    kind: OldKind
     place: Place
     subject: ast.expr
     value: Value

@@ -10,6 +10,7 @@ import ast
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from codemods.graph.model.kinds import PlainKind
 from codemods.graph.model.nodes import Node, Shadow, Value
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Const(Value):
 class Plain(Value):
     """Certainly no tensor and never attached: a number, a string, a numpy array, a shape."""
 
-    kind: str = "number"
+    kind: PlainKind = PlainKind.NUMBER
     begin: str = ""
     """What a text begins with, as far as that is known; ``end`` what it ends with."""
     end: str = ""
@@ -319,9 +320,9 @@ def may_carry(value: Value | None) -> bool:
 
 
 NONE = Const(None)
-NUMBER = Plain("number")
-TEXT = Plain("text")
-ARRAY = Plain("array")
+NUMBER = Plain(PlainKind.NUMBER)
+TEXT = Plain(PlainKind.TEXT)
+ARRAY = Plain(PlainKind.ARRAY)
 DATA = Tensor(None)
 INDEX = Tensor(None, index=True)
 
@@ -334,5 +335,5 @@ def formatted(pattern: Value, sign: str) -> Plain:
     return (
         TEXT
         if any(twice in pattern.value for twice in ("%%", "{{", "}}"))
-        else Plain("text", pattern.value.partition(sign)[0])
+        else Plain(PlainKind.TEXT, pattern.value.partition(sign)[0])
     )

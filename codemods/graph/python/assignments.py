@@ -8,7 +8,7 @@ from operator import is_not
 from typing import TypeVar
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import CarrierKind, Marked
+from codemods.graph.model.kinds import CarrierKind, Marked, PlainKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.trace import Accumulation
 from codemods.graph.model.values import (
@@ -74,7 +74,7 @@ class Assignments(Operators):
         old = self.evaluate(s.target)
         added = self.evaluate(s.value)
         if isinstance(s.target, (ast.Name, ast.Attribute)):
-            self.alter(old, "attached" if self.nodes_of(added) else "values", s)
+            self.write(old, [added], s)
         name = type(s.op).__name__
         value: Value
         listed = name == "Add" and isinstance(added, (Parameters, Sequence))
@@ -99,7 +99,7 @@ class Assignments(Operators):
             if isinstance(old, Tensor) and isinstance(value, Tensor) and self.nodes_of(added):
                 self.write_through(old, value, s)
             if isinstance(value, (Plain, Const)):
-                value = NUMBER if not (isinstance(value, Plain) and value.kind != "number") else value
+                value = NUMBER if not (isinstance(value, Plain) and value.kind is not PlainKind.NUMBER) else value
         if name == "Add":
             self.trace.accumulations.append(
                 Accumulation(
@@ -164,7 +164,7 @@ class Assignments(Operators):
 
     def _written(self, tensor: Tensor, value: Value, target: ast.Subscript, expression: ast.expr | None) -> Tensor:
         """A tensor of which an element was written in place: it now depends on the value as well."""
-        self.alter(tensor, "attached" if self.nodes_of(value) else "values", target)
+        self.write(tensor, [value], target)
         if self.s.grad is False or (tensor.node is None and not self.nodes_of(value)):
             return tensor
         changed = self.tensor_op(target, "setitem", [tensor, value], saves=False)

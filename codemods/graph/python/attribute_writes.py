@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
-from codemods.graph.model.kinds import CarrierKind, Escape, Marked
+from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.values import (
     NONE,
@@ -78,7 +78,7 @@ class AttributeWrites(Attributes):
         """Write what tensors have: ``requires_grad``, ``volatile``, ``grad`` or ``data``; whether nothing is left to
         do."""
         if name != "grad":
-            self.alter(receiver, "shape" if name == "data" else name, at)
+            self.alter(receiver, Altered.SHAPE if name == "data" else Altered(name), at)
         # an object of the tree may call anything its gradient, or its data
         own = isinstance(receiver, Class) or (isinstance(receiver, Instance) and receiver.cls.family in _NO_TENSORS)
         if name == "requires_grad" and not (own or self.is_module(receiver)):

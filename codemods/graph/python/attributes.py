@@ -10,7 +10,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PLAIN
 from codemods.graph.model.facts.layers import PACKING
 from codemods.graph.model.facts.operations import BOUND_METHODS
-from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UnseenKind, UseKind
+from codemods.graph.model.kinds import Altered, CarrierKind, Marked, NodeKind, UnseenKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     DATA,
@@ -160,7 +160,7 @@ class Attributes(Objects):
         writes = name.endswith("_") and not name.endswith("__")
         if writes:
             # whoever gets the method may call it
-            self.alter(receiver, "values", at, sure=False)
+            self.alter(receiver, Altered.VALUES, at, sure=False)
         if writes or name in known:
             return Method(receiver, None, name)
         if isinstance(receiver, Tensor) and receiver.node is not None:

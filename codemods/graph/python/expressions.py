@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Escape, UseKind
+from codemods.graph.model.kinds import Escape, PlainKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.values import (
@@ -29,18 +29,15 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.python.in_place import InPlace
+from codemods.graph.python.comprehensions import Comprehensions
 from codemods.graph.run.contents import ITEMS, REST, RETURNED
 from codemods.graph.run.core import BudgetEnded
-from codemods.source.walking import children
-
-Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 _TENSORS = frozenset((Tensor, Unknown, Join))
 _MAYBE_PLAIN = frozenset((Const, Plain, Join))
 
 
-class Expressions(InPlace):
+class Expressions(Comprehensions):
     """The part of the engine that evaluates."""
 
     evaluators: ClassVar[dict[type[ast.AST], Callable[[Any, Any], Value]]] = {}
@@ -121,7 +118,7 @@ class Expressions(InPlace):
             if isinstance(part, ast.FormattedValue):
                 self.use(self.evaluate(part.value), UseKind.FORMAT, part)
         ends = [str(part.value) if isinstance(part, ast.Constant) else "" for part in e.values]
-        return Plain("text", ends[0], ends[-1]) if len(ends) > 1 else TEXT
+        return Plain(PlainKind.TEXT, ends[0], ends[-1]) if len(ends) > 1 else TEXT
 
     def _eval_FormattedValue(self, e: ast.FormattedValue) -> Value:
         self.use(self.evaluate(e.value), UseKind.FORMAT, e)
@@ -315,87 +312,6 @@ class Expressions(InPlace):
             else:
                 args.more.append(value)
         return args
-
-    # comprehensions
-
-    def _eval_ListComp(self, e: ast.ListComp) -> Value:
-        found: list[Value] = []
-        counted = self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
-        made = self.new_sequence(found)
-        if not counted:
-            self.uncounted.add(made.oid)
-        return made
-
-    def _eval_GeneratorExp(self, e: ast.GeneratorExp) -> Value:
-        found: list[Value] = []
-        self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
-        return self.new_sequence(found, kind="generator")
-
-    def _eval_SetComp(self, e: ast.SetComp) -> Value:
-        found: list[Value] = []
-        self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
-        return self.new_sequence(found, kind="set")
-
-    def _eval_DictComp(self, e: ast.DictComp) -> Value:
-        made = self.new_mapping()
-
-        def put() -> None:
-            key = self.evaluate(e.key)
-            self.put_item(made, key, self.evaluate(e.value))
-
-        self._comprehend(e, e.generators, put)
-        return made
-
-    def _comprehend(self, e: Comprehension, generators: list[ast.comprehension], body: Callable[[], None]) -> bool:
-        """Run the turns of a comprehension; whether they are all that there are."""
-        if not generators:
-            body()
-            return True
-        first, rest = generators[0], generators[1:]
-        through = self.evaluate(first.iter)
-        if first is not e.generators[0]:
-            return self._each_item(e, through, first, rest, body)
-        scope, names = self.new_oid(), self.frame.file.once(_own_names, e)
-        self.frame.scopes.append((scope, names))
-        try:
-            return self._each_item(e, through, first, rest, body)
-        finally:
-            self.frame.scopes.pop()
-            if scope not in self.closures:
-                for name in names:
-                    self.s.cells.pop((scope, name), None)
-
-    def _each_item(
-        self,
-        e: Comprehension,
-        through: Value,
-        first: ast.comprehension,
-        rest: list[ast.comprehension],
-        body: Callable[[], None],
-    ) -> bool:
-        """Run a comprehension's turns over what one of its generators goes through."""
-        values = self.iterate(through, e)
-        counted = self.is_counted(through)
-        if isinstance(e, ast.ListComp) and len(values) == 2 and not counted and not rest:
-            # of three elements the second has a neighbour on either side
-            values.append(values[1])
-
-        def turn(value: Value) -> None:
-            self.assign(first.target, value, None)
-            for condition in first.ifs:
-                if self.truth(self.evaluate(condition)) is False:
-                    return
-            self._comprehend(e, rest, body)
-
-        self.run_turns(e, values, turn)
-        return counted and not rest and not first.ifs
-
-
-def _own_names(e: ast.AST) -> frozenset[str]:
-    """The variables of a comprehension, which end with it."""
-    targets = [n.target for n in children(e) if isinstance(n, ast.comprehension)]
-    names = [n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
-    return frozenset(n.id for n in names if isinstance(n.ctx, ast.Store))
 
 
 Expressions.evaluators = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.memory import CHANGES_SHAPE
-from codemods.graph.model.kinds import Marked, NodeKind
+from codemods.graph.model.kinds import Altered, Marked, NodeKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     Const,
@@ -80,8 +80,8 @@ class InPlace(Definitions):
 
     def _altered(self, name: str, receiver: Value, args: Arguments, at: ast.AST) -> None:
         if name == "requires_grad_":
-            self.alter(receiver, "requires_grad", at)
+            self.alter(receiver, Altered.REQUIRES_GRAD, at)
         elif name.removesuffix("_") in CHANGES_SHAPE:
-            self.alter(receiver, "shape", at)
+            self.alter(receiver, Altered.SHAPE, at)
         elif name not in ("share_memory_", "detach_"):
-            self.alter(receiver, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)
+            self.write(receiver, args.all(), at)

@@ -10,7 +10,7 @@ from typing import Any
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.facts.libraries import SOME
-from codemods.graph.model.kinds import CarrierKind, Escape, UseKind
+from codemods.graph.model.kinds import CarrierKind, Escape, PlainKind, UseKind
 from codemods.graph.model.nodes import Carrier, Use, Value
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import (
@@ -160,7 +160,7 @@ class Items(Iteration):
         return replace(container, element=True)
 
     def _item_of_plain(self, container: Const | Plain, key: Value, at: ast.AST) -> Value:
-        return NUMBER if not (isinstance(container, Plain) and container.kind == "array") else ARRAY
+        return NUMBER if not (isinstance(container, Plain) and container.kind is PlainKind.ARRAY) else ARRAY
 
     def _item_of_derived(self, container: Instance, inner: Value, key: Value, at: ast.AST) -> Value:
         """An item of an object of a class derived from a container: it lies there, or ``__missing__`` makes it."""
@@ -209,7 +209,7 @@ class Items(Iteration):
         write = _WRITTEN.get(container.__class__)
         if write is not None:
             write(self, container, key, value, at, expression)
-        elif isinstance(container, Plain) and container.kind == "array":
+        elif isinstance(container, Plain) and container.kind is PlainKind.ARRAY:
             # an array of objects
             self.escape(value, Escape.INTO_ARRAY)
         elif isinstance(container, Library):

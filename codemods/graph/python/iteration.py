@@ -8,7 +8,7 @@ from typing import Any
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
-from codemods.graph.model.kinds import CarrierKind, UnseenKind
+from codemods.graph.model.kinds import CarrierKind, PlainKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     ARRAY,
@@ -122,7 +122,7 @@ class Iteration(AttributeWrites):
         return [made, made]
 
     def _turns_of_plain(self, value: Plain, at: ast.AST) -> list[Value]:
-        return [ARRAY if value.kind == "array" else NUMBER] * 2
+        return [ARRAY if value.kind is PlainKind.ARRAY else NUMBER] * 2
 
     def _turns_of_const(self, value: Const, at: ast.AST) -> list[Value]:
         if isinstance(value.value, str) and len(value.value) >= 1:
@@ -130,7 +130,7 @@ class Iteration(AttributeWrites):
         return [NUMBER, NUMBER]
 
     def _turns_of_namespace(self, value: Namespace, at: ast.AST) -> list[Value]:
-        return [Plain("text"), Plain("text")]
+        return [Plain(PlainKind.TEXT), Plain(PlainKind.TEXT)]
 
     def _turns_of_call(self, value: Method | Partial, at: ast.AST) -> list[Value]:
         return [self.taken(at, value), self.taken(at, value)]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Escape
+from codemods.graph.model.kinds import Escape, PlainKind
 from codemods.graph.model.nodes import Frame, Value
 from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
@@ -84,7 +84,7 @@ class Machine(Statements):
     def _run_module(self, file: ParsedFile, name: str) -> Frame:
         frame = self.module_frame(file)
         self.s.set((frame.fid, "__name__"), Const(name))
-        self.s.set((frame.fid, "__file__"), Plain("text"))
+        self.s.set((frame.fid, "__file__"), Plain(PlainKind.TEXT))
         self.frame = frame
         self.execute(file.tree.body)
         frame.end = self.tick()

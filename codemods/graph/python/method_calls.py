@@ -10,7 +10,7 @@ from typing import Any
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, HOOKING_METHODS
 from codemods.graph.model.facts.libraries import BAR_METHODS
-from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, UseKind
+from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, PlainKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -115,7 +115,7 @@ class MethodCalls(Standard):
             return formatted(receiver, "{")
         if name == "join":
             return TEXT
-        if isinstance(receiver, Plain) and receiver.kind == "array":
+        if isinstance(receiver, Plain) and receiver.kind is PlainKind.ARRAY:
             for value in args.all():
                 self.use(value, UseKind.METHOD, at, name)
             return ARRAY

@@ -9,7 +9,7 @@ from typing import Any
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.saved import SUMS
-from codemods.graph.model.kinds import UseKind
+from codemods.graph.model.kinds import OldKind, PlainKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import OldForm
@@ -149,7 +149,7 @@ class Operators(OldForms):
         """An arithmetic operation."""
         if name == "Mod" and (
             (isinstance(left, Const) and isinstance(left.value, str))
-            or (isinstance(left, Plain) and left.kind == "text")
+            or (isinstance(left, Plain) and left.kind is PlainKind.TEXT)
         ):
             self.use(right, UseKind.FORMAT, at)
             return formatted(left, "%")
@@ -181,7 +181,7 @@ class Operators(OldForms):
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
             return Tensor(None, scalar, shadow=self.shadow_of([left, right]))
-        if isinstance(left, Plain) and left.kind == "array" and isinstance(right, (Const, Plain)):
+        if isinstance(left, Plain) and left.kind is PlainKind.ARRAY and isinstance(right, (Const, Plain)):
             return ARRAY
         data = all(v.data if isinstance(v, Unknown) else True for v in (left, right))
         made = self.unknown(name, data=data)
@@ -252,7 +252,7 @@ class Operators(OldForms):
             for asked, kind in ((left, right), (right, left)):
                 is_type = isinstance(asked, Unknown) and asked.path == "builtins.type"
                 if is_type and isinstance(kind, Library) and canonical(kind.path) == "torch.autograd.Variable":
-                    self.trace.old.append(OldForm("type-is-variable", self.place(e), e, kind))
+                    self.trace.old.append(OldForm(OldKind.TYPE_IS_VARIABLE, self.place(e), e, kind))
             if isinstance(op, (ast.Is, ast.IsNot)):
                 if self.nodes_of(left) and self.nodes_of(right):
                     # what is detached, or a number, is another object
@@ -287,7 +287,7 @@ class Operators(OldForms):
         options = (*self.options(left), *self.options(right))
         if any(isinstance(option, Tensor) for option in options):
             return INDEX
-        if any(isinstance(option, Plain) and option.kind == "array" for option in options):
+        if any(isinstance(option, Plain) and option.kind is PlainKind.ARRAY for option in options):
             return ARRAY
         return self.unknown("compare", data=True) if any(isinstance(o, Unknown) for o in options) else NUMBER
 
@@ -368,14 +368,14 @@ class Operators(OldForms):
 
 def _of_plain(name: str, left: Const | Plain, right: Const | Plain) -> Value:
     """An operation of numbers, texts and arrays."""
-    if any(isinstance(v, Plain) and v.kind == "array" for v in (left, right)):
+    if any(isinstance(v, Plain) and v.kind is PlainKind.ARRAY for v in (left, right)):
         return ARRAY
     if isinstance(left, Const) and isinstance(left.value, str):
         if isinstance(right, Const) and isinstance(right.value, str) and name == "Add":
             return Const(left.value + right.value)
-        return Plain("text", left.value) if name == "Add" else TEXT
-    if isinstance(left, Plain) and left.kind == "text" and name == "Add":
-        return Plain("text", left.begin, str(right.value) if isinstance(right, Const) else "")
+        return Plain(PlainKind.TEXT, left.value) if name == "Add" else TEXT
+    if isinstance(left, Plain) and left.kind is PlainKind.TEXT and name == "Add":
+        return Plain(PlainKind.TEXT, left.begin, str(right.value) if isinstance(right, Const) else "")
     return NUMBER
 
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from codemods.graph.model.kinds import Marked
+from codemods.graph.model.kinds import Marked, PlainKind
 from codemods.graph.model.memo import Memo
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Value
 from codemods.graph.model.program import ParsedFile
@@ -225,7 +225,7 @@ class Core:
         if isinstance(value, Const):
             return isinstance(value.value, (int, float, complex)) or value.value is None
         if isinstance(value, Plain):
-            return value.kind != "array"
+            return value.kind is not PlainKind.ARRAY
         if isinstance(value, Tensor):
             return value.scalar or bool(value.node is not None and value.node.scalar)
         if isinstance(value, Unknown):
@@ -239,7 +239,7 @@ class Core:
         if isinstance(value, Const):
             return isinstance(value.value, (int, float))
         if isinstance(value, Plain):
-            return value.kind == "number"
+            return value.kind is PlainKind.NUMBER
         if isinstance(value, (Tensor, Unknown)):
             return value.node is not None and value.node.dimensionless
         if isinstance(value, Join):

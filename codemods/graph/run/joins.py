@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from codemods.graph.model.facts.layers import MODULES_WITHOUT_PARAMETERS
+from codemods.graph.model.kinds import PlainKind
 from codemods.graph.model.nodes import Alias, Value
 from codemods.graph.model.state import State, merge
 from codemods.graph.model.values import (
@@ -74,7 +75,7 @@ class Joins(Recording):
             return a
         if a.value is None or b.value is None:
             return None
-        return NUMBER if not isinstance(b.value, str) else Plain("text")
+        return NUMBER if not isinstance(b.value, str) else Plain(PlainKind.TEXT)
 
     def _merged_texts(self, a: Plain, b: Plain) -> Value | None:
         return a if (a.begin, a.end) == (b.begin, b.end) else Plain(a.kind)

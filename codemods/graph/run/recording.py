@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 
 from codemods.graph.model.facts.memory import SHARING_MEMORY
-from codemods.graph.model.kinds import AliasForm, NodeKind, UnseenKind, UseKind
+from codemods.graph.model.kinds import AliasForm, Altered, NodeKind, PlainKind, UnseenKind, UseKind
 from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Use, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration
@@ -234,18 +234,22 @@ class Recording(Holding):
         known = given.aliases if isinstance(given, Tensor) else ()
         return replace(made, aliases=(*known, one))
 
-    def alter(self, value: Value, how: str, at: ast.AST, *, sure: bool = True) -> None:
+    def alter(self, value: Value, how: Altered, at: ast.AST, *, sure: bool = True) -> None:
         """Record that a tensor is changed in place, or may be where it is not ``sure``."""
         options = value.options if isinstance(value, Join) else (value,)
         for option in options:
             if isinstance(option, (Tensor, Unknown)):
                 self.trace.alterations.append(Alteration(how, self.place(at), option, sure and len(options) == 1))
 
+    def write(self, tensor: Value, values: Iterable[Value], at: ast.AST, *, sure: bool = True) -> None:
+        """Record that ``values`` are written into a tensor, or may be where it is not ``sure``."""
+        self.alter(tensor, Altered.ATTACHED if any(map(self.nodes_of, values)) else Altered.VALUES, at, sure=sure)
+
     def may_alter(self, values: Iterable[Value], at: ast.AST) -> None:
         """Record that code that cannot be seen gets tensors whose memory others share, and may write to it."""
         for value in values:
             if isinstance(value, Tensor) and value.aliases:
-                self.trace.alterations.append(Alteration("unseen", self.place(at), value))
+                self.trace.alterations.append(Alteration(Altered.UNSEEN, self.place(at), value))
 
     def taken(self, at: ast.AST, value: Value, name: str = "item") -> Unknown:
         """What is in ``value``, or is handed out by it, in a way that is not followed: perhaps any of its graphs.
@@ -322,7 +326,7 @@ class Recording(Holding):
 def _plain(value: Value) -> bool:
     if isinstance(value, Const):
         return value.value is None or isinstance(value.value, (int, float))
-    return isinstance(value, Plain) and value.kind == "number"
+    return isinstance(value, Plain) and value.kind is PlainKind.NUMBER
 
 
 def _asked_before(file: ParsedFile, node: ast.AST) -> bool:

@@ -257,7 +257,7 @@ class Layers(Tensors):
             # rows that are too long are scaled in the table itself
             self.mark_owned(Marked.PARAMETERS_CHANGED, at, module)
         elif module.inplace:
-            self.alter(given, "attached" if self.nodes_of(given) else "values", at, sure=module.overwrites)
+            self.write(given, [given], at, sure=module.overwrites)
         elif not name:
             self.may_alter(args.all(), at)
         shadow = self.shadow_of(args.all())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import CHECKS_OF_LAYERS, MODULE_CONTAINERS, TRANSPARENT_MODULE_METHODS
 from codemods.graph.model.handlers import Handlers
-from codemods.graph.model.kinds import Marked, UseKind
+from codemods.graph.model.kinds import Marked, PlainKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NONE,
@@ -116,7 +116,7 @@ def _children(engine: Layers, module: Value, name: str, args: Arguments, at: ast
         # parts of a module that cannot be seen have parameters among its own
         children = [Module(engine.new_oid(), "", module.leaf) for _ in range(2)]
     if name.startswith("named"):
-        children = [Tuple((Plain("text"), child)) for child in children]
+        children = [Tuple((Plain(PlainKind.TEXT), child)) for child in children]
     if not children:
         return engine.unknown(name)
     # where there are many, the last turn of a loop stands for all the others
@@ -178,12 +178,12 @@ def _view(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST
     if layer is None or layer.name != "ModuleDict":
         return None
     if name == "keys":
-        return engine.new_sequence([], rest=Plain("text"))
+        return engine.new_sequence([], rest=Plain(PlainKind.TEXT))
     parts = list(engine.s.get((layer.oid, ITEMS)) or ())
     rest = engine.s.get((layer.oid, REST))
     if name == "items":
-        parts = [Tuple((Plain("text"), part)) for part in parts]
-        rest = None if rest is None else Tuple((Plain("text"), rest))
+        parts = [Tuple((Plain(PlainKind.TEXT), part)) for part in parts]
+        rest = None if rest is None else Tuple((Plain(PlainKind.TEXT), rest))
     return engine.new_sequence(parts, rest)
 
 

@@ -23,7 +23,7 @@ from codemods.graph.model.facts.operations import (
     WITH_INDICES,
 )
 from codemods.graph.model.facts.saved import SAVES_NOTHING
-from codemods.graph.model.kinds import AliasForm, Escape, Marked, UseKind
+from codemods.graph.model.kinds import AliasForm, Altered, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import DATA, INDEX, NUMBER, Tensor, Tuple, Unknown
 from codemods.graph.torch.operations import OF_SEVERAL, OF_TENSORS, OF_TORCH
@@ -85,7 +85,7 @@ class Tensors(Results):
         if handler is not None:
             return handler(self, tensor, name, args, at)
         if name == "__setitem__" or name.strip("_") in IN_PLACE_OPERATORS:
-            self.alter(tensor, "attached" if any(self.nodes_of(v) for v in args.all()) else "values", at)
+            self.write(tensor, args.all(), at)
         inputs = [tensor]
         if name in LIKE_ANOTHER:
             for value in args.all():
@@ -164,13 +164,12 @@ class Tensors(Results):
         if args.positional and self.may_be_true(flag):
             # dropout writes only where it draws
             sure = flag is not None and self.truth(flag) is True and "dropout" not in name
-            how = "attached" if self.nodes_of(args.positional[0]) else "values"
-            self.alter(args.positional[0], how, at, sure=sure)
+            self.write(args.positional[0], args.positional[:1], at, sure=sure)
         if name in ("embedding", "embedding_bag") and len(args.positional) > 1:
             bound = args.get(3, "max_norm")
             if bound is not None and not self.is_none(bound):
                 # rows that are too long are scaled in the table itself
-                self.alter(args.positional[1], "values", at)
+                self.alter(args.positional[1], Altered.VALUES, at)
         scalar = name in SCALAR_FUNCTIONS and self.is_reduced(args)
         dimensionless = scalar and not args.more and len(args.positional) <= REDUCE_AT
         made = self.tensor_op(at, name, args.all(), scalar=scalar, dimensionless=dimensionless)

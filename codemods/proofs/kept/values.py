@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.kinds import NodeKind, PlainKind
 from codemods.graph.model.nodes import Node, Place, Value
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown
@@ -48,7 +48,7 @@ def sometimes_number(value: Value) -> bool:
         return value.node is None
     if isinstance(value, Const):
         return isinstance(value.value, (int, float))
-    return isinstance(value, Plain) and value.kind == "number"
+    return isinstance(value, Plain) and value.kind is PlainKind.NUMBER
 
 
 def may_be_loss(value: Value) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from codemods.graph.model.facts.libraries import LOSS_LIBRARIES
 from codemods.graph.model.facts.operations import FACTORIES
-from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, UnseenKind
+from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked, NodeKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
@@ -146,7 +146,7 @@ class Leaves:
         """Where gradients are asked for of a tensor that was there before: whose it may be."""
         found: dict[ast.AST, UnseenKind | None] = {}
         for change in self.trace.alterations:
-            if change.how == "requires_grad" and isinstance(change.value, Unknown):
+            if change.how is Altered.REQUIRES_GRAD and isinstance(change.value, Unknown):
                 owners = [
                     o.kind for o in change.value.shadow if isinstance(o, Unseen) and o.kind is not UnseenKind.CALL
                 ]

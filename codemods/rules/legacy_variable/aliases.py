@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from codemods.graph.model.facts.layers import RECURRENT
 from codemods.graph.model.facts.operations import KEEPS_SHAPE
-from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.kinds import Altered, NodeKind
 from codemods.graph.model.nodes import Alias, Node, Unseen, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -24,9 +24,9 @@ class Changes:
     """What a run changes in place, and what enters a graph."""
 
     def __init__(self, trace: Trace) -> None:
-        self._of_alias: dict[int, list[str]] = defaultdict(list)
-        self._of_object: dict[int, list[str]] = defaultdict(list)
-        self._of_value: dict[int, list[tuple[str, int]]] = defaultdict(list)
+        self._of_alias: dict[int, list[Altered]] = defaultdict(list)
+        self._of_object: dict[int, list[Altered]] = defaultdict(list)
+        self._of_value: dict[int, list[tuple[Altered, int]]] = defaultdict(list)
         self._of_node: dict[int, list[int]] = defaultdict(list)
         for change in trace.alterations:
             if isinstance(change.value, Tensor):
@@ -46,7 +46,7 @@ class Changes:
         """Whether one of the two tensors is changed in a way that the other would not be."""
         born = alias.place.clock
         hows = {*self._of_object[id(alias)], *(how for how, at in self._of_value[id(alias.given)] if at >= born)}
-        return not hows.isdisjoint(("shape", "requires_grad", "attached"))
+        return not hows.isdisjoint((Altered.SHAPE, Altered.REQUIRES_GRAD, Altered.ATTACHED))
 
     def _packed(self, node: Node | None) -> bool:
         """Whether a value may be a packed sequence, whose ``data`` is one of its fields."""
@@ -59,7 +59,7 @@ class Changes:
         """Whether ``x.data`` is more than a reading of ``x``, or ``x`` may not be a tensor."""
         given = alias.given
         hows = set(self._of_alias[id(alias)])
-        if not isinstance(given, Tensor) or self._packed(given.node) or hows - {"unseen"}:
+        if not isinstance(given, Tensor) or self._packed(given.node) or hows - {Altered.UNSEEN}:
             return True
         if hows and self._walked_later(alias):
             return True

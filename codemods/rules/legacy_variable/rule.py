@@ -6,7 +6,7 @@ import ast
 import functools
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.kinds import AliasForm
+from codemods.graph.model.kinds import AliasForm, Altered, OldKind
 from codemods.graph.model.nodes import Frame, Node, Place, all_descendants
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -121,18 +121,22 @@ class LegacyVariable(Rule):
                 yield self.seen(file, node, "data", "needed" if written else "fault")
         for old in trace.old:
             file, node = old.place.frame.file, old.place.node
-            if old.kind == "first-element":
+            if old.kind is OldKind.FIRST_ELEMENT:
                 proven = one_element(old.value) or reduced(old.subject)
                 if has_dimension(old.value, old.subject):
                     proven = False
                 subject = file.span(old.subject)
                 verdict = "fault" if proven else "unsure"
                 yield self.seen(file, node, "item", verdict, subject=subject, unreached=False)
-            elif old.kind == "type-is-variable":
+            elif old.kind is OldKind.TYPE_IS_VARIABLE:
                 yield self.seen(file, node, "type", "fault")
         for change in trace.alterations:
             statement = change.place.statement
-            if change.how == "volatile" and isinstance(change.value, Tensor) and isinstance(statement, ast.Assign):
+            if (
+                change.how is Altered.VOLATILE
+                and isinstance(change.value, Tensor)
+                and isinstance(statement, ast.Assign)
+            ):
                 yield self.seen(change.place.frame.file, statement, "volatile", "fault")
         yield from self._retained(trace)
         yield from self._unreached(trace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Escape, UseKind
+from codemods.graph.model.kinds import Escape, PlainKind, UseKind
 from codemods.graph.model.nodes import Unseen, Value
 from codemods.graph.model.values import (
     DATA,
@@ -60,7 +60,7 @@ def _truth(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value
 
 @BUILTINS.of("range")
 def _range(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
-    return Plain("range") if args.positional else engine.unknown("range", data=True)
+    return Plain(PlainKind.RANGE) if args.positional else engine.unknown("range", data=True)
 
 
 @BUILTINS.of("abs", "pow", "round", "divmod")

@@ -6,6 +6,7 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.libraries import OF_CLASSES, SOME
+from codemods.graph.model.kinds import PlainKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NONE,
@@ -100,7 +101,7 @@ def _text_of(name: Value, at: ast.AST) -> Plain | None:
     if not (isinstance(name, Unknown) and name.node is None and isinstance(written, ast.BinOp)):
         return None
     end = written.right.value if isinstance(written.right, ast.Constant) else None
-    return Plain("text", "", end) if isinstance(written.op, ast.Add) and isinstance(end, str) else None
+    return Plain(PlainKind.TEXT, "", end) if isinstance(written.op, ast.Add) and isinstance(end, str) else None
 
 
 def _by_known_name(engine: Containers, owner: Value, name: str, default: list[Value], at: ast.AST) -> Value:
