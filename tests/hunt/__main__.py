@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import sys
 import time
 from pathlib import Path
@@ -27,6 +28,8 @@ def main() -> int:
     )
     parser.add_argument("--shrink", type=float, default=20, help="seconds for each violation; 0 does not shrink")
     given = parser.parse_args()
+    # The programs train on the CPU; where there is a card, autograd starts threads for it, which do not survive a fork.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     start, end = map(int, given.seeds.split(":"))
     hunt = Hunt(tuple(given.rule), given.out, given.verify, given.coverage, given.shrink)
     found = Findings()

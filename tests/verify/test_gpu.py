@@ -48,6 +48,7 @@ def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def entry(*arguments: str) -> tuple[int, dict[str, Any], list[dict[str, Any]]]:
     ran = codemod("verify", "train.py", "--format", "json", "--device", "cuda", *arguments)
+    assert ran.stdout, ran.stderr
     report = json.loads(ran.stdout)
     return ran.status, report["entries"][0], report["rewrites"]
 

@@ -1,0 +1,73 @@
+"""On a card two runs of one program may be the same by chance; that speaks against no rewrite."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.verify.judging.test_verdicts import changed, verdicts
+from verify.judging import bench
+from verify.measured.results import Run, Verification
+from verify.running.runner import Runner
+from verify.running.settings import Command
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """\
+import torch
+
+torch.manual_seed(0)
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+other = 1e-6 if {when} else 0.0
+total = 0
+for step in range(5):
+    loss = net(torch.randn(8, 4)).pow(2).mean() * (1.0 + other)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss
+print(float(total))
+"""
+ITEM = ("total += loss", "total += loss.item()")
+
+
+def judged(monkeypatch: pytest.MonkeyPatch, when: str, *, card: bool) -> Verification:
+    """A right change, in the working directory, of a program whose n-th run computes something else ``when`` so."""
+    ran, numbers = Runner.run, itertools.count(1)
+
+    def run(self: Runner, name: str, command: Command, **kwargs: Any) -> Run:
+        self.settings.environment["TURN"] = str(next(numbers))
+        return ran(self, name, command, **kwargs)
+
+    monkeypatch.setattr(Runner, "run", run)
+    monkeypatch.setattr(bench, "_on_a_card", lambda run: card)
+    text = "import os\n" + SCRIPT.format(when=f"int(os.environ['TURN']) in {when}")
+    return changed(Path.cwd(), text, text.replace(*ITEM))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory: a project of its own."""
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("turn", [4, 5])
+def test_the_original_differs_when_it_is_run_once_more(turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = judged(monkeypatch, f"(3, {turn})", card=True)
+    assert set(verdicts(result).values()) == {"not judged"}
+    assert result.entries[0].deterministic is False
+
+
+def test_a_program_that_is_the_same_each_time_is_judged_by_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = judged(monkeypatch, "(3,)", card=True)
+    assert set(verdicts(result).values()) == {"broken"}
+
+
+def test_without_a_card_nothing_is_run_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = judged(monkeypatch, "(3, 4, 5)", card=False)
+    assert set(verdicts(result).values()) == {"broken"}
