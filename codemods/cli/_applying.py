@@ -6,10 +6,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codemods.cli import _options as o
-from codemods.cli._runs import RunOptions, settings_of, teller
+from codemods.cli._runs import RunOptions, TrialOptions, settings_of, teller
 from codemods.cli._terminal import UserError, complain, emit
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def record(result: ApplyResult, file: Path, job: o.Job, proofs: Mapping[Key, Pro
 def verified(
     job: o.Job,
     texts: Sequence[str],
-    runs: dict[str, Any],
+    runs: TrialOptions,
     plot: Path | None,
     *,
     wanted: Wanted | None,
@@ -145,7 +145,7 @@ def verified(
     from verify.running.settings import entry_command
 
     quiet = job.detail is Detail.QUIET
-    settings = settings_of(RunOptions(**runs))
+    settings = settings_of(RunOptions(**vars(runs)))
     try:
         if plot is not None:
             plots.check(plot)

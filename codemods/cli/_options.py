@@ -12,6 +12,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from codemods.cli import _help as h
+from codemods.cli._groups import OptionGroup
 from codemods.cli._ours import DIFF, kind_of
 from codemods.cli._places import further_place, require_apart, require_place
 from codemods.cli._terminal import BadValue, ProgressBar, UserError, emit, read_stdin, wants_colour
@@ -169,6 +170,34 @@ StdinFilename = Annotated[
         "--stdin-filename", metavar="PATH", help="Treat standard input as this file.", rich_help_panel=h.WHERE
     ),
 ]
+
+
+@dataclass(frozen=True)
+class RuleOptions(OptionGroup):
+    """What to look for, where, and how to rewrite it."""
+
+    select: Select = None
+    ignore: Ignore = None
+    unsafe: Unsafe = None
+    hidden_state: HiddenState = None
+    total_style: TotalStyle = None
+    no_grad_style: NoGradStyle = None
+    target_torch: TargetTorch = None
+    python2: Python2 = None
+    exclude: Exclude = None
+    config: Config = None
+    jobs: Jobs = None
+
+
+@dataclass(frozen=True)
+class ScreenOptions(OptionGroup):
+    """How much is told, and what standard input and earlier runs stand for."""
+
+    color: Color = None
+    quiet: Quiet = None
+    verbose: Verbose = None
+    no_cache: NoCache = None
+    stdin_filename: StdinFilename = "<stdin>"
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from codemods.cli._groups import OptionGroup
 from codemods.cli._ours import kind_of
 from codemods.cli._places import require_place
 from codemods.cli._terminal import UserError, complain, is_watched
@@ -120,7 +120,21 @@ Isolation = Annotated[
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class TrialOptions(OptionGroup):
+    """The options of ``apply --verify``: some of :class:`RunOptions`."""
+
+    steps: Steps = None
+    batches: Batches = None
+    timeout: Timeout = None
+    device: Device = None
+    python: Python = None
+    stand_in: StandIn = None
+    env: Env = None
+    expose: Expose = None
+
+
+@dataclass(frozen=True)
+class RunOptions(OptionGroup):
     """The options of every command that runs programs of the user's."""
 
     steps: Steps = None
@@ -141,7 +155,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
-class ProgramOptions:
+class ProgramOptions(OptionGroup):
     """The program to run and its tree."""
 
     script: Annotated[
@@ -195,35 +209,6 @@ Entry = Annotated[
     str | None,
     typer.Option("--entry", metavar="COMMAND", help="Run this whole command, such as 'torchrun train.py'."),
 ]
-
-
-def expanded(command: Callable[..., int]) -> Callable[..., int]:
-    """Return ``command`` as typer reads it: a parameter that is a group of options becomes the options of the group."""
-    groups: dict[str, tuple[Any, list[str]]] = {}
-    parameters: list[inspect.Parameter] = []
-    told = get_type_hints(command, include_extras=True)
-    for name, parameter in inspect.signature(command).parameters.items():
-        group = told[name]
-        if group not in (RunOptions, ProgramOptions):
-            parameters.append(parameter.replace(annotation=group, kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        hints = get_type_hints(group, include_extras=True)
-        groups[name] = group, [field.name for field in fields(group)]
-        parameters += [
-            inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-            )
-            for field in fields(group)
-        ]
-
-    def gathered(**given: Any) -> int:
-        values = {name: group(**{key: given.pop(key) for key in keys}) for name, (group, keys) in groups.items()}
-        return command(**values, **given)
-
-    gathered.__name__, gathered.__doc__ = command.__name__, command.__doc__
-    gathered.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    gathered.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return gathered
 
 
 def report_format(format: str | None, output: Path | None, known: Sequence[str]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +14,9 @@ from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli import _runs as r
 from codemods.cli import _scope as s
+from codemods.cli._groups import expanded
 from codemods.cli._ours import PATCH, PICTURE, REVIEW
 from codemods.cli._places import require_place
-from codemods.cli._runs import masked_words
 from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit
 from codemods.source.options import STYLES
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from codemods.rewriting.changes import Evidence, Key
     from codemods.rewriting.result import ApplyResult
 
-_OF_RUNS = ("--steps", "--batches", "--timeout", "--device", "--python", "--stand-in", "--env", "--expose")
 
-
+@expanded
 def command(
+    *,
     paths: o.Paths = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the diff and write nothing.", rich_help_panel=h.REVIEW)
@@ -66,20 +66,13 @@ def command(
             rich_help_panel=h.PROOF,
         ),
     ] = None,
-    steps: r.Steps = None,
-    batches: r.Batches = None,
-    timeout: r.Timeout = None,
-    device: r.Device = None,
-    python: r.Python = None,
-    stand_in: r.StandIn = None,
-    env: r.Env = None,
+    runs: r.TrialOptions,
     quote_output: Annotated[
         bool,
         typer.Option(
             "--quote-output", help="Quote what scripts raised and printed, in commits and texts too; needs --verify."
         ),
     ] = False,
-    expose: r.Expose = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -133,24 +126,10 @@ def command(
         bool | None,
         typer.Option("--exit-code", help="With --dry-run: exit with 1 if there is a diff.", rich_help_panel=h.REPORT),
     ] = None,
-    select: o.Select = None,
-    ignore: o.Ignore = None,
-    unsafe: o.Unsafe = None,
-    hidden_state: o.HiddenState = None,
-    total_style: o.TotalStyle = None,
-    no_grad_style: o.NoGradStyle = None,
-    target_torch: o.TargetTorch = None,
-    python2: o.Python2 = None,
-    exclude: o.Exclude = None,
-    config: o.Config = None,
-    jobs: o.Jobs = None,
+    rules: o.RuleOptions,
     format: o.Format = None,
     output: o.Output = None,
-    color: o.Color = None,
-    quiet: o.Quiet = None,
-    verbose: o.Verbose = None,
-    no_cache: o.NoCache = None,
-    stdin_filename: o.StdinFilename = "<stdin>",
+    screen: o.ScreenOptions,
     since: s.Since = None,
     baseline: s.BaselineFile = None,
     add_ignores: s.AddIgnores = False,
@@ -183,10 +162,9 @@ def command(
                 "--max-hunks": max_hunks is not None,
             }
         )
-    runs: dict[str, Any] = {"steps": steps, "batches": batches, "timeout": timeout, "device": device}
-    runs |= {"python": python, "stand_in": stand_in or None, "env": env or None, "expose": expose or None}
-    if not verify and any(value is not None for value in (*runs.values(), plot)):
-        raise UserError(f"{', '.join(_OF_RUNS)} and --plot need --verify")
+    if not verify and (runs != r.TrialOptions() or plot is not None):
+        named = ", ".join(f"--{field.name.replace('_', '-')}" for field in fields(runs))
+        raise UserError(f"{named} and --plot need --verify")
 
     require_place(plot, PICTURE)
     if quote_output and not verify:
@@ -196,24 +174,10 @@ def command(
         paths,
         beside={"--patch": patch, "--resume": resume, "--plot": plot},
         diff=dry_run,
-        select=select,
-        ignore=ignore,
-        unsafe=unsafe,
-        hidden_state=hidden_state,
-        total_style=total_style,
-        no_grad_style=no_grad_style,
-        target_torch=target_torch,
-        python2=python2,
-        exclude=exclude,
-        config=config,
-        jobs=jobs,
+        **vars(rules),
         format=format,
         output=output,
-        color=color,
-        quiet=quiet,
-        verbose=verbose,
-        no_cache=no_cache,
-        stdin_filename=stdin_filename,
+        **vars(screen),
         exit_code=exit_code,
         max_hunks=max_hunks,
     )
@@ -243,7 +207,7 @@ def command(
                 progress=progress,
                 wanted=wanted,
             )
-    said = tuple(masked_words(["codemod", *sys.argv[1:]], env))
+    said = tuple(r.masked_words(["codemod", *sys.argv[1:]], runs.env))
     proofs = evidence.proofs if evidence else {}
     own: frozenset[Key] = frozenset()
     if terminal is not None:

@@ -7,30 +7,19 @@ from dataclasses import replace
 
 from codemods.cli import _options as o
 from codemods.cli import _scope as s
+from codemods.cli._groups import expanded
 from codemods.cli._terminal import FINE, FOUND, UserError, emit, is_watched
 
 
+@expanded
 def command(
+    *,
     paths: o.Paths = None,
-    select: o.Select = None,
-    ignore: o.Ignore = None,
-    unsafe: o.Unsafe = None,
-    hidden_state: o.HiddenState = None,
-    total_style: o.TotalStyle = None,
-    no_grad_style: o.NoGradStyle = None,
-    target_torch: o.TargetTorch = None,
-    python2: o.Python2 = None,
-    exclude: o.Exclude = None,
-    config: o.Config = None,
-    jobs: o.Jobs = None,
+    rules: o.RuleOptions,
     format: o.Format = None,
     output: o.Output = None,
     also: o.Also = None,
-    color: o.Color = None,
-    quiet: o.Quiet = None,
-    verbose: o.Verbose = None,
-    no_cache: o.NoCache = None,
-    stdin_filename: o.StdinFilename = "<stdin>",
+    screen: o.ScreenOptions,
     exit_zero: o.ExitZero = None,
     since: s.Since = None,
     baseline: s.BaselineFile = None,
@@ -56,24 +45,10 @@ def command(
     job = o.settle(
         paths or ["."],
         also=also,
-        select=select,
-        ignore=ignore,
-        unsafe=unsafe,
-        hidden_state=hidden_state,
-        total_style=total_style,
-        no_grad_style=no_grad_style,
-        target_torch=target_torch,
-        python2=python2,
-        exclude=exclude,
-        config=config,
-        jobs=jobs,
+        **vars(rules),
         format=format,
         output=output,
-        color=color,
-        quiet=quiet,
-        verbose=verbose,
-        no_cache=no_cache,
-        stdin_filename=stdin_filename,
+        **vars(screen),
         baseline=baseline,
         report_unused_ignores=report_unused_ignores,
         exit_zero=exit_zero,

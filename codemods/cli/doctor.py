@@ -12,9 +12,10 @@ from typing import Annotated
 import typer
 
 from codemods.cli import _options as o
+from codemods.cli._groups import expanded
 from codemods.cli._ours import PICTURE
 from codemods.cli._places import require_apart, require_place
-from codemods.cli._runs import Entry, ProgramOptions, RunOptions, expanded, report_format, settings_of, teller
+from codemods.cli._runs import Entry, ProgramOptions, RunOptions, report_format, settings_of, teller
 from codemods.cli._terminal import UserError, complain, emit, wants_colour
 
 _FORMATS = ("text", "json", "html")
@@ -22,6 +23,7 @@ _FORMATS = ("text", "json", "html")
 
 @expanded
 def command(
+    *,
     program: ProgramOptions,
     runs: RunOptions,
     entry: Entry = None,

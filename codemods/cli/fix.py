@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codemods.cli import _options as o
+from codemods.cli._groups import expanded
 from codemods.cli._places import require_apart
-from codemods.cli._runs import Entry, ProgramOptions, RunOptions, expanded, report_format, settings_of, teller
+from codemods.cli._runs import Entry, ProgramOptions, RunOptions, report_format, settings_of, teller
 from codemods.cli._terminal import UserError, emit
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _FORMATS = ("text", "json")
 
 @expanded
 def command(
+    *,
     program: ProgramOptions,
     runs: RunOptions,
     entry: Entry = None,
@@ -46,14 +48,7 @@ def command(
     require_apart({"--output": output}, program.files)
     settings = settings_of(runs)
     asked = program.command(entry, settings.python)
-    choices = o.settle_choices(
-        str(program.tree or asked.script or asked.cwd),
-        config=config,
-        select=None,
-        ignore=None,
-        exclude=None,
-        unsafe=None,
-    )
+    choices = o.settle_choices(str(program.tree or asked.script or asked.cwd), **vars(o.RuleOptions(config=config)))
     try:
         root = root_of([asked], program.tree)
         fixer = Fixer(asked, root, settings=settings, options=choices.options, tell=teller(bool(quiet)))

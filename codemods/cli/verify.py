@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codemods.cli import _options as o
+from codemods.cli._groups import expanded
 from codemods.cli._ours import PICTURE
 from codemods.cli._places import require_apart, require_place
 from codemods.cli._runs import (
@@ -18,7 +19,6 @@ from codemods.cli._runs import (
     RunOptions,
     ShapesOnly,
     Tolerance,
-    expanded,
     masked_words,
     report_format,
     settings_of,
@@ -37,6 +37,7 @@ _FORMATS = ("text", "json", "html", "markdown")
 
 @expanded
 def command(
+    *,
     program: ProgramOptions,
     runs: RunOptions,
     entry: Annotated[
@@ -56,17 +57,7 @@ def command(
     tolerance: Tolerance = None,
     reach: Reach = None,
     shapes_only: ShapesOnly = False,
-    select: o.Select = None,
-    ignore: o.Ignore = None,
-    unsafe: o.Unsafe = None,
-    hidden_state: o.HiddenState = None,
-    total_style: o.TotalStyle = None,
-    no_grad_style: o.NoGradStyle = None,
-    target_torch: o.TargetTorch = None,
-    python2: o.Python2 = None,
-    exclude: o.Exclude = None,
-    config: o.Config = None,
-    jobs: o.Jobs = None,
+    rules: o.RuleOptions,
     format: Annotated[
         str | None, typer.Option("--format", metavar="text|json|html|markdown", help="Report in this format.")
     ] = None,
@@ -102,17 +93,7 @@ def command(
     try:
         choices = o.settle_choices(
             str(program.tree or commands[0].script or commands[0].cwd),
-            config=config,
-            select=select,
-            ignore=ignore,
-            exclude=exclude,
-            unsafe=unsafe,
-            hidden_state=hidden_state,
-            total_style=total_style,
-            no_grad_style=no_grad_style,
-            target_torch=target_torch,
-            python2=python2,
-            jobs=jobs,
+            **vars(rules),
             color=color,
             quiet=quiet,
             verbose=verbose,
