@@ -17,6 +17,11 @@ _FILLING = frozenset(("append", "add", "setdefault", "update"))
 _STEADY = frozenset(("isinstance", "hasattr", "callable", "is_available", "issubclass", "is_initialized"))
 
 
+def loops_around(place: Place) -> list[tuple[ast.AST, int]]:
+    """The real loops around a place, with their turns: not those in which a function runs that nobody calls."""
+    return [(loop, turn) for loop, turn in place.turns() if isinstance(loop, LOOPS)]
+
+
 def in_some_turns(place: Place, loop: ast.AST) -> bool:
     """Whether a condition that may change from turn to turn stands between a loop and a place in it.
 

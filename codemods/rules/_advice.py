@@ -10,7 +10,7 @@ from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.blocks import meeting
 from codemods.proofs.observations import Decision, Observation, sites
-from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.proofs.syntax import FUNCTIONS
 from codemods.rules.base import Rule
 from codemods.terms.findings import Finding, Promise, TrailStep
 
@@ -40,11 +40,6 @@ class AdvisingRule(Rule):
                 facts: dict[str, Any] = site.facts
                 trail = tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"]))
                 yield Finding(self.name, site.path, site.span, Promise.ADVICE, facts["message"], facts["remedy"], trail)
-
-
-def turns(place: Place) -> list[tuple[ast.AST, int]]:
-    """The real loops around a place, with their turns: not those in which a function runs that nobody calls."""
-    return [(loop, turn) for loop, turn in place.turns() if isinstance(loop, LOOPS)]
 
 
 def scope(file: ParsedFile, node: ast.AST) -> ast.AST:

@@ -9,7 +9,8 @@ from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Ran, Trace
 from codemods.proofs.observations import Observation
-from codemods.rules._advice import AdvisingRule, turns, under
+from codemods.proofs.turns import loops_around
+from codemods.rules._advice import AdvisingRule, under
 
 _SETTING = frozenset({"torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly"})
 _BLOCK = frozenset({"torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly"})
@@ -46,7 +47,7 @@ class AnomalyModeLeftOn(AdvisingRule):
             for call in _switched(trace, ran):
                 later = trace.called[call] in _SETTING
                 span = range(ran.first, ran.last if not later else trace.ran[-1].last)
-                steps = [s for s in trace.steps if s.place.clock in span and turns(s.place) != _turns_of(ran)]
+                steps = [s for s in trace.steps if s.place.clock in span and loops_around(s.place) != _turns_of(ran)]
                 if (
                     not trace.complete
                     or not steps
@@ -94,7 +95,7 @@ def _decided(file: ParsedFile, call: ast.Call) -> bool:
 
 def _turns_of(ran: Ran) -> list[tuple[ast.AST, int]]:
     """The real loops around a statement."""
-    return turns(Place(ran.statement, ran.statement, ran.frame, ran.loops, ran.first))
+    return loops_around(Place(ran.statement, ran.statement, ran.frame, ran.loops, ran.first))
 
 
 RULE = AnomalyModeLeftOn

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from codemods.graph.model.kinds import WalkKind
-from codemods.graph.model.nodes import Place, Walk
+from codemods.graph.model.nodes import Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer
@@ -16,7 +16,7 @@ from codemods.proofs.gradients import suite_of
 from codemods.proofs.marks import changes_gradients, clears, out_of_sight, touches_gradients
 from codemods.proofs.observations import Decision, Observation, sites
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
-from codemods.proofs.turns import crossed
+from codemods.proofs.turns import crossed, loops_around
 from codemods.rules.base import Rule
 from codemods.terms.edits import Edit, InsertStatements
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -59,7 +59,7 @@ class MissingZeroGrad(Rule):
     def observe(self, trace: Trace) -> Iterable[Observation]:
         groups: dict[int, list[Step]] = defaultdict(list)
         for step in trace.steps:
-            if isinstance(step.place.node, ast.Call) and _loops(step.place):
+            if isinstance(step.place.node, ast.Call) and loops_around(step.place):
                 groups[id(step.place.node)].append(step)
         for steps in groups.values():
             yield from self._judge(trace, steps)
@@ -86,7 +86,7 @@ class MissingZeroGrad(Rule):
         if not _plain(trace, steps, walks):
             yield self.seen(file, anchor, "backward", "unsure", optimizer=name)
             return
-        others = {id(s.optimizer) for s in trace.steps if s.optimizer is not step.optimizer and _inside_step(s, step)}
+        others = {id(s.optimizer) for s in trace.steps if s.optimizer is not step.optimizer and _inside(s, step)}
         several = bool(others) and len(walks) > 1
         yield self.seen(file, anchor, "backward", "fault", optimizer=name, trail=trail, several=several)
 
@@ -124,11 +124,6 @@ class MissingZeroGrad(Rule):
 
 def _trail(found: list[dict[str, Any]]) -> tuple[TrailStep, ...]:
     return tuple(dict.fromkeys(TrailStep(*step) for facts in found for step in facts["trail"]))
-
-
-def _loops(place: Place) -> list[tuple[ast.AST, int]]:
-    """The real loops around a place: not the turns in which a function runs that nobody in the tree calls."""
-    return [(loop, turn) for loop, turn in place.turns() if isinstance(loop, LOOPS)]
 
 
 def _contributing(trace: Trace, step: Step) -> list[Walk]:
@@ -194,14 +189,9 @@ def _touches(mark: Mark, step: Step) -> bool:
     return not set(mark.of).isdisjoint(step.owned.leaves)
 
 
-def _inside(mark: Mark, step: Step) -> bool:
+def _inside(other: Mark | Step, step: Step) -> bool:
     """Whether it happens in any of the loops around the step."""
-    around = {id(loop) for loop, _ in _loops(step.place)}
-    return any(id(loop) in around for loop, _ in mark.place.turns())
-
-
-def _inside_step(other: Step, step: Step) -> bool:
-    around = {id(loop) for loop, _ in _loops(step.place)}
+    around = {id(loop) for loop, _ in loops_around(step.place)}
     return any(id(loop) in around for loop, _ in other.place.turns())
 
 
@@ -236,14 +226,14 @@ def _plain(trace: Trace, steps: list[Step], walks: list[Walk]) -> bool:
     owned = step.owned
     if owned is None or owned.more or not owned.leaves or any(leaf.label == "input" for leaf in owned.leaves):
         return False
-    if len({tuple(turn for _, turn in _loops(s.place)) for s in steps}) < 2:
+    if len({tuple(turn for _, turn in loops_around(s.place)) for s in steps}) < 2:
         return False
-    around = {id(loop) for loop, _ in _loops(step.place)}
+    around = {id(loop) for loop, _ in loops_around(step.place)}
     if any(out_of_sight(m) and any(id(loop) in around for loop, _ in m.place.turns()) for m in trace.marks):
         return False
     if any(_wrapped(walk) or not any(n.certain and not n.leaf for n in walk.seen) for walk in walks):
         return False
-    loop = _loops(step.place)[-1][0]
+    loop = loops_around(step.place)[-1][0]
     return not any(isinstance(n, ast.Attribute) and n.attr == "no_sync" for n in ast.walk(loop))
 
 

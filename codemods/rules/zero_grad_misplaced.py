@@ -10,8 +10,8 @@ from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer
 from codemods.proofs.marks import clears, concerns, may_touch_gradients
 from codemods.proofs.observations import Observation
-from codemods.proofs.turns import crossed
-from codemods.rules._advice import AdvisingRule, always, turns
+from codemods.proofs.turns import crossed, loops_around
+from codemods.rules._advice import AdvisingRule, always
 
 """What may keep gradients elsewhere, or put others in their place."""
 
@@ -39,7 +39,7 @@ class ZeroGradMisplaced(AdvisingRule):
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
         for step in trace.steps:
-            if not isinstance(step.place.node, ast.Call) or not turns(step.place):
+            if not isinstance(step.place.node, ast.Call) or not loops_around(step.place):
                 continue
             clearing = self._clearing(trace, step)
             file = step.place.frame.file
@@ -85,7 +85,7 @@ class ZeroGradMisplaced(AdvisingRule):
                 for m in between
                 if clears(m)
                 and (m.by is optimizer or (m.exact and m.of is not None and leaves <= set(m.of)))
-                and turns(m.place) == turns(step.place)
+                and loops_around(m.place) == loops_around(step.place)
                 and always(m.place, step.place)
             ),
             None,

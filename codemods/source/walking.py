@@ -74,6 +74,16 @@ def _walk(scope: ast.AST) -> Iterator[ast.AST]:
                 found.append(value)
 
 
+def names_in(scope: ast.AST) -> frozenset[str]:
+    """The variables that code names."""
+    return frozenset(node.id for node in walk(scope) if isinstance(node, ast.Name))
+
+
+def mentions_data(scope: ast.AST) -> bool:
+    """Whether code mentions ``.data``, which autograd does not look at."""
+    return any(isinstance(node, ast.Attribute) and node.attr == "data" for node in walk(scope))
+
+
 def statements(tree: ast.AST) -> Iterator[ast.stmt]:
     """All statements below a syntax node; those that are expressions hold none."""
     stack: list[ast.AST] = [tree]

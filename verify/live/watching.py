@@ -19,6 +19,7 @@ from types import FrameType, TracebackType
 
 from verify.live.observer import FEWEST, Census, Holder, Observer, Unit
 from verify.measured.records import Forwards
+from verify.probe.processes import outward
 
 __all__ = ["FEWEST", "Holder", "TooFewSteps", "Watch", "watch"]
 
@@ -78,7 +79,7 @@ class Watch:
             frames.append(traceback.tb_frame)
             traceback = traceback.tb_next
         self._rows = observer.sites()
-        self._end = observer.census([*frames[::-1], *_outward(sys._getframe(1))])
+        self._end = observer.census([*frames[::-1], *outward(sys._getframe(1))])
 
     # What was seen.
 
@@ -229,7 +230,7 @@ class Watch:
 
     def _census(self, frame: FrameType) -> Census:
         """The census of the end, or while the block runs of now; ``frame`` is whose variables to look at."""
-        return self._seen.census(_outward(frame)) if self._end is None else self._end
+        return self._seen.census(outward(frame)) if self._end is None else self._end
 
     def _leak(self, census: Census) -> bool | None:
         if census.leak:
@@ -254,14 +255,6 @@ def _need_torch() -> None:
         raise ImportError("verify.watch needs torch 2.0 or newer, which cannot be imported.") from error
     if int(torch.__version__.partition(".")[0]) < 2:
         raise ImportError(f"verify.watch needs torch 2.0 or newer; this is {torch.__version__}.")
-
-
-def _outward(frame: FrameType | None) -> list[FrameType]:
-    frames = []
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back
-    return frames
 
 
 def _told(row: Forwards) -> str:

@@ -13,7 +13,7 @@ from codemods.batch.fleet.data import Fleet, Saving
 from codemods.batch.fleet.markdown import sentence
 from codemods.batch.fleet.numbers import change, grouped, several, share, size, span
 from codemods.batch.job import PARTLY
-from codemods.source.diffs import printable
+from codemods.reports._markup import visible
 
 #: How many rows are drawn or listed before the page says where the rest is.
 _PAIRS, _LISTED, _OPEN = 30, 2000, 60
@@ -41,7 +41,7 @@ def page(fleet: Fleet, folder: Path) -> str:
         loader=PackageLoader("codemods.batch.fleet", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_visible,
+        finalize=visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -60,13 +60,6 @@ def page(fleet: Fleet, folder: Path) -> str:
         opened=len(fleet.repositories) <= _OPEN,
     )
     return text.rstrip("\n") + "\n"
-
-
-def _visible(value: Any) -> Any:
-    """Return a text without control characters, which no page may hold."""
-    if isinstance(value, str) and not hasattr(value, "__html__"):
-        return "\n".join(printable(line) for line in value.split("\n"))
-    return value
 
 
 def _tiles(fleet: Fleet) -> list[tuple[str, str, str]]:

@@ -22,7 +22,7 @@ from codemods.graph.model.values import (
 )
 from codemods.graph.python.builtins.classes import is_instance
 from codemods.graph.python.expressions import Expressions
-from codemods.source.walking import walk
+from codemods.source.walking import names_in, walk
 
 _COMPARING = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
@@ -71,7 +71,7 @@ class Branches(Expressions):
         asked = self._asked_of_texts(s.test)
         if not asked or not self.frame.loops:
             return
-        names = self.frame.file.once(_names_in, s.test)
+        names = self.frame.file.once(names_in, s.test)
         if any(not names.isdisjoint(self.frame.file.once(_stored_in, loop)) for loop, _ in self.frame.loops):
             return
         values = tuple(map(id, asked))
@@ -265,7 +265,3 @@ class Branches(Expressions):
 
 def _stored_in(node: ast.AST) -> frozenset[str]:
     return frozenset(n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
-
-
-def _names_in(node: ast.AST) -> frozenset[str]:
-    return frozenset(n.id for n in walk(node) if isinstance(n, ast.Name))

@@ -20,7 +20,7 @@ from codemods.graph.model.values import Class, Const, Function, Instance, Module
 from codemods.graph.model.walks import walks
 from codemods.graph.python.statements import Statements
 from codemods.graph.run.core import BudgetEnded
-from codemods.source.walking import walk
+from codemods.source.walking import names_in, walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -178,7 +178,7 @@ def _callers_first(file: ParsedFile, wanted: set[ast.AST]) -> list[tuple[ast.stm
         inside = wanted.intersection([statement, *getattr(statement, "body", ())])
         if inside:
             found.append((statement, inside))
-            names.append(file.once(_names, statement))
+            names.append(file.once(names_in, statement))
     users: Counter[str] = Counter(name for used in names for name in used)
     own = [getattr(statement, "name", "") for statement, _ in found]
     free = [users[name] == (name in used) for name, used in zip(own, names, strict=True)]
@@ -238,10 +238,6 @@ def _bound(method: ast.AST) -> frozenset[str]:
         and isinstance(node.value, ast.Name)
         and node.value.id == own
     )
-
-
-def _names(scope: ast.AST) -> frozenset[str]:
-    return frozenset(node.id for node in walk(scope) if isinstance(node, ast.Name))
 
 
 def _attributes(scope: ast.AST) -> frozenset[str]:

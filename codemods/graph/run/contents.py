@@ -32,7 +32,7 @@ from codemods.graph.model.values import (
     may_carry,
 )
 from codemods.graph.run.core import Core
-from codemods.source.walking import walk
+from codemods.source.walking import names_in
 
 ITEMS = "[items]"
 REST = "[rest]"
@@ -205,7 +205,7 @@ class Contents(Core):
     def _closed_over(self, function: Function) -> Iterator[Value]:
         """What the frames around a function hold under names that it reads."""
         fid = function.closure
-        names = function.file.once(_names_in, function.definition) if fid else frozenset()
+        names = function.file.once(names_in, function.definition) if fid else frozenset()
         while fid:
             for name in names:
                 content = self.s.peek((fid, name))
@@ -369,7 +369,3 @@ class Contents(Core):
         if holder is not None:
             self.freeze(holder, False)
         return holder is not None
-
-
-def _names_in(definition: ast.AST) -> frozenset[str]:
-    return frozenset(node.id for node in walk(definition) if isinstance(node, ast.Name))

@@ -29,7 +29,7 @@ from codemods.graph.model.values import (
 )
 from codemods.graph.model.walks import may_walk
 from codemods.graph.run.uses import Uses
-from codemods.source.walking import walk
+from codemods.source.walking import mentions_data
 
 _BROADCASTING = frozenset(("Add", "Sub", "Mult", "Div", "neg", "scale", "add", "sub", "mul", "div"))
 """Labels of operations that combine tensors element by element: no operand has more elements than the result."""
@@ -264,7 +264,7 @@ class Backward(Uses):
         """Record an optimizer step."""
         self.tick()
         own = optimizer.cls.find("step") if isinstance(optimizer, Optimizer) and optimizer.cls else None
-        unnoticed = isinstance(own, Function) and own.file.once(_writes_data, own.file.tree)
+        unnoticed = isinstance(own, Function) and own.file.once(mentions_data, own.file.tree)
         owned = self.owned(optimizer) if optimizer is not None else None
         self.trace.steps.append(Step(self.place(at), optimizer, owned, unnoticed))
 
@@ -288,8 +288,3 @@ class Backward(Uses):
         if name == "unscale_":
             self.mark_owned(Marked.GRADIENTS_CHANGED, at, args.get(0, "optimizer"))
         return NUMBER if name != "update" else NONE
-
-
-def _writes_data(tree: ast.AST) -> bool:
-    """Whether the code of a file mentions ``.data``, which autograd does not look at."""
-    return any(isinstance(node, ast.Attribute) and node.attr == "data" for node in walk(tree))

@@ -17,7 +17,7 @@ from codemods.rules.legacy_variable.histories import (
     is_fresh,
     is_plain,
 )
-from codemods.source.walking import walk
+from codemods.source.walking import mentions_data
 from codemods.terms.edits import (
     AddDecorator,
     Edit,
@@ -241,13 +241,9 @@ def _writes_data(file: ParsedFile, node: ast.expr) -> bool:
     statement = file.enclosing(node, ast.stmt)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         function = statement.value.func
-        return isinstance(function, ast.Attribute) and function.attr.endswith("_") and _mentions_data(function.value)
+        return isinstance(function, ast.Attribute) and function.attr.endswith("_") and mentions_data(function.value)
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return any(target is not None and _mentions_data(target) for target in targets)
-
-
-def _mentions_data(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr == "data" for n in walk(node))
+    return any(target is not None and mentions_data(target) for target in targets)
 
 
 def type_asked(site: Site, file: ParsedFile) -> Change | None:

@@ -55,7 +55,7 @@ def start(program: Program | None, *, own_processes: bool, guard_proc: bool, out
     try:
         _be_child(program, own_processes, guard_proc, output, report)
     except OSError as error:
-        _tell(report, {"failed": _reason(error)})
+        _tell(report, {"failed": reason(error)})
     except BaseException as error:
         _tell(report, {"failed": f"{type(error).__name__}: {error}"})
     finally:
@@ -70,7 +70,7 @@ def _be_child(program: Program | None, own_processes: bool, guard_proc: bool, ou
         try:
             _mount_proc(guard_proc)
         except OSError as error:
-            _tell(report, {"failed": _reason(error), "proc": True})
+            _tell(report, {"failed": reason(error), "proc": True})
             os._exit(127)
     _tell(report, {"ready": True})
     if program is None:
@@ -153,6 +153,6 @@ def _tell(report: int, event: dict[str, Any]) -> None:
         os.write(report, json.dumps(event).encode() + b"\n")
 
 
-def _reason(error: OSError) -> str:
+def reason(error: OSError) -> str:
     what = f": {os.fsdecode(error.filename)}" if isinstance(error.filename, str | bytes) else ""
     return f"{os.strerror(error.errno) if error.errno else error}{what}"

@@ -106,7 +106,7 @@ class Run:
         except TooLarge as error:
             outcome.ending, outcome.notes = "NOT_STARTED", [str(error)]
         except OSError as error:
-            outcome.ending, outcome.notes = "NOT_STARTED", [_reason(error)]
+            outcome.ending, outcome.notes = "NOT_STARTED", [child.reason(error)]
         finally:
             self._clean()
         if self.box and outcome.status != 0:
@@ -233,7 +233,7 @@ class Run:
                     f"/proc/self/fd/{handle}/{self.request.run}" if self.got["mount"] else self._path(handle)
                 )
             except OSError as error:
-                self.notes.append(f"something was left in {self._path(handle)}: {_reason(error)}")
+                self.notes.append(f"something was left in {self._path(handle)}: {child.reason(error)}")
 
     def _path(self, handle: int) -> str:
         return self.folders[self.handles.index(handle)]
@@ -258,8 +258,3 @@ def _age(path: str, before: os.stat_result) -> None:
     now = os.stat(path)
     if int(now.st_mtime) == int(before.st_mtime):
         os.utime(path, (now.st_atime, now.st_mtime + 1))
-
-
-def _reason(error: OSError) -> str:
-    what = f": {os.fsdecode(error.filename)}" if isinstance(error.filename, str | bytes) else ""
-    return f"{os.strerror(error.errno) if error.errno else error}{what}"
