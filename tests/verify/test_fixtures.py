@@ -67,7 +67,8 @@ def test_pair_on_the_gpu(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyP
     original, rewritten = entry["original"], entry["rewritten"]
     record_property("fixture", row(case, report))
 
-    assert original["figures"]["device"] != "cpu"
+    # An original may stop before it comes to the card.
+    assert rewritten["figures"]["device"] != "cpu"
     FAULTS[case.about["fault"]["kind"]](case.about["fault"], original, rewritten)
     assert rewritten["outcome"] == "ok", rewritten["output"]
     assert not rewritten["figures"]["leak"]

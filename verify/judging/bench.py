@@ -8,6 +8,7 @@ from typing import Any
 
 from codemods.rewriting.parts import Part
 from verify.comparing.compare import compare, unsteady
+from verify.judging.judge import unrepeatable
 from verify.judging.stages import Groups, Outcome, Stages, Tried
 from verify.measured.records import BY_SHAPES
 from verify.measured.results import Comparison, Difference, Entry, Rewrite, Run, Verdict
@@ -121,7 +122,7 @@ def judge(
                 frozenset(),
                 (_late(rewriter, replaced, original), _late_parts(rewriter, gone, original)),
             ),
-            deterministic=repeatable.difference is Difference.IDENTICAL,
+            deterministic=repeatable.difference is Difference.IDENTICAL and not unrepeatable(original),
             tolerance=tolerance,
             place=version.place,
             constants={group.key: group.touched.constants(version.old, version.new) for group in groups},
@@ -136,7 +137,9 @@ def judge(
             other = compare(original, more, tolerance=tolerance)
             if other.difference is not Difference.IDENTICAL:
                 again, repeatable = dataclasses.replace(more, name="original again"), other
-                original = dataclasses.replace(original, unsteady=original.unsteady | unsteady(original, more))
+                original = dataclasses.replace(
+                    original, unsteady=(original.unsteady or frozenset()) | unsteady(original, more)
+                )
                 outcome = solved()
                 break
     final = outcome.final or (outcome.runs[-1][1] if outcome.runs else None)

@@ -310,8 +310,14 @@ def _same(
             same = f"; {_figures(comparison)} up to there" if compared else ""
             runs = f"the original stops today ({_told(before)}), the rewritten program runs{same}"
             return Check(True, runs, comparison)
-    if not deterministic:
-        return Check(None, f"not deterministic here: the original, run twice, differs{saved}", comparison)
+    kernels = unrepeatable(before)
+    if not deterministic and not (kernels and comparison.difference is Difference.IDENTICAL):
+        why = (
+            f"torch has no deterministic kernel for {', '.join(kernels)}"
+            if kernels
+            else "the original, run twice, differs"
+        )
+        return Check(None, f"not deterministic here: {why}{saved}", comparison)
     if comparison.difference is Difference.IDENTICAL:
         if not compared:
             if saved and not (new.error or new.other):
@@ -324,6 +330,11 @@ def _same(
     if promise is Promise.EQUIVALENT and comparison.difference is Difference.CLOSE:
         return Check(True, f"{_figures(comparison)}, within {tolerance:g}{saved}", comparison)
     return Check(False, f"not the same{moved}: {comparison.first}", comparison)
+
+
+def unrepeatable(run: Run) -> list[str]:
+    """Return the operations of ``run`` for which torch has no deterministic kernel on its device."""
+    return list(dict.fromkeys(what for record in run.records for what in record.unrepeatable))
 
 
 def _saved(old: Symptoms, new: Symptoms) -> str:

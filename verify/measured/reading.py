@@ -184,6 +184,9 @@ class _Reading:
     def device(self, event: dict[str, Any]) -> None:
         self.record.devices.append(event["what"])
 
+    def unrepeatable(self, event: dict[str, Any]) -> None:
+        self.record.unrepeatable.append(event["what"])
+
     def invented(self, event: dict[str, Any]) -> None:
         self.record.invented.append(_site(event["site"]))
 
@@ -239,7 +242,14 @@ _READERS: dict[str, Callable[[_Reading, dict[str, Any]], None]] = {
                 _Reading.standin,
                 _Reading.device,
             ),
-            *(_Reading.invented, _Reading.capped, _Reading.knob, _Reading.drive, _Reading.driven),
+            *(
+                _Reading.unrepeatable,
+                _Reading.invented,
+                _Reading.capped,
+                _Reading.knob,
+                _Reading.drive,
+                _Reading.driven,
+            ),
             *(_Reading.left, _Reading.observed, _Reading.stopped),
         )
     },

@@ -40,6 +40,7 @@ The events and their fields:
 * ``seed``: generator (torch, random, numpy), value: what the script seeded with; replayed by later runs
 * ``standin``: what (the data set or file), why, shape: data of ours took the place of missing data
 * ``device``: what: a request for a device that this machine lacks was answered by the CPU (once a kind of request)
+* ``unrepeatable``: what: torch has no deterministic kernel for this operation here (once an operation)
 * ``invented``: site: a number that the script read out of a tensor, where shapes alone are known, was made up (once a
   site)
 * ``capped``: site, length, cap: a DataLoader that stopped after ``cap`` of ``length`` batches (once a site)
@@ -283,6 +284,8 @@ class Record:
     seeds: list[tuple[str, Any]] = field(default_factory=list)
     standins: list[dict[str, Any]] = field(default_factory=list)
     devices: list[str] = field(default_factory=list)
+    #: Operations without a deterministic kernel.
+    unrepeatable: list[str] = field(default_factory=list)
     capped: list[dict[str, Any]] = field(default_factory=list)
     invented: list[Site | None] = field(default_factory=list)
     caught: list[Caught] = field(default_factory=list)

@@ -71,3 +71,29 @@ def test_a_program_that_is_the_same_each_time_is_judged_by_its_numbers(monkeypat
 def test_without_a_card_nothing_is_run_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     result = judged(monkeypatch, "(3, 4, 5)", card=False)
     assert set(verdicts(result).values()) == {"broken"}
+
+
+#: Torch has no deterministic kernel for it, on the CPU neither.
+PUT = SCRIPT.format(when="False").replace(
+    "    total += loss", "    total += torch.zeros(4).put_(torch.tensor([0]), loss, accumulate=False).sum()"
+)
+PUT_ITEM = ("total += torch", "total += float(torch"), (".sum()", ".sum())")
+
+
+def test_a_difference_behind_a_kernel_that_adds_in_any_order_is_not_judged() -> None:
+    new = PUT.replace("* (1.0 + other)", "* (1.0 + 1e-6)")
+    result = changed(Path.cwd(), PUT, new)
+    assert verdicts(result) == {9: "not judged"}
+    assert "torch has no deterministic kernel for put_" in result.rewrites[0].why
+
+
+def test_the_same_numbers_are_the_same_whatever_the_kernel() -> None:
+    new = PUT
+    for pair in PUT_ITEM:
+        new = new.replace(*pair)
+    assert set(verdicts(changed(Path.cwd(), PUT, new)).values()) == {"kept"}
+
+
+def test_torchs_warning_is_not_shown_to_a_script_that_did_not_ask() -> None:
+    output = changed(Path.cwd(), PUT, PUT.replace("* (1.0 + other)", "* (1.0 + other) ")).entries[0].original.output
+    assert "deterministic" not in output

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from typing import Any
 
 from ..guard import Write
+
+#: What torch warns of where it was asked for deterministic kernels and has none (at::alertNotDeterministic).
+_NONE_HERE = re.compile(r"(\S+) does not have a deterministic implementation|.*non-deterministic algorithm")
 
 
 def deterministic(write: Write) -> None:
@@ -12,15 +17,34 @@ def deterministic(write: Write) -> None:
 
     Memory that ``torch.empty`` returns is not filled with NaN, as torch then would by default: a script would compute
     something else than it does outside. ``torch.backends.cudnn.benchmark`` is held at False, whatever the script sets:
-    which kernel a benchmark picks differs from run to run; the first attempt is written as a ``note``.
+    which kernel a benchmark picks differs from run to run; the first attempt is written as a ``note``. Torch's warning
+    of an operation becomes an event, and is not shown: the script did not ask for it.
     """
     import torch
 
     torch.use_deterministic_algorithms(True, warn_only=True)
     if hasattr(torch.utils, "deterministic"):
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    _tell_unrepeatable(write)
     torch.backends.cudnn.benchmark = False
     _hold_benchmark(type(torch.backends.cudnn), write)
+
+
+def _tell_unrepeatable(write: Write) -> None:
+    shown, told = warnings.showwarning, set[str]()
+
+    def show(message: Any, *args: Any, **kwargs: Any) -> None:
+        found = _NONE_HERE.match(str(message))
+        if found is None:
+            shown(message, *args, **kwargs)
+            return
+        what = found[1] or found[0]
+        if what not in told:
+            told.add(what)
+            write({"event": "unrepeatable", "what": what})
+
+    warnings.filterwarnings("always", message=_NONE_HERE.pattern)
+    warnings.showwarning = show
 
 
 def _hold_benchmark(cudnn: Any, write: Write) -> None:
