@@ -158,10 +158,13 @@ def leaves_suite(statement: ast.stmt) -> bool:
 
 
 def bound(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names and attributes that statements bind or change, as text."""
+    """The names and attributes that statements bind or change, as text, but for variables of comprehensions."""
     found: set[str] = set()
     for statement in statements:
+        inner = _of_comprehensions(statement)
         for node in walk(statement):
+            if id(node) in inner:
+                continue
             if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
                 target: ast.expr = node
                 while isinstance(target, ast.Subscript):
@@ -171,14 +174,42 @@ def bound(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def read(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names and attributes that statements read, as text; of ``a.b.c`` also ``a`` and ``a.b``."""
+    """The names and attributes that statements read, as text; of ``a.b.c`` also ``a`` and ``a.b``.
+
+    Variables of comprehensions end with these, and do not count.
+    """
     found: set[str] = set()
     for statement in statements:
+        inner = _of_comprehensions(statement)
         for node in walk(statement):
+            if id(node) in inner:
+                continue
             if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
                 found.add(ast.unparse(node))
             elif isinstance(node, ast.AugAssign):
                 found.add(ast.unparse(node.target))
+    return found
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _of_comprehensions(statement: ast.AST) -> set[int]:
+    """The identities of the nodes that name variables of comprehensions, and attributes of these."""
+    found: set[int] = set()
+    for whole in walk(statement):
+        if not isinstance(whole, _COMPREHENSIONS):
+            continue
+        targets = [node for each in whole.generators for node in ast.walk(each.target)]
+        own = {node.id for node in targets if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        # the first iterable is evaluated outside
+        outside = {id(node) for node in ast.walk(whole.generators[0].iter)}
+        for node in ast.walk(whole):
+            base: ast.AST = node
+            while isinstance(base, ast.Attribute):
+                base = base.value
+            if isinstance(base, ast.Name) and base.id in own and id(base) not in outside:
+                found.add(id(node))
     return found
 
 

@@ -138,6 +138,7 @@ def _child(folder: str, writing: int, *, double: bool, retain: bool) -> None:
     try:
         if double:
             torch.set_default_dtype(torch.float64)
+            torch.FloatTensor = torch.DoubleTensor  # type: ignore[misc]
         found = _watched(folder, retain=retain)
         with open(writing, "wb") as pipe:
             pickle.dump(found, pipe)

@@ -94,6 +94,40 @@ HITS = {
             opt.step()
         """,
     ),
+    "the loop calls the same layer on something else": (
+        "repair",
+        """
+        codes = torch.tanh(proj(x))  #
+        for step in range(9):
+            opt.zero_grad()
+            (torch.tanh(proj(x + 1)) * codes).mean().backward()
+            opt.step()
+        """,
+        """
+        for step in range(9):
+            codes = torch.tanh(proj(x))  #
+            opt.zero_grad()
+            (torch.tanh(proj(x + 1)) * codes).mean().backward()
+            opt.step()
+        """,
+    ),
+    "norms of other parameters by the same words": (
+        "repair",
+        """
+        penalty = sum([p.norm() for p in proj.parameters()])  #
+        for step in range(9):
+            opt.zero_grad()
+            (net(x).mean() + penalty + sum([p.norm() for p in net.parameters()])).backward()
+            opt.step()
+        """,
+        """
+        for step in range(9):
+            penalty = sum([p.norm() for p in proj.parameters()])  #
+            opt.zero_grad()
+            (net(x).mean() + penalty + sum([p.norm() for p in net.parameters()])).backward()
+            opt.step()
+        """,
+    ),
     "an attribute of a module": (
         "repair",
         """
@@ -174,6 +208,24 @@ ADVICE = {
             (net(x).mean() + penalty).backward()
             opt.step()
         print(penalty)
+        """,
+    "the loop computes the same, and a difference of the two": """
+        old = F.log_softmax(proj(x), 1)[:, 0]
+        for step in range(9):
+            new = F.log_softmax(proj(x), 1)[:, 0]
+            opt.zero_grad()
+            (new - old).exp().mean().backward()
+            opt.step()
+        """,
+    "the same, by a function": """
+        def likelihood(model, x):
+            return F.log_softmax(model(x), 1)[:, 0]
+
+        old = likelihood(proj, x)
+        for step in range(9):
+            opt.zero_grad()
+            (likelihood(proj, x) - old).exp().mean().backward()
+            opt.step()
         """,
     "built by a function": """
         def penalties():

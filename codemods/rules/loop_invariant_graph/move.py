@@ -53,6 +53,8 @@ class Move:
         statements = sorted({p.statement for p, _ in places if p.statement is not None}, key=lambda s: s.lineno)
         if not self._movable(file, loop, statements) or self._draws(places) or not self._used_in(loop, everything):
             return None, []
+        if self._again_in(loop, statements, places):
+            return None, []
         return file.span(loop), [file.span(s) for s in statements]
 
     def _constructor(self, everything: set[Node]) -> Place | None:
@@ -183,6 +185,28 @@ class Move:
             if frame.call is not None and frame.definition is not None:
                 found.setdefault(frame.call.node, []).append(frame.definition)
         return found
+
+    def _again_in(self, loop: ast.AST, statements: list[ast.stmt], places: list[tuple[Place, Node]]) -> bool:
+        """Whether the loop computes the same by itself: moved there, the old values would equal the new ones.
+
+        The ratio of proximal policy optimization would be 1 in every turn, and its gradient 0: a `.detach()` was meant.
+        """
+        own = {
+            n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+
+        def text(node: ast.AST) -> str:
+            known = isinstance(node, ast.Call) and not read([ast.Expr(node)]) & own
+            return ast.dump(node) if known else ""
+
+        before = {text(place.node) for place, _ in places} - {""}
+        frame = self.walk.place.frame
+        for node in self.walk.seen:
+            place = next((p for p in node.place.chain() if p.frame is frame), None)
+            if place is not None and any(around is loop for around, _ in place.loops) and text(place.node) in before:
+                self.why = "the loop computes the same by itself, so it was meant as it was: detach it there"
+                return True
+        return False
 
     def _used_in(self, loop: ast.AST, everything: set[Node]) -> bool:
         """Whether all that is computed from the graph is computed in the loop itself."""
