@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from codemods.batch import windows
 from codemods.batch.errors import CampaignError
-from codemods.source import config
+from codemods.source.config import KEYS
+from codemods.source.keys import FLAG, NATURAL, Key, KeyProblem, nearest, one_of, read_table, text, texts
 from codemods.source.options import STYLES
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -17,39 +17,8 @@ _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _AUTHOR = re.compile(r"[^<>\n]+ <[^<>\s]+>")
 
 
-class Key(NamedTuple):
-    """What a key may be: ``wanted`` says it to people, ``read`` raises TypeError or ValueError for anything else."""
-
-    wanted: str
-    read: Callable[[Any], Any]
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
-        raise TypeError
-    return tuple(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise TypeError
-    return value.strip()
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
 def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise TypeError
-    return value
-
-
-def _natural(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise TypeError
     return value
 
@@ -68,7 +37,7 @@ def _size(value: Any) -> int:
 
 
 def _branch(value: Any) -> str:
-    name = _text(value)
+    name = text(value)
     # What `git check-ref-format --branch` refuses, without starting git for it.
     bad = re.search(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|$)|\.$|(^|/)\.|^-|^/|/$|^@$|^HEAD$", name)
     if bad:
@@ -77,7 +46,7 @@ def _branch(value: Any) -> str:
 
 
 def _author(value: Any) -> str:
-    name = _text(value)
+    name = text(value)
     if not _AUTHOR.fullmatch(name):
         raise ValueError
     return name
@@ -86,20 +55,19 @@ def _author(value: Any) -> str:
 def _stand_ins(value: Any) -> tuple[str, ...]:
     from verify.running.standins import parse
 
-    for text in _texts(value):
-        parse(text)
-    return _texts(value)
+    for one in texts(value):
+        parse(one)
+    return texts(value)
 
 
 def _variables(value: Any) -> tuple[str, ...]:
-    texts = _texts(value)
-    if not all(text.partition("=")[0] for text in texts):
+    if not all(one.partition("=")[0] for one in texts(value)):
         raise ValueError
-    return texts
+    return texts(value)
 
 
 def _hours(value: Any) -> windows.Hours:
-    return windows.parse(_text(value))
+    return windows.parse(text(value))
 
 
 def _table(value: Any) -> dict[str, Any]:
@@ -108,20 +76,9 @@ def _table(value: Any) -> dict[str, Any]:
     return value
 
 
-def _one_of(*choices: str) -> Key:
-    def read(value: Any) -> str:
-        if value not in choices:
-            raise ValueError
-        return str(value)
-
-    return Key("one of " + ", ".join(f'"{choice}"' for choice in choices), read)
-
-
-TEXT = Key("a text", _text)
-TEXTS = Key("a list of texts", _texts)
-FLAG = Key("true or false", _flag)
+TEXT = Key("a text", text)
+TEXTS = Key("a list of texts", texts)
 COUNT = Key("a whole number from 1", _count)
-NATURAL = Key("a whole number that is not negative", _natural)
 SECONDS = Key("a number of seconds", _seconds)
 SIZE = Key('a size such as "500M" or "8G"', _size)
 
@@ -133,13 +90,13 @@ _RUN: Mapping[str, Key] = {
     "steps": COUNT,
     "batches": NATURAL,
     "timeout": SECONDS,
-    "device": _one_of("auto", "cpu", "cuda"),
+    "device": one_of("auto", "cpu", "cuda"),
     "python": TEXT,
-    "requirements": Key('the path of a file, or "own"', _text),
+    "requirements": Key('the path of a file, or "own"', text),
     "memory": SIZE,
     "memory-limit": SIZE,
     "disk": SIZE,
-    "isolation": _one_of("auto", "overlay", "copy"),
+    "isolation": one_of("auto", "overlay", "copy"),
     "env": Key('a list of variables, as "WANDB_MODE=offline" or "DATA_ROOT"', _variables),
     "expose": TEXTS,
 }
@@ -153,19 +110,19 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
     "campaign": {"name": TEXT, "work": TEXT, "artifacts": TEXTS},
     "repositories": {"urls": TEXTS, "paths": TEXTS, "globs": TEXTS, "list": TEXT},
     # One home for what these may be: the settings of every other command.
-    "rules": {name: Key(config._KEYS[name].wanted, config._KEYS[name].read) for name in _RULES},
+    "rules": {name: KEYS[name] for name in _RULES},
     "steps": {"before": TEXTS, "after": TEXTS},
     "verify": {"run": FLAG, **_RUN},
     "commit": {
         "branch": Key("the name of a branch", _branch),
-        "style": _one_of(*STYLES),
+        "style": one_of(*STYLES),
         "author": Key('a text like "Name <name@example.org>"', _author),
     },
     "publish": {
         "remote": TEXT,
         "fork": FLAG,
-        "require": _one_of("kept", "not-broken"),
-        "client": _one_of("auto", "gh", "glab", "none"),
+        "require": one_of("kept", "not-broken"),
+        "client": one_of("auto", "gh", "glab", "none"),
         "draft": FLAG,
         "base": TEXT,
         "title": TEXT,
@@ -182,7 +139,7 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
         "files": COUNT,
         "file-size": SIZE,
         "size": SIZE,
-        "links": _one_of("refuse", "leave"),
+        "links": one_of("refuse", "leave"),
         "clone-timeout": SECONDS,
         "rewrite-timeout": SECONDS,
         "look-again": SECONDS,
@@ -191,7 +148,7 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
 REPOSITORY: Mapping[str, Key] = {
     "source": TEXT,
     "ref": Key("the name of a branch or tag", _branch),
-    "skip": Key("a text that says why", _text),
+    "skip": Key("a text that says why", text),
     "reviewers": TEXTS,
     "labels": TEXTS,
     "verify": Key("a table", _table),
@@ -224,7 +181,7 @@ def check(file: str, data: Mapping[str, Any]) -> Checked:
                 raise CampaignError(f"{file}: a {name} of its own is a table [[{name}]], with two brackets")
             several[name] = [_one_of_several(file, name, number, entry) for number, entry in enumerate(table, 1)]
         elif name not in SECTIONS:
-            raise CampaignError(f"{file}: unknown table [{name}]{_nearest(name, (*SECTIONS, *several))}")
+            raise CampaignError(f"{file}: unknown table [{name}]{nearest(name, (*SECTIONS, *several))}")
         elif not isinstance(table, dict):
             raise CampaignError(f"{file}: {name} must be a table, [{name}]")
         else:
@@ -246,21 +203,10 @@ def _one_of_several(file: str, kind: str, number: int, entry: Any) -> dict[str, 
 
 
 def _section(file: str, where: str, table: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
-    checked: dict[str, Any] = {}
-    for written, value in table.items():
-        name = written.replace("_", "-")
-        key = keys.get(name)
-        if key is None:
-            raise CampaignError(f"{file}: unknown key {written!r} in {where}{_nearest(name, keys)}")
-        try:
-            checked[name.replace("-", "_")] = key.read(value)
-        except (TypeError, ValueError) as error:
-            # Our own sentence where there is one, as for a stand-in.
-            more = f": {error}" if isinstance(error, ValueError) and str(error) and name == "stand-ins" else ""
-            raise CampaignError(
-                f"{file}: {written!r} in {where} must be {key.wanted}, not {_shown(value)}{more}"
-            ) from None
-    return checked
+    try:
+        return read_table(where, table, keys, _shown)
+    except KeyProblem as error:
+        raise CampaignError(f"{file}: {error}") from None
 
 
 def _shown(value: Any) -> str:
@@ -268,8 +214,3 @@ def _shown(value: Any) -> str:
 
     text = redact(repr(value))
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _nearest(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else "; known are " + ", ".join(known)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from codemods.source.keys import FLAG, NATURAL, Key, KeyProblem, one_of, read_table, text, texts
 from codemods.source.toml import NotToml, read_toml
 
 
@@ -15,32 +16,8 @@ class ConfigError(Exception):
     """A settings file cannot be used; the text names file, key and what would have been right."""
 
 
-class _Kind(NamedTuple):
-    wanted: str
-    read: Callable[[Any], object]
-    """The value as the command line would give it; raises TypeError or ValueError for one that does not fit."""
-
-
-def _flag(value: Any) -> object:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _number(value: Any) -> object:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError
-    return value
-
-
-def _text(value: Any) -> object:
-    if not isinstance(value, str) or not value.strip():
-        raise TypeError
-    return value
-
-
 def _version(value: Any) -> object:
-    if not is_version(_text(value)):
+    if not is_version(text(value)):
         raise ValueError
     return value
 
@@ -50,25 +27,10 @@ def is_version(text: object) -> bool:
     return text == "current" or bool(re.fullmatch(r"\d+(\.\d+)*([.+a-z]\w*)*", str(text)))
 
 
-def _list(value: Any) -> object:
-    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
-        raise TypeError
-    return tuple(item.strip() for item in value)
-
-
 def _names(value: Any) -> object:
     if isinstance(value, str):
         return tuple(name.strip() for name in value.split(",") if name.strip())
-    return _list(value)
-
-
-def _one_of(*choices: str) -> _Kind:
-    def read(value: Any) -> object:
-        if value not in choices:
-            raise ValueError
-        return value
-
-    return _Kind("one of " + ", ".join(f'"{choice}"' for choice in choices), read)
+    return texts(value)
 
 
 def _by_pattern(value: Any) -> object:
@@ -77,35 +39,34 @@ def _by_pattern(value: Any) -> object:
     return tuple((pattern.strip(), _names(rules)) for pattern, rules in value.items())
 
 
-_FLAG = _Kind("true or false", _flag)
-_NAMES = _Kind('a list of rule names, or a text like "rule-a,rule-b"', _names)
+_NAMES = Key('a list of rule names, or a text like "rule-a,rule-b"', _names)
 
-_KEYS: Mapping[str, _Kind] = {
+KEYS: Mapping[str, Key] = {
     "select": _NAMES,
     "ignore": _NAMES,
-    "unsafe": _FLAG,
-    "jobs": _Kind("a whole number that is not negative", _number),
-    "exclude": _Kind("a list of patterns", _list),
-    "hidden-state": _one_of("auto", "reinit", "detach"),
-    "total-style": _one_of("auto", "float", "item", "detach"),
-    "no-grad-style": _one_of("auto", "decorator", "with"),
-    "target-torch": _Kind('a version of PyTorch, as "0.4", or "current"', _version),
-    "python2": _FLAG,
-    "format": _one_of(
+    "unsafe": FLAG,
+    "jobs": NATURAL,
+    "exclude": Key("a list of patterns", texts),
+    "hidden-state": one_of("auto", "reinit", "detach"),
+    "total-style": one_of("auto", "float", "item", "detach"),
+    "no-grad-style": one_of("auto", "decorator", "with"),
+    "target-torch": Key('a version of PyTorch, as "0.4", or "current"', _version),
+    "python2": FLAG,
+    "format": one_of(
         *("text", "full", "concise", "grouped", "json", "sarif", "github", "gitlab", "azure", "junit", "checkstyle"),
         *("markdown", "html", "suggestions", "json-lines", "pylint", "rdjson"),
     ),
-    "output": _Kind("a path", _text),
-    "color": _one_of("auto", "always", "never"),
-    "no-cache": _FLAG,
-    "per-file-ignores": _Kind('a table such as "tests/" = ["rule-a", "rule-b"]', _by_pattern),
-    "baseline": _Kind("a path", _text),
-    "report-unused-ignores": _FLAG,
-    "exit-code": _FLAG,
-    "exit-zero": _FLAG,
-    "max-hunks": _Kind("a whole number that is not negative", _number),
-    "quiet": _FLAG,
-    "verbose": _FLAG,
+    "output": Key("a path", text),
+    "color": one_of("auto", "always", "never"),
+    "no-cache": FLAG,
+    "per-file-ignores": Key('a table such as "tests/" = ["rule-a", "rule-b"]', _by_pattern),
+    "baseline": Key("a path", text),
+    "report-unused-ignores": FLAG,
+    "exit-code": FLAG,
+    "exit-zero": FLAG,
+    "max-hunks": NATURAL,
+    "quiet": FLAG,
+    "verbose": FLAG,
 }
 
 
@@ -138,7 +99,10 @@ def load_config(start: str | os.PathLike[str] = ".", config: str | os.PathLike[s
     if file is None:
         return {}
     table = _table(file, _load(file))
-    return _checked(file, table or {})
+    try:
+        return read_table("[tool.codemod]", table or {}, KEYS)
+    except KeyProblem as error:
+        raise ConfigError(f"{file}: {error}") from None
 
 
 def _load(file: Path) -> dict[str, Any]:
@@ -156,27 +120,3 @@ def _table(file: Path, data: dict[str, Any]) -> dict[str, Any] | None:
     if table is not None and not isinstance(table, dict):
         raise ConfigError(f"{file}: tool.codemod must be a table, [tool.codemod]")
     return table
-
-
-def _checked(file: Path, table: dict[str, Any]) -> dict[str, object]:
-    settings: dict[str, object] = {}
-    for written, value in table.items():
-        key = written.replace("_", "-")
-        kind = _KEYS.get(key)
-        if kind is None:
-            raise ConfigError(f"{file}: unknown key {written!r} in [tool.codemod]{_nearest(key)}")
-        name = key.replace("-", "_")
-        if name in settings:
-            raise ConfigError(f"{file}: {key!r} is set twice in [tool.codemod], with - and with _")
-        try:
-            settings[name] = kind.read(value)
-        except (TypeError, ValueError):
-            raise ConfigError(f"{file}: {written!r} in [tool.codemod] must be {kind.wanted}, not {value!r}") from None
-    return settings
-
-
-def _nearest(key: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(key.lower(), _KEYS, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else "; known are " + ", ".join(_KEYS)

@@ -146,7 +146,8 @@ class Elements(html.parser.HTMLParser):
 
 
 def test_the_page_stands_alone_and_executes_nothing(campaign: Campaign, tmp_path: Path) -> None:
-    shown = page(data.read(campaign), tmp_path)
+    fleet = data.read(campaign)
+    shown = page(fleet, tmp_path)
     parser = Elements()
     parser.feed(shown)
     tags = [tag for tag, _ in parser.seen]
@@ -161,7 +162,7 @@ def test_the_page_stands_alone_and_executes_nothing(campaign: Campaign, tmp_path
     assert "\x1b" not in shown
     assert "1 script repaired" in shown.replace("</b><span>", " ")
     assert "480 → 8" in shown
-    assert page(data.read(campaign), tmp_path) == shown
+    assert page(fleet, tmp_path) == shown
 
 
 def test_the_text_is_a_text(campaign: Campaign) -> None:
