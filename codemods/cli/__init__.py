@@ -33,10 +33,6 @@ def _main(given: list[str]) -> int:
 
         print(f"codemod {__version__}", flush=True)
         return 0
-    if "_CODEMOD_COMPLETE" in os.environ:
-        from codemods.cli._completion import answer
-
-        return answer(given)
     from codemods.cli._app import run
 
     return run(given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import pkgutil
 import sys
 import traceback
@@ -24,6 +25,8 @@ Usage: codemod COMMAND [PATH]...; to begin with, in the folder of a training pro
   codemod verify train.py      runs the script before and after, and proves the change
   codemod --help               names all commands, codemod explain RULE tells why
 """
+
+_SHELLS = ("bash", "zsh", "fish")
 
 
 def command_names() -> tuple[str, ...]:
@@ -70,13 +73,20 @@ def run(arguments: Sequence[str]) -> int:
     names = command_names()
     if arguments and arguments[0] in names:
         names = (arguments[0],)
+    if "_CODEMOD_COMPLETE" in os.environ:
+        from codemods.cli._completion import prepare
+
+        prepare(_parser(names))
     try:
         status = _parser(names)(list(arguments), prog_name="codemod", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
         return status if isinstance(status, int) else 0
-    except (BrokenPipeError, SystemExit):
-        # Asked not to exit by itself, the library that parses options still does for a broken pipe, and only for that.
+    except (BrokenPipeError, SystemExit) as error:
+        if getattr(error, "code", None) == 0:
+            # a shell was answered
+            return 0
+        # Asked not to exit by itself, the library that parses options still does for a broken pipe.
         raise BrokenPipeError from None
     except typer.Abort:
         raise KeyboardInterrupt from None
@@ -111,11 +121,11 @@ def _show_version(wanted: bool) -> None:
 
 def _show_completion(shell: str | None) -> None:
     if shell is not None:
-        from codemods.cli._shells import SCRIPTS
+        from codemods.cli._completion import script
 
-        if shell not in SCRIPTS:
-            raise UserError(f"--show-completion {shell}: must be one of {', '.join(SCRIPTS)}")
-        print(SCRIPTS[shell], end="")
+        if shell not in _SHELLS:
+            raise UserError(f"--show-completion {shell}: must be one of {', '.join(_SHELLS)}")
+        print(script(shell), end="")
         raise typer.Exit(0)
 
 
@@ -128,7 +138,7 @@ def _root(
         str | None,
         typer.Option(
             "--show-completion",
-            metavar="bash|zsh|fish",
+            metavar="|".join(_SHELLS),
             callback=_show_completion,
             is_eager=True,
             help="Print the completion script for this shell, and stop.",

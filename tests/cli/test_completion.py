@@ -6,20 +6,31 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from codemods.cli._completion import Candidate, candidates
-from codemods.cli._shells import SCRIPTS
+from codemods.cli._completion import script
 from codemods.rules import rule_names
 from tests.commands import codemod
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def values(*words: str) -> list[str]:
-    return [candidate.value for candidate in candidates(words)]
+@pytest.fixture
+def complete(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """What bash is offered for the last of the words behind ``codemod``."""
+
+    def complete(*words: str) -> list[str]:
+        monkeypatch.setenv("_CODEMOD_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", " ".join(["codemod", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        ran = codemod()
+        assert (ran.status, ran.stderr) == (0, "")
+        return ran.stdout.split()
+
+    return complete
 
 
 @pytest.mark.parametrize(
@@ -29,7 +40,7 @@ def values(*words: str) -> list[str]:
         (("check", "--sel"), ["--select"]),
         (("check", "--color", ""), ["auto", "always", "never"]),
         (("check", "--color", "a"), ["auto", "always"]),
-        (("check", "--color=n"), ["--color=never"]),
+        (("check", "--color=n"), ["never"]),
         (("check", "--color", "=", "n"), ["never"]),
         (("check", "--color", "="), ["auto", "always", "never"]),
         (("check", "x.py", "--select", "stored"), ["stored-graph"]),
@@ -38,24 +49,23 @@ def values(*words: str) -> list[str]:
         (("explain", "stored"), ["stored-graph"]),
         (("--vers",), ["--version"]),
         (("verify", "--device", "c"), ["cpu", "cuda"]),
+        (("batch", "pl"), ["plan"]),
+        (("batch", "report", "--format", "h"), ["html"]),
     ],
 )
-def test_candidates(words: tuple[str, ...], wanted: list[str]) -> None:
-    assert values(*words) == wanted
+def test_candidates(complete: Callable[..., list[str]], words: tuple[str, ...], wanted: list[str]) -> None:
+    assert complete(*words) == wanted
 
 
-def test_where_files_stand_the_shell_completes_them() -> None:
-    assert values("check", "") == values("check", "--output", "") == values("check", "-q", "src/") == []
-    assert values("nonsense", "") == values("explain", "no-such") == []
+def test_where_files_stand_the_shell_completes_them(complete: Callable[..., list[str]]) -> None:
+    assert complete("check", "") == complete("check", "--output", "") == complete("check", "-q", "src/") == []
+    assert complete("explain", "no-such") == []
 
 
-def test_every_rule_is_offered_with_and_every_command_and_option() -> None:
-    assert values("explain", "") == values("check", "--select", "") == list(rule_names())
-    assert {"apply", "check", "lsp", "verify"} <= set(values(""))
-    assert Candidate("--since", "Only report findings on lines changed since this git revision.") in candidates(
-        ["check", "--"]
-    )
-    assert "-q" in values("check", "-")
+def test_every_rule_is_offered_and_every_command_and_option(complete: Callable[..., list[str]]) -> None:
+    assert complete("explain", "") == complete("check", "--select", "") == list(rule_names())
+    assert {"apply", "check", "lsp", "verify"} <= set(complete(""))
+    assert {"--since", "-q"} <= set(complete("check", "-"))
 
 
 @pytest.fixture
@@ -78,13 +88,13 @@ def asked(program: Path, shell: str, *arguments: str) -> list[str]:
 def test_bash(program: Path) -> None:
     script = (
         'eval "$(codemod --show-completion bash)"\n'
-        'try() { COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _codemod codemod; echo "${COMPREPLY[*]}"; }\n'
+        'try() { COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _codemod_completion codemod; echo "${COMPREPLY[*]}"; }\n'
         "try codemod ex\ntry codemod check --format = sa\ntry codemod check ''\ntry codemod explain stored\n"
         "complete -p codemod\n"
     )
     *found, registered = asked(program, "bash", "--norc", "-c", script)
     assert found == ["explain", "sarif", "", "stored-graph"]
-    assert registered == "complete -o bashdefault -o default -F _codemod codemod"
+    assert registered == "complete -o default -F _codemod_completion codemod"
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
@@ -93,15 +103,28 @@ def test_fish(program: Path) -> None:
     assert asked(program, "fish", "--no-config", "-c", script) == ["stored-graph"]
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_shells_that_show_help(monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
-    monkeypatch.setenv("_CODEMOD_COMPLETE", shell)
-    ran = codemod("check", "--since")
-    assert ran == (0, "--since\tOnly report findings on lines changed since this git revision.\n", "")
+@pytest.mark.parametrize(
+    ("shell", "shown"),
+    [
+        ("zsh", '_arguments \'*: :(("--since":"Only report findings on lines changed since this git revision."))\'\n'),
+        ("fish", "--since\tOnly report findings on lines changed since this git revision.\n"),
+    ],
+)
+def test_shells_that_show_help(monkeypatch: pytest.MonkeyPatch, shell: str, shown: str) -> None:
+    monkeypatch.setenv("_CODEMOD_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "codemod check --since")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    told = "Only report findings on lines changed since this git revision."
+    assert codemod() == (0, shown.format(help=told), "")
 
 
-def test_scripts_are_printed_and_other_shells_named() -> None:
-    for shell, script in SCRIPTS.items():
-        assert codemod("--show-completion", shell) == (0, script, "")
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_scripts_are_printed(shell: str) -> None:
+    ran = codemod("--show-completion", shell)
+    assert ran == (0, script(shell), "")
+    assert f"complete_{shell}" in ran.stdout
+
+
+def test_other_shells_are_named() -> None:
     ran = codemod("--show-completion", "tcsh")
     assert ran == (2, "", "codemod: --show-completion tcsh: must be one of bash, zsh, fish\n")
