@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterable
 
 _LONE = re.compile("[\ud800-\udfff]")
 
@@ -15,6 +17,20 @@ def carried(text: str) -> str:
 def encoded(text: str) -> bytes:
     """``text`` :func:`carried`, in UTF-8."""
     return carried(text).encode()
+
+
+def shell(words: Iterable[str]) -> str:
+    """``words`` as bash and zsh take them: names that are no UTF-8, or that would move a cursor, in ``$'...'``."""
+    return " ".join(shlex.quote(word) if word.isprintable() else f"$'{_in_dollars(word)}'" for word in words)
+
+
+def _in_dollars(word: str) -> str:
+    plain = word.replace("\\", "\\\\").replace("'", "\\'")
+    return "".join(letter if letter.isprintable() else _bytes(letter) for letter in plain)
+
+
+def _bytes(letter: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in letter.encode("utf-8", "surrogateescape"))
 
 
 def _escaped(code: int) -> str:

@@ -35,16 +35,17 @@ _AT_HAND = ("torch", "torchvision", "torchaudio", "triton", "functorch", "torcht
 _OF_TORCH = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
 _OFFLINE = re.compile(r"failed to fetch|error sending request|dns error|could not connect|network", re.IGNORECASE)
 _QUESTION = """
-import json, platform, sys, sysconfig
+import json, os, platform, sys, sysconfig
 from importlib import metadata
-paths = sysconfig.get_paths()
+standard = sysconfig.get_path("stdlib")
+places = [path for path in sys.path if os.path.isdir(path) and path not in (standard, standard + "/lib-dynload")]
 found = {}
 for one in metadata.distributions():
     name = one.metadata["Name"]
     if name:
         found.setdefault(name.lower().replace("_", "-").replace(".", "-"), one.version)
 print(json.dumps({"version": platform.python_version(), "prefix": sys.prefix, "packages": found,
-    "places": sorted({paths["purelib"], paths["platlib"]})}))
+    "places": places}))
 """
 _NEEDED = needs("`requirements` under [verify]", "uv and packaging", "environments")
 Tell = Callable[[str], None]
@@ -293,7 +294,13 @@ def _defused(packages: Path) -> list[str]:
 def _ask(python: str) -> dict[str, Any]:
     try:
         done = subprocess.run(
-            [python, "-c", _QUESTION], capture_output=True, text=True, timeout=120, cwd=os.sep, check=False
+            # Without what only our own environment adds to its path.
+            [python, "-I", "-c", _QUESTION],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=os.sep,
+            check=False,
         )
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):

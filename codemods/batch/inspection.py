@@ -58,12 +58,12 @@ def list_tree(git: Git, repository: Path, commit: str = "HEAD") -> list[Entry]:
     return entries
 
 
-def inspect(git: Git, repository: Path, limits: Limits, source: Path | None = None) -> Inspected:
-    """Look at the tree of HEAD; raises :class:`Refused`, saying why, for one that is not to be written.
+def inspect(git: Git, repository: Path, limits: Limits, source: Path | None = None, commit: str = "HEAD") -> Inspected:
+    """Look at the tree of ``commit``; raises :class:`Refused`, saying why, for one that is not to be written.
 
     ``source`` is where it was cloned from, on this machine: it knows the size of what was left out.
     """
-    entries = list_tree(git, repository)
+    entries = list_tree(git, repository, commit)
     if len(entries) > limits.files:
         raise Refused(f"{len(entries)} files; the limit of this campaign is {limits.files}")
     for entry in entries:

@@ -9,32 +9,51 @@ from typing import Any
 from codemods.batch import interpreters
 from codemods.batch.campaign import Campaign, Repository, Runs
 from codemods.batch.errors import Exhausted, Failed, Refused
+from codemods.batch.git import Git
+from codemods.batch.inspection import inspect
+from codemods.batch.job import PARTLY
 from codemods.batch.ledger import Ledger, Row
-from codemods.batch.lock import owner
-from codemods.batch.pending import by_other_tool, next_stage, require_repositories
+from codemods.batch.pending import next_stage, require_repositories
 from codemods.batch.places import Places, slug_of
-from codemods.batch.progress import outcome
 from codemods.batch.prospects import (
+    DOUBTFUL,
     LACKING,
     NO_SCRIPT,
+    PROVEN,
     READY,
     STOOD_IN,
+    STOPPED,
+    UNCHANGED,
+    UNJUDGED,
+    UNREAD,
     UNSEEN,
     Prospect,
-    interpreter_of,
     prospects,
     without,
 )
 from codemods.batch.readtree import read_tree
-from codemods.batch.sources import Source, redact
-from codemods.batch.standing import summary
+from codemods.batch.sources import of_path, redact
 from codemods.batch.verifying import require_for_runs
 from codemods.source.diffs import printable
 from codemods.source.entries import Entry as Script
 from codemods.source.entries import find_entries
 
-#: So many names stand in a line for people.
+#: So many names, and pieces that are missing, stand in a line for people.
 _SHOWN = 5
+#: The outlooks, the best first, as they are told.
+_OUTLOOKS = {
+    PROVEN: "proven by a run, in part at least",
+    READY: "ready to be run, as far as the code tells",
+    STOOD_IN: "ready with stand-ins for what only loggers, bars and plots are asked for",
+    DOUBTFUL: "perhaps in part: stand-ins for modules that are not installed",
+    LACKING: "not to be run without",
+    UNJUDGED: "run already, and not judged",
+    NO_SCRIPT: "without a script that trains",
+    UNCHANGED: "with nothing to change",
+    UNSEEN: "not seen before they are cloned",
+    UNREAD: "not to be read, or too large, or not safe to write",
+    STOPPED: "failed or refused",
+}
 #: Of more repositories the plan tells only how many there are of a kind.
 _FEW = 8
 
@@ -53,7 +72,6 @@ def plan(campaign: Campaign) -> list[dict[str, Any]]:
     if ledger is not None:
         with ledger:
             rows = {row["key"]: row for row in ledger.each("SELECT * FROM repositories")}
-    places = Places(campaign.work)
     taken = {row["slug"].lower() for row in rows.values()}
     plans = []
     seen: list[tuple[dict[str, Any], Runs, tuple[Prospect, ...]]] = []
@@ -64,7 +82,7 @@ def plan(campaign: Campaign) -> list[dict[str, Any]]:
             taken.add(slug.lower())
         else:
             slug = row["slug"]
-        told, found = _plan(repository, row, slug, places)
+        told, found = _plan(campaign, repository, row, slug)
         plans.append(told)
         seen.append((told, repository.runs, found))
     _tell_prospects(seen)
@@ -77,15 +95,16 @@ def _tell_prospects(seen: list[tuple[dict[str, Any], Runs, tuple[Prospect, ...]]
 
     wanted: dict[str, set[str]] = {}
     for _, runs, found in seen:
-        wanted.setdefault(interpreter_of(runs), set()).update(name for one in found for name in one.modules)
+        wanted.setdefault(interpreters.of(runs), set()).update(name for one in found for name in one.modules)
     lacking = {python: set(lacking_modules(python, names)) for python, names in wanted.items() if names}
     for told, runs, found in seen:
-        left = without(found, lacking.get(interpreter_of(runs), set()) - _brought(runs))
+        left = without(found, lacking.get(interpreters.of(runs), set()) - _brought(runs))
         told["lacks"] = [{"command": one.command, "what": one.text()} for one in left if one.text()]
-        if told["prospect"] == READY and left and not any(one.ready for one in left):
-            told["prospect"] = STOOD_IN if any(one.stood_in for one in left) else LACKING
+        if told["prospect"] == READY and left:
             # Of the best script: the others are tried after it.
-            told["missing"] = left[0].text()
+            best = min(left, key=lambda one: list(_OUTLOOKS).index(one.outlook))
+            told["prospect"], told["missing"] = best.outlook, best.missing()
+            told["files"] = list(best.files)
 
 
 def _brought(runs: Runs) -> set[str]:
@@ -103,7 +122,7 @@ def _brought(runs: Runs) -> set[str]:
 
 
 def _plan(
-    repository: Repository, row: Row | None, slug: str, places: Places
+    campaign: Campaign, repository: Repository, row: Row | None, slug: str
 ) -> tuple[dict[str, Any], tuple[Prospect, ...]]:
     state = row["state"] if row is not None else "skipped" if repository.skip else "planned"
     told: dict[str, Any] = {
@@ -117,26 +136,47 @@ def _plan(
         "entries": [],
         "trouble": "",
         "prospect": "",
-        "missing": "",
+        "missing": [],
+        "files": [],
+        "lacks": [],
     }
     if told["verify"] or repository.skip:
         return told, ()
-    place = places.clone(slug) if places.clone(slug).is_dir() else repository.source.local
+    clone = Places(campaign.work).clone(slug)
+    place = clone if clone.is_dir() else repository.source.local
     files, readme, paths = dict[str, str](), "", set[str]()
     if place is not None:
+        commit = repository.ref or "HEAD"
         try:
-            files, readme, paths = read_tree(place, repository.ref or "HEAD")
-        except (Failed, Refused, Exhausted) as error:
-            told["trouble"] = f"not a git repository with commits: {error}"
+            files, readme, paths = read_tree(place, commit)
+            inspect(Git(of_path(place), reaching=False), place, campaign.limits, commit=commit)
+        except Refused as error:
+            told["trouble"] = f"will be refused: {error}"
+        except (Failed, Exhausted) as error:
+            told["trouble"] = f"cannot be read: {error}"
     entries = _entries_of(repository, row, told, files, readme)
     told["entries"] = [_entry(entry.command, entry.folder, entry.why) for entry in entries]
     if not told["verify"]:
         told["verify"] = "looked for once it is cloned" if place is None else "no script that trains was found"
-    if told["trouble"] or place is None:
-        told["prospect"] = UNSEEN
+    told["prospect"] = _known(campaign, repository, row)
+    if told["prospect"] or told["trouble"] or place is None:
+        told["prospect"] = told["prospect"] or (UNREAD if told["trouble"] else UNSEEN)
         return told, ()
     told["prospect"] = READY if entries else NO_SCRIPT
     return told, prospects(files, paths, entries, repository.runs) if files else ()
+
+
+def _known(campaign: Campaign, repository: Repository, row: Row | None) -> str:
+    """What the ledger has of a repository that is done with the settings of now; empty where nothing is known."""
+    if row is None:
+        return ""
+    if row["state"] in ("failed", "refused"):
+        return STOPPED
+    if row["fingerprint"] != campaign.fingerprint(repository):
+        return ""
+    if row["state"] == "unchanged":
+        return UNCHANGED
+    return {"kept": PROVEN, PARTLY: PROVEN, "not judged": UNJUDGED}.get(row["verification"], "")
 
 
 def _entries_of(
@@ -208,150 +248,27 @@ def _plan_lines(one: dict[str, Any]) -> list[str]:
 
 
 def _prospect_lines(plans: list[dict[str, Any]]) -> list[str]:
-    """How many can be verified, and why the others cannot: a line a reason."""
+    """How many can be verified, and what the others lack: a line an outlook."""
     lines = []
-    for prospect, told in (
-        (READY, "can be run as far as their text tells"),
-        (STOOD_IN, "can be run with stand-ins for what only loggers, bars and plots are asked for"),
-        (LACKING, "lack what their scripts need"),
-        (NO_SCRIPT, "have no script that trains"),
-        (UNSEEN, "are not seen before they are cloned"),
-    ):
-        those = [one for one in plans if one["prospect"] == prospect]
-        if those:
-            lines.append(f"{len(those)} {told}: {_some([one['slug'] for one in those])}")
-        if prospect == LACKING:
-            modules = Counter(one["missing"] for one in those)
-            lines += [f"    {count} × {printable(what)}" for what, count in modules.most_common(_SHOWN)]
+    for outlook, told in _OUTLOOKS.items():
+        those = [one for one in plans if one["prospect"] == outlook]
+        if not those:
+            continue
+        lines.append(f"{len(those)} {told}: {some([one['slug'] for one in those])}")
+        if outlook == UNREAD:
+            lines += [f"    {printable(one['slug'])}: {printable(one['trouble'])}" for one in those[:_SHOWN]]
+        missing = Counter(piece for one in those for piece in one["missing"])
+        lines += [f"    {count} × {printable(what)}" for what, count in missing.most_common(_SHOWN)]
+        if len(missing) > _SHOWN:
+            lines.append(f"    and {len(missing) - _SHOWN} more")
+        reading = sum(bool(one["files"]) for one in those)
+        if reading:
+            lines.append(f"    {reading} with data that are not there, for many of which stand-ins are made")
     skipped = sum(bool(one["skip"]) for one in plans)
     return [*lines, f"{skipped} left out"] if skipped else lines
 
 
-def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
-    """Where the campaign stands; with ``upstream`` the remotes are asked whether they have moved."""
-    ledger = Ledger.read(campaign.work)
-    if ledger is None:
-        states = Counter("skipped" if one.skip else "planned" for one in campaign.repositories)
-        return {
-            "campaign": campaign.name,
-            "states": dict(states),
-            "repositories": [],
-            "begun": False,
-            "unlisted": [],
-            "requests": "",
-            "at_work": owner(campaign.work),
-        }
-    with ledger:
-        rows, unlisted = ledger.repositories(), ledger.unlisted()
-    by_key = {one.source.key: one for one in campaign.repositories}
-    moved: dict[int, Any] = {}
-    if upstream:
-        from codemods.batch.upstream import look
-
-        moved = look([(row, by_key[row["key"]]) for row in rows if row["base"] and row["key"] in by_key])
-    told = []
-    for row in rows:
-        repository = by_key.get(row["key"])
-        answer = moved.get(row["id"])
-        now = answer.commit if answer is not None and answer.commit else row["upstream"]
-        told.append(
-            {
-                "slug": row["slug"],
-                "url": row["url"],
-                "state": row["state"],
-                "stage": row["stage"],
-                "outcome": outcome(row),
-                "log": row["log"],
-                "next": next_stage(row, repository) if repository is not None else "",
-                "under_way": bool(row["attempt"]),
-                "verification": row["verification"],
-                "base": row["base"],
-                "head": row["head"],
-                "upstream": now,
-                "moved": bool(row["base"] and now and now != row["base"]),
-                "upstream_trouble": answer.trouble if answer is not None else "",
-                "other_settings": bool(
-                    repository and row["fingerprint"] and row["fingerprint"] != campaign.fingerprint(repository)
-                ),
-                "other_tool": by_other_tool(row),
-                "pull_request": row["pull_request"],
-            }
-        )
-    new = len(by_key.keys() - {row["key"] for row in rows})
-    states = Counter(one["state"] for one in told)
-    states["planned"] += new
-    return {
-        "campaign": campaign.name,
-        "states": {k: v for k, v in states.items() if v},
-        "repositories": told,
-        "begun": True,
-        "unlisted": unlisted,
-        "requests": summary(rows),
-        "at_work": owner(campaign.work),
-    }
-
-
-def status_text(told: dict[str, Any], *, verbose: bool = False) -> str:
-    """The status for people: numbers, what failed, what has moved; with ``verbose`` every repository."""
-    lines = [f"{told['campaign']}: " + ", ".join(f"{count} {state}" for state, count in sorted(told["states"].items()))]
-    if not told["states"]:
-        return f"{told['campaign']}: names no repositories\n"
-    if not told["begun"]:
-        at_work = f"at work: {printable(told['at_work'])}\n" if told["at_work"] else ""
-        return f"{lines[0]}\nnothing was done yet\n{at_work}"
-    repositories = told["repositories"]
-    for one in repositories:
-        trouble = one["state"] in ("failed", "refused")
-        if trouble or verbose:
-            lines.append(f"  {printable(one['slug'])}: {printable(one['outcome'])}")
-            if trouble and one["log"]:
-                lines.append(f"      log: {one['log']}")
-        if one["moved"]:
-            lines.append(f"  {printable(one['slug'])}: moved upstream, {one['base'][:10]} to {one['upstream'][:10]}")
-        if one["upstream_trouble"]:
-            lines.append(f"  {printable(one['slug'])}: upstream: {printable(one['upstream_trouble'])}")
-        if one["pull_request"] and verbose:
-            lines.append(f"      {one['pull_request']}")
-    lines += _outdated_lines(repositories)
-    if told["requests"]:
-        lines.append(told["requests"])
-    if told["unlisted"]:
-        lines.append(f"{len(told['unlisted'])} that the campaign does not name any more: {_some(told['unlisted'])}")
-    left = sum(bool(one["next"]) for one in repositories)
-    under_way = ", ".join(printable(one["slug"]) for one in repositories if one["under_way"])
-    if told["at_work"]:
-        lines.append(f"at work: {printable(told['at_work'])}" + (f"; under way: {under_way}" if under_way else ""))
-    if left:
-        lines.append(f"{left} still to do" + ("" if told["at_work"] else ": codemod batch run"))
-    return "\n".join(lines) + "\n"
-
-
-def _outdated_lines(repositories: list[dict[str, Any]]) -> list[str]:
-    """How many were done with other settings, or by another codemod, and what does them again."""
-    lines = []
-    published = sum(one["other_settings"] and one["state"] == "published" for one in repositories)
-    if published:
-        them = "it" if published == 1 else "them"
-        lines.append(f"{published} published with other settings; codemod batch update does {them} again")
-    other = sum(one["other_settings"] for one in repositories) - published
-    if other:
-        them = "it" if other == 1 else "them"
-        lines.append(f"{other} done with other settings; codemod batch retry --changed does {them} again")
-    older = sum(one["other_tool"] and not one["other_settings"] for one in repositories)
-    if older:
-        them = "it" if older == 1 else "them"
-        lines.append(
-            f"{older} done by a codemod with other rules; codemod batch retry --changed looks at {them} again, and "
-            "verifies and publishes anew what comes out otherwise"
-        )
-    return lines
-
-
-def _some(slugs: list[str]) -> str:
-    more = f" and {len(slugs) - _SHOWN} more" if len(slugs) > _SHOWN else ""
-    return ", ".join(printable(slug) for slug in slugs[:_SHOWN]) + more
-
-
-def source_of(campaign: Campaign, row: Row) -> Source | None:
-    """The source of a row, with whatever credentials the campaign file has for it."""
-    return next((one.source for one in campaign.repositories if one.source.key == row["key"]), None)
+def some(names: list[str]) -> str:
+    """The first of ``names``, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(printable(name) for name in names[:_SHOWN]) + more

@@ -13,9 +13,11 @@ from codemods.batch import interpreters
 from codemods.batch.campaign import Runs
 from codemods.source.entries import Entry
 
-#: What becomes of a repository's verification, as far as its text tells.
-READY, STOOD_IN, LACKING = "can be run", "can be run with stand-ins", "lacks"
-NO_SCRIPT, UNSEEN = "has no script", "not seen yet"
+#: What becomes of a repository's verification, as far as its text tells, the best first.
+READY, STOOD_IN, DOUBTFUL, LACKING = "can be run", "can be run with stand-ins", "may be run in part", "cannot be run"
+NO_SCRIPT, UNSEEN, UNREAD = "has no script", "not seen yet", "cannot be read"
+#: What the ledger has of it.
+PROVEN, UNJUDGED, UNCHANGED, STOPPED = "is proven", "was not judged", "has nothing to change", "has stopped"
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,21 @@ class Prospect:
     files: tuple[str, ...] = ()
 
     @property
-    def ready(self) -> bool:
-        """Whether nothing is seen that would end it. Data are no such thing: for many, stand-ins are made."""
-        return not self.modules and not self.arguments
+    def outlook(self) -> str:
+        """How far it comes by what is seen. Data do not count: for many, stand-ins are made."""
+        from verify.running.missing import FOR_PEOPLE, NEVER_MADE_UP
 
-    @property
-    def stood_in(self) -> bool:
-        """Whether it lacks nothing but modules that only tell people something: others are put in their place."""
+        if self.arguments or not NEVER_MADE_UP.isdisjoint(self.modules):
+            return LACKING
+        # Other modules are put in the place of all: of one that it computes by, not much is judged.
+        return READY if not self.modules else STOOD_IN if FOR_PEOPLE.issuperset(self.modules) else DOUBTFUL
+
+    def missing(self) -> list[str]:
+        """What would bring it further, piece by piece; not what only tells people something."""
         from verify.running.missing import FOR_PEOPLE
 
-        return not self.arguments and FOR_PEOPLE.issuperset(self.modules)
+        modules = [f"module {name}" for name in self.modules if name not in FOR_PEOPLE]
+        return [*(f"argument {name}" for name in self.arguments), *modules]
 
     def text(self) -> str:
         """What is missing, for people; empty if nothing is."""
@@ -69,7 +76,7 @@ def prospects(
         _write(root, files)
         for entry in entries:
             try:
-                command = entry_command(entry.command, interpreter_of(runs), root / entry.folder)
+                command = entry_command(entry.command, interpreters.of(runs), root / entry.folder)
             except VerifyError:
                 continue
             if command.script is None or not command.script.is_file():
@@ -87,11 +94,6 @@ def prospects(
                 )
             )
     return tuple(found)
-
-
-def interpreter_of(runs: Runs) -> str:
-    """The interpreter that runs are made with."""
-    return interpreters.of(runs)
 
 
 def without(found: Sequence[Prospect], lacking: Collection[str]) -> tuple[Prospect, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from codemods.batch.campaign import Runs, Steps
 from codemods.batch.errors import Failed, Refused
+from codemods.reports._gfm import code
 
 if TYPE_CHECKING:
     from verify.isolation import Limits, Workspace
@@ -53,7 +54,7 @@ def told(results: Sequence[Result]) -> str:
     """The results for a request's text; what the commands printed is not in it."""
     if not results:
         return ""
-    lines = [f"- `{one.command.replace('`', '')}` {one.when} rewriting: {one.why or 'passed'}" for one in results]
+    lines = [f"- {code(one.command)} {one.when} rewriting: {one.why or 'passed'}" for one in results]
     return "\n## Own steps\n\nRun in a sandbox:\n\n" + "\n".join(lines) + "\n"
 
 

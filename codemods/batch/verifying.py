@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from codemods.batch import interpreters
 from codemods.batch.artifacts import PULL_REQUEST
 from codemods.batch.campaign import Campaign, Runs
-from codemods.batch.carrying import encoded
+from codemods.batch.carrying import encoded, shell
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.git import Git
 from codemods.batch.job import PARTLY, Job, Tell
@@ -102,7 +101,7 @@ def reproduction(job: Job, verification: Verification) -> str:
         words = ["codemod", "verify", *options(verification.settings)]
         words += ["--tree", os.path.relpath(os.curdir, place)] if place != "." else []
         words += [word for command, folder in job.entries if folder == place for word in ("--entry", command)]
-        lines.append((f"(cd {shlex.quote(place)} && {shlex.join(words)})") if place != "." else shlex.join(words))
+        lines.append(f"(cd {shell([place])} && {shell(words)})" if place != "." else shell(words))
     return "\n".join(lines)
 
 

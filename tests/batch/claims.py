@@ -163,7 +163,7 @@ class Claims:
         file = self.campaign.work / "report" / "report.md"
         if not file.is_file():
             return
-        text = file.read_text()
+        text = file.read_text().replace("`", "")
         one = self.rows(
             "SELECT count(*) AS n, sum(files) AS files, sum(lines) AS lines, sum(changed > 0) AS changed, "
             "sum(verification = 'kept') AS verified FROM repositories WHERE listed"

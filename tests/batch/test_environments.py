@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
@@ -62,6 +63,18 @@ def test_it_has_what_is_required_and_what_is_at_hand(index: Path, tmp_path: Path
     assert not where.startswith(str(tmp_path))
     (said,) = environment.told
     assert said.startswith("torch==1.4.0 is asked for, 2.")
+
+
+def test_it_has_what_the_interpreter_finds_by_a_file_of_paths(index: Path, tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "camp_far.py").write_text("version = 'far'")
+    venv.create(tmp_path / "env", with_pip=False)
+    (packages,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    (packages / "far.pth").write_text(f"{tmp_path / 'far'}\n")
+    environment = ready(
+        str(tmp_path / "env" / "bin" / "python"), ["camp_one==1.0"], tmp_path / "made", tmp_path / "made" / "cache"
+    )
+    assert answer(environment, "import camp_far, camp_one; print(camp_far.version, camp_one.version)") == "far 1.0"
 
 
 def test_it_is_made_once(index: Path, tmp_path: Path) -> None:
@@ -174,7 +187,7 @@ def test_a_campaign_names_them(tmp_path: Path) -> None:
     repository(tmp_path / "repos" / "one", {"train.py": "import camp_one\n" + TRAIN})
     file = campaign_file(tmp_path, verify=True)
     before = read(file)
-    assert plan(before)[0]["prospect"] == "lacks"
+    assert plan(before)[0]["prospect"] == "may be run in part"
     file.write_text(file.read_text().replace("[verify]\n", '[verify]\nrequirements = "needs.txt"\n'))
     with pytest.raises(CampaignError, match=r"requirements in \[verify\].*needs.txt"):
         read(file)

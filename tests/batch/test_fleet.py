@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import html.parser
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,8 @@ def test_the_page_stands_alone_and_executes_nothing(campaign: Campaign, tmp_path
 def test_the_text_is_a_text(campaign: Campaign) -> None:
     shown = text(data.read(campaign))
     assert "\x1b" not in shown
-    assert "<script>" not in shown
+    # In code it is none.
+    assert "<script>" not in re.sub(r"`[^`]*`", "", shown)
     assert "| a-rule | 3 | 4 | 3 | 2 | 0 | 0 | 0 |" in shown
     assert "Time a step: −10 %" in shown
     assert "| saved | `python train.py` | 480 → 8 | 29.3 KiB → 0 B |" in shown

@@ -12,8 +12,8 @@ from codemods.batch.errors import CampaignError
 from codemods.batch.fleet import data
 from codemods.batch.following import follow
 from codemods.batch.ledger import Ledger
+from codemods.batch.overview import status, status_text
 from codemods.batch.places import slug_of
-from codemods.batch.planning import status, status_text
 from tests.batch.forge import GREEN, RED, Forge
 from tests.batch.tools import campaign_file
 

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from codemods.batch.campaign import Runs, read
+from codemods.batch.job import Job, Outcome
 from codemods.batch.planning import plan, plan_text
-from codemods.batch.prospects import Prospect, prospects, without
+from codemods.batch.prospects import READY, Prospect, prospects, without
 from codemods.source.entries import Entry
+from tests.batch.inline import run_inline
+from tests.batch.test_running import verified
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, repository
 
 NEEDS = "import no_such_module_a\nimport helper\n" + TRAIN
@@ -50,7 +53,7 @@ def test_what_is_given_is_not_missed() -> None:
     text = "import numpy\nx = numpy.load('data/x.npy')\n" + TRAIN
     assert of(text, "data/x.npy").text() == ""
     assert of(text, runs=Runs(stand_ins=("data/x.npy=float32:10,3",))).text() == ""
-    assert of(text).ready
+    assert of(text).outlook == READY
 
 
 def test_nothing_is_written_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,21 +95,56 @@ def test_a_plan_says_which_can_be_verified(tmp_path: Path) -> None:
         "bars": "import prettytable\n" + TRAIN if lacks("prettytable") else "import visdom\n" + TRAIN,
     }.items():
         repository(tmp_path / "repos" / name, {"train.py": text})
-    plans, text = planned(tmp_path, '[[repository]]\nsource = "https://host.invalid/o/n"\n')
+    (tmp_path / "repos" / "none" / ".git").mkdir(parents=True)
+    repository(tmp_path / "repos" / "reads", {"train.py": "import numpy\nx = numpy.load('x.npy')\n" + TRAIN})
+    repository(tmp_path / "repos" / "bare", {"train.py": "import no_such_module_b\n" + TRAIN})
+    repository(tmp_path / "repos" / "large", {"train.py": TRAIN, "weights.bin": b"0" * 3000})
+    plans, text = planned(tmp_path, 'file-size = "2K"\n[[repository]]\nsource = "https://host.invalid/o/n"\n')
     assert {slug: one["prospect"] for slug, one in plans.items()} == {
-        "ready": "can be run", "bars": "can be run with stand-ins", "lacks": "lacks", "asks": "lacks",
-        "lib": "has no script", "o+n": "not seen yet",
+        "ready": "can be run", "reads": "can be run", "bars": "can be run with stand-ins", "asks": "cannot be run",
+        "lacks": "may be run in part", "bare": "may be run in part", "lib": "has no script", "o+n": "not seen yet",
+        "none": "cannot be read", "large": "cannot be read",
     }  # fmt: skip
     assert plans["lacks"]["lacks"] == [{"command": "train.py", "what": "modules no_such_module_a"}]
     for line in (
-        "1 can be run as far as their text tells: ready\n",
-        "1 can be run with stand-ins for what only loggers, bars and plots are asked for: bars\n",
-        "2 lack what their scripts need: asks, lacks\n    1 × arguments --data\n    1 × modules no_such_module_a\n",
-        "1 have no script that trains: lib\n",
-        "1 are not seen before they are cloned: o+n\n",
-        "    train.py lacks modules no_such_module_a\n",
+        "2 ready to be run, as far as the code tells: reads, ready\n"
+        "    1 with data that are not there, for many of which stand-ins are made\n",
+        "1 ready with stand-ins for what only loggers, bars and plots are asked for: bars\n",
+        "2 perhaps in part: stand-ins for modules that are not installed: bare, lacks\n"
+        "    1 × module no_such_module_b\n    1 × module no_such_module_a\n",
+        "1 not to be run without: asks\n    1 × argument --data\n",
+        "1 without a script that trains: lib\n",
+        "1 not seen before they are cloned: o+n\n",
+        "2 not to be read, or too large, or not safe to write: large, none\n"
+        "    large: will be refused: weights.bin is 2.9 KiB; the limit is 2 KiB a file\n    none: cannot be read: git",
     ):
         assert line in text
+    assert "    train.py lacks modules no_such_module_a\n" in plan_text(
+        read(tmp_path / "campaign.toml"), list(plans.values()), verbose=True
+    )
+
+
+def test_a_plan_says_what_is_proven_already(tmp_path: Path) -> None:
+    for name in ("kept", "unjudged", "fine", "no"):
+        repository(tmp_path / "repos" / name, {"train.py": CLEAN if name == "fine" else TRAIN})
+    file = campaign_file(tmp_path, verify=True)
+
+    def fate(job: Job) -> Outcome | None:
+        if job.slug == "no":
+            return Outcome(job, "refused", "for a reason", {}, job.folder)
+        return verified("kept" if job.slug == "kept" else "not judged")(job)
+
+    run_inline(read(file), fate)
+    plans, text = planned(tmp_path)
+    assert {slug: one["prospect"] for slug, one in plans.items()} == {
+        "kept": "is proven", "unjudged": "was not judged", "fine": "has nothing to change", "no": "has stopped",
+    }  # fmt: skip
+    assert "1 proven by a run, in part at least: kept\n1 run already, and not judged: unjudged\n" in text
+    # With other settings it may come out otherwise.
+    file.write_text(file.read_text().replace("steps = 6", "steps = 7"))
+    campaign = read(file)
+    again = {one["slug"]: one["prospect"] for one in plan(campaign)}
+    assert again == {"kept": "can be run", "unjudged": "can be run", "fine": "has no script", "no": "has stopped"}
 
 
 def test_a_plan_of_many_fits_a_screen(tmp_path: Path) -> None:
@@ -115,6 +153,6 @@ def test_a_plan_of_many_fits_a_screen(tmp_path: Path) -> None:
     plans, text = planned(tmp_path)
     assert len(plans) == 12
     assert text.count("\n") <= 24
-    assert "6 can be run as far as their text tells: r1, r11, r3, r5, r7 and 1 more" in text
+    assert "6 ready to be run, as far as the code tells: r1, r11, r3, r5, r7 and 1 more" in text
     campaign = read(campaign_file(tmp_path, verify=True))
-    assert plan_text(campaign, list(plans.values()), verbose=True).count("to be run") == 12
+    assert plan_text(campaign, list(plans.values()), verbose=True).count("to be run:") == 12

@@ -18,8 +18,8 @@ from codemods.batch.deeds import Manner, close, merge
 from codemods.batch.errors import CampaignError
 from codemods.batch.following import follow
 from codemods.batch.ledger import Ledger, Row
+from codemods.batch.overview import status, status_text
 from codemods.batch.places import Places
-from codemods.batch.planning import status, status_text
 from codemods.batch.publishing import publish
 from codemods.batch.updating import outdated, update
 from codemods.cli.batch import app

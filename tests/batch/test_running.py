@@ -19,9 +19,10 @@ from codemods.batch.job import Job, Outcome
 from codemods.batch.jobs import perform, write_facts
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owned
+from codemods.batch.overview import status, status_text
 from codemods.batch.pending import OTHER_TOOL, by_other_tool
 from codemods.batch.places import Places
-from codemods.batch.planning import plan, plan_text, status, status_text
+from codemods.batch.planning import plan, plan_text
 from codemods.batch.rewriting import BUNDLE, unproven_of
 from codemods.rewriting.changes import Proof
 from tests.batch.inline import run_inline

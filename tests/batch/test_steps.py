@@ -38,7 +38,7 @@ def test_one_that_fails_only_after_is_refused(tmp_path: Path) -> None:
 
 def test_what_they_print_is_not_told() -> None:
     assert told([]) == ""
-    assert told([Result("make `x`", "after", "")]).endswith("- `make x` after rewriting: passed\n")
+    assert told([Result("make `x`", "after", "")]).endswith("- `` make `x` `` after rewriting: passed\n")
 
 
 def test_in_a_campaign(tmp_path: Path) -> None:

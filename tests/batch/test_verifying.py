@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from codemods.batch.campaign import read
+from codemods.batch.carrying import encoded
 from codemods.batch.job import Job
 from codemods.batch.places import Places
 from codemods.batch.verifying import reproduction
@@ -50,3 +52,15 @@ def test_a_reproduction_names_folders_notebooks_and_blanks() -> None:
     assert shlex.split(first)[-4:] == ["--entry", "'my train.py' --epochs 1", "--entry", "'nb 1.ipynb'"]
     assert second.startswith("(cd 'src dir' && codemod verify ")
     assert shlex.split(second.strip("()"))[-4:] == ["--tree", "..", "--entry", "train.py"]
+
+
+def test_a_reproduction_names_bytes_and_what_moves_a_cursor(tmp_path: Path) -> None:
+    names = ["tr\udcff\udcfe in.py", "a\nb's\\.py", "é\x1b[2J.py"]
+    entries = tuple((shlex.quote(name), ".") for name in names)
+    text = encoded(reproduction(Job("1", 1, "r", "verify", "x", entries=entries), tools.exact()))
+    assert text.decode().isprintable()
+    # A stand-in for codemod, which prints what it is given.
+    bash = [b"bash", b"-c", b"codemod() { printf '%s\\0' \"$@\"; }; " + text]
+    words = subprocess.run(bash, capture_output=True, check=True).stdout.split(b"\0")
+    given = [word.decode("utf-8", "surrogateescape") for word in words[2::2]]
+    assert [shlex.split(word)[0] for word in given if shlex.split(word)[0] in names] == names

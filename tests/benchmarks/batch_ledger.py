@@ -21,8 +21,8 @@ from codemods.batch.campaign import Campaign, read
 from codemods.batch.fleet import write_reports
 from codemods.batch.job import FACTS
 from codemods.batch.ledger import Ledger
+from codemods.batch.overview import status, status_text
 from codemods.batch.places import Places, slug_of
-from codemods.batch.planning import status, status_text
 from codemods.batch.running import run
 from codemods.batch.standing import Standing
 from codemods.batch.tool import digest

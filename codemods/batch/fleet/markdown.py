@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from codemods.batch.fleet.data import Fleet
 from codemods.batch.fleet.numbers import change, several, share, size, span
+from codemods.reports._gfm import cell, code_cell, inline, table
 from codemods.source.diffs import printable
 
 #: Of more repositories the tables are for programs.
@@ -40,13 +41,13 @@ def text(fleet: Fleet) -> str:
             ("repository", "command", "graph nodes", "memory a step", "peak", "time a step", "before"),
             [
                 (
-                    saving.slug,
-                    f"`{saving.command}`",
+                    _told(saving.slug),
+                    code_cell(saving.command),
                     _change(*(None if n is None else str(n) for n in saving.nodes)),
                     _change(*map(size, saving.growth)),
                     _change(*map(size, saving.peak)),
                     _change(*map(span, saving.seconds)),
-                    saving.told,
+                    _told(saving.told),
                 )
                 for saving in fleet.savings[:_MOST]
             ],
@@ -60,7 +61,7 @@ def text(fleet: Fleet) -> str:
         lines += ["## What came no further, and why", ""]
         lines += _table(
             ("repositories", "what", "stage", "why"),
-            [(str(count), what, stage, reason) for what, stage, reason, count in fleet.reasons[:_MOST]],
+            [(str(count), what, stage, _told(reason)) for what, stage, reason, count in fleet.reasons[:_MOST]],
         )
     lines += ["## Repositories", ""]
     repositories = fleet.repositories
@@ -68,8 +69,8 @@ def text(fleet: Fleet) -> str:
         ("repository", "outcome", "findings", "fixed", "kept", "pull request"),
         [
             (
-                row["slug"],
-                row["outcome"],
+                _told(row["slug"]),
+                _told(row["outcome"]),
                 str(row["findings"]),
                 str(row["fixed"]),
                 str(row["proven"]),
@@ -103,8 +104,9 @@ def _change(before: str | None, after: str | None) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |"]
-    for row in rows:
-        cells = (printable(str(cell)).replace("|", "\\|").replace("<", "&lt;") for cell in row)
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
+    return [*table(head, rows), ""]
+
+
+def _told(text: str) -> str:
+    """A sentence in which a program, a forge or git may have had a word, for a cell."""
+    return cell(inline(text))

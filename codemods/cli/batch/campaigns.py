@@ -172,12 +172,12 @@ def status(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Take every repository.")] = False,
 ) -> int:
     """Show where the campaign stands; works while it runs."""
-    from codemods.batch import planning
+    from codemods.batch import overview
 
     require_format(format)
     campaign = read_campaign(file)
-    told = answer(lambda: planning.status(campaign, upstream=upstream))
-    emit(json.dumps(told, indent=1) + "\n" if format == "json" else planning.status_text(told, verbose=verbose), None)
+    told = answer(lambda: overview.status(campaign, upstream=upstream))
+    emit(json.dumps(told, indent=1) + "\n" if format == "json" else overview.status_text(told, verbose=verbose), None)
     return FINE
 
 
