@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
+
+from codemods.source.git import run_git
 
 _WILD = re.compile(r"[*?\[\\]")
 _CLASS = re.compile(r"\[:(\w+):\]")
@@ -166,7 +167,7 @@ class Repository:
         except (OSError, UnicodeDecodeError):
             pass  # Only a linked work tree has its settings elsewhere.
         chain = read_rules(self.root, os.path.join(common, "info", "exclude"))
-        chain += read_rules(self.root, _users_ignore_file(os.path.join(common, "config")))
+        chain += read_rules(self.root, _users_ignore_file(self.root))
         inner = folder[len(self.root) :].strip("/")
         above = self.root
         for part in inner.split("/") if inner else []:
@@ -177,11 +178,7 @@ class Repository:
     def tracks(self, path: str, is_folder: bool) -> bool:
         """Whether git has the file, or anything in the folder, in its index: such files are never ignored."""
         if self._tracked is None:
-            try:
-                with open(os.path.join(self._git_dir, "index"), "rb") as file:
-                    files = frozenset(_index_names(file.read()))
-            except (OSError, ValueError, IndexError, struct.error):
-                files = frozenset()  # No index yet, or of a kind that we do not know: only patterns count.
+            files = frozenset(map(os.fsdecode, _asked(self.root, "ls-files", "-z").split(b"\0"))) - {""}
             folders = set()
             for name in files:
                 while (name := name.rpartition("/")[0]) and name not in folders:
@@ -230,62 +227,17 @@ def _matcher(text: str, by_name: bool) -> Callable[[str], bool]:
     return lambda path: compiled.match_file(path + _END) is not None
 
 
-_CONFIG_LINE = re.compile(r'\s*excludesfile\s*=\s*"?([^"#;\n]*?)"?\s*(?:[#;].*)?$', re.IGNORECASE)
-
-
-def _users_ignore_file(repository_config: str) -> str:
-    """The file that core.excludesFile names, the repository's own settings before the user's, or git's default."""
+def _users_ignore_file(root: str) -> str:
+    """The file that core.excludesFile names for the repository in ``root``, else git's default."""
+    named = _asked(root, "config", "--type=path", "--get", "core.excludesFile").removesuffix(b"\n")
     settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    users = os.environ.get("GIT_CONFIG_GLOBAL")
-    places = (
-        [users] if users is not None else [os.path.expanduser("~/.gitconfig"), os.path.join(settings, "git/config")]
-    )
-    for place in (repository_config, *places, "/etc/gitconfig"):
-        found = _core_excludes_file(place)
-        if found is not None:
-            return os.path.expanduser(found)
-    return os.path.join(settings, "git", "ignore")
+    return os.fsdecode(named) or os.path.join(settings, "git", "ignore")
 
 
-def _core_excludes_file(config: str) -> str | None:
-    found = None
+def _asked(root: str, *arguments: str) -> bytes:
+    """What git prints; nothing where it cannot be run, or refuses: then only patterns count."""
     try:
-        with open(config, encoding="utf-8", errors="surrogateescape") as file:
-            section = ""
-            for line in file:
-                if line.lstrip().startswith("["):
-                    section = line.strip().strip("[]").lower()
-                elif section == "core" and (match := _CONFIG_LINE.match(line)):
-                    found = match[1].replace("\\\\", "\\")
+        done = run_git(root, *arguments)
     except OSError:
-        return None
-    return found
-
-
-def _index_names(data: bytes) -> Iterator[str]:
-    """The names in a git index, by https://git-scm.com/docs/index-format (versions 2, 3 and 4).
-
-    Raises ValueError, IndexError or struct.error for other data.
-    """
-    signature, version, count = struct.unpack_from(">4sLL", data)
-    if signature != b"DIRC" or version not in (2, 3, 4):
-        raise ValueError("not a git index")
-    position = 12
-    name = b""
-    for _ in range(count):
-        (flags,) = struct.unpack_from(">H", data, position + 60)
-        start = position + (64 if flags & 0x4000 else 62)
-        kept = 0
-        if version == 4:
-            byte = data[start]
-            cut = byte & 127
-            while byte & 128:
-                start += 1
-                byte = data[start]
-                cut = (cut + 1 << 7) + (byte & 127)
-            start += 1
-            kept = len(name) - cut
-        end = data.index(b"\0", start)
-        name = name[:kept] + data[start:end]
-        position = end + 1 if version == 4 else position + (end - position + 8) // 8 * 8
-        yield os.fsdecode(name)
+        return b""
+    return done.stdout if done.returncode == 0 else b""

@@ -143,14 +143,22 @@ def test_a_tracked_file_is_never_ignored(tmp_path: Path) -> None:
         git(root, "rm", "-q", "--cached", "src/b.py")
 
 
-def test_an_index_that_is_damaged_counts_for_nothing(tmp_path: Path) -> None:
+def test_an_index_that_git_refuses_counts_for_nothing(tmp_path: Path) -> None:
     root = tree(tmp_path / "r", {".gitignore": "data/\n", **dict.fromkeys(MANY, "")})
     git(root, "add", "-f", "data/a.py", "src/a.py")
     whole = (root / ".git/index").read_bytes()
-    for data in (b"", b"DIRC", b"junk" * 100, whole[:60], whole[:90], whole.replace(b"DIRC\0\0\0\2", b"DIRC\0\0\0\7")):
+    for data in (b"", b"DIRC", b"junk" * 100, whole.replace(b"DIRC\0\0\0\2", b"DIRC\0\0\0\7")):
         (root / ".git/index").write_bytes(data)
         assert "data/a.py" not in by_us(root)
         assert "src/a.py" in by_us(root)
+
+
+def test_without_git_patterns_count_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tree(tmp_path / "r", {".gitignore": "data/\n", **dict.fromkeys(MANY, "")})
+    git(root, "add", "-f", "data/a.py")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "data/a.py" not in by_us(root)
+    assert "src/a.py" in by_us(root)
 
 
 def test_a_named_folder_is_read_even_if_ignored(tmp_path: Path) -> None:
