@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 from codemods.checking.reported import Reported
 
 Files = Collection[str] | Mapping[str, SourceFile]
+NEEDS_UNSAFE = "needs --unsafe"
+"""The end of the obstacle of what only that option makes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,7 @@ def _obstacle(
     place = _shown(finding.path, finding.span.line, files)
     if not finding.fixable(unsafe=options.unsafe):
         if finding.promise is Promise.BEHAVIOUR and finding.edits:
-            return f"{finding.rule} at {place} changes what is learned and needs --unsafe"
+            return f"{finding.rule} at {place} changes what is learned and {NEEDS_UNSAFE}"
         if finding.likely is not None:
             return f"{finding.rule} at {place} is likely, and apply --verify shows whether it holds"
         return f"{finding.rule} at {place} is advice"

@@ -15,7 +15,7 @@ import typer
 
 import codemods.cli
 from codemods import __version__
-from codemods.cli._help import Command
+from codemods.cli._help import Command, Commands
 from codemods.cli._terminal import TROUBLE, BadValue, UserError, complain
 
 FIRST = """\
@@ -40,6 +40,7 @@ def build(names: Sequence[str]) -> typer.Typer:
     app = typer.Typer(
         name="codemod",
         help="Find, rewrite and prove away the autograd-graph mistakes of PyTorch training code.",
+        cls=Commands,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 WHAT = "What to look for"
 WHERE = "Where to look"
@@ -14,9 +14,21 @@ REVIEW = "How to review"
 REPORT = "How to report"
 LEAVE = "What to leave alone"
 PROOF = "How to prove"
+RUN = "How to run"
+LIMITS = "What a run may do"
 
-_ORDER = (WHERE, WHAT, HOW, REVIEW, PROOF, LEAVE, REPORT)
+_ORDER = (WHERE, WHAT, HOW, REVIEW, PROOF, RUN, LIMITS, LEAVE, REPORT)
 _TYPE = re.compile(r" <[^<>]*>$")
+_RANGE = re.compile(r"  \[[\d.]*[<=]*x[<>=\d.]*\]|; [\d.]*[<=]*x[<>=\d.]*(?=\])")
+_LONG = 60
+
+
+class Commands(TyperGroup):
+    """The commands in alphabetical order."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return their names."""
+        return sorted(self.commands)
 
 
 class Command(TyperCommand):
@@ -30,9 +42,14 @@ class Command(TyperCommand):
             if record is None:
                 continue
             name, told = record
+            if len(name) > _LONG:
+                # A list of that length leaves no room for what the option is about.
+                name, _, choices = name.rpartition(" ")
+                name, told = f"{name} NAME", f"{told.removesuffix('.')}: {', '.join(choices.split('|'))}."
+            told = _RANGE.sub("", told.replace("  [required]", ""))
             argument = param.param_type_name == "argument"
             group = "Arguments" if argument else getattr(param, "rich_help_panel", None) or "Others"
-            groups[group].append((_TYPE.sub("", name), told.replace("  [required]", "")))
+            groups[group].append((_TYPE.sub("", name), told))
         alone = [name for name, rows in groups.items() if rows and name != "Arguments"] == ["Others"]
         for name, rows in groups.items():
             if rows:

@@ -15,7 +15,7 @@ from codemods.cli import _help as h
 from codemods.cli._groups import OptionGroup
 from codemods.cli._ours import DIFF, kind_of
 from codemods.cli._places import further_place, require_apart, require_place
-from codemods.cli._terminal import BadValue, ProgressBar, UserError, emit, read_stdin, wants_colour
+from codemods.cli._terminal import BadValue, ProgressBar, UserError, complain, emit, read_stdin, wants_colour
 from codemods.reports import Detail, Report, formats, renderer
 from codemods.rules import UnknownRule, require_known
 from codemods.source.config import ConfigError, find_config, is_version, load_config
@@ -147,7 +147,7 @@ Also = Annotated[
 ]
 Color = Annotated[
     str | None,
-    typer.Option("--color", metavar="|".join(CHOICES["color"]), help="Color the output.", rich_help_panel=h.REPORT),
+    typer.Option("--color", metavar="|".join(CHOICES["color"]), help="Colour the output.", rich_help_panel=h.REPORT),
 ]
 Quiet = Annotated[
     bool | None, typer.Option("--quiet", "-q", help="Print neither summary nor progress.", rich_help_panel=h.REPORT)
@@ -282,6 +282,8 @@ def settle(
         )
     except MissingPath as error:
         raise UserError(str(error)) from None
+    if not targets.sources and not targets.skipped and choices.detail is not Detail.QUIET:
+        complain(f"no Python file or notebook in {', '.join(paths)}")
     written = {"--output": output, **{f"--also {name}={file}": file for name, file in further}, **(beside or {})}
     read = [*(source.absolute for source in targets.sources), *(Path(entry.path) for entry in targets.skipped)]
     require_apart(written, read if stdin is None else ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from codemods.cli import _help as h
 from codemods.cli._groups import OptionGroup
 from codemods.cli._ours import kind_of
 from codemods.cli._places import require_place
@@ -27,15 +29,17 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 DEVICES = ("auto", "cpu", "cuda")
 ISOLATIONS = ("auto", "overlay", "copy")
+_option = functools.partial(typer.Option, rich_help_panel=h.RUN)
+_limit = functools.partial(typer.Option, rich_help_panel=h.LIMITS)
 
 
 Steps = Annotated[
     int | None,
-    typer.Option("--steps", min=1, metavar="N", help="End a run after this many optimizer steps; 20 by default."),
+    _option("--steps", min=1, metavar="N", help="End a run after this many optimizer steps; 20 by default."),
 ]
 Batches = Annotated[
     int | None,
-    typer.Option(
+    _option(
         "--batches",
         min=0,
         metavar="N",
@@ -45,36 +49,34 @@ Batches = Annotated[
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", min=1.0, metavar="SECONDS", help="End a run after this many seconds; 120 by default."),
+    _option("--timeout", min=1.0, metavar="SECONDS", help="End a run after this many seconds; 120 by default."),
 ]
-Device = Annotated[str | None, typer.Option("--device", metavar="auto|cpu|cuda", help="Run on this device.")]
+Device = Annotated[str | None, _option("--device", metavar="auto|cpu|cuda", help="Run on this device.")]
 Python = Annotated[
     str | None,
-    typer.Option("--python", metavar="FILE", help="Run with this Python, which has torch; by default ours."),
+    _option("--python", metavar="FILE", help="Run with this Python, which has torch; by default ours."),
 ]
 StandIn = Annotated[
     list[str] | None,
-    typer.Option(
+    _option(
         "--stand-in",
         metavar="PATH=TYPE:SHAPE",
         help="Make up a missing file, such as data/x.npy=float32:1000,3,32,32 or y.npy=int64:1000<10; repeatable.",
     ),
 ]
-NoData = Annotated[bool, typer.Option("--no-data", help="Do not replace missing torchvision data sets by stand-ins.")]
+NoData = Annotated[bool, _option("--no-data", help="Do not replace missing torchvision data sets by stand-ins.")]
 Memory = Annotated[
     str | None,
-    typer.Option(
-        "--memory", metavar="SIZE", help="Limit the memory of a run, such as 8G; by default half of the machine's."
-    ),
+    _limit("--memory", metavar="SIZE", help="Limit the memory of a run, such as 8G; by default half of the machine's."),
 ]
 MemoryLimit = Annotated[
     str | None,
-    typer.Option("--memory-limit", metavar="SIZE", help="Limit the GPU memory of a run, so that a leak soon meets it."),
+    _limit("--memory-limit", metavar="SIZE", help="Limit the GPU memory of a run, so that a leak soon meets it."),
 ]
-Disk = Annotated[str | None, typer.Option("--disk", metavar="SIZE", help="Limit what a run writes; 2G by default.")]
-Network = Annotated[bool, typer.Option("--network", help="Let the script reach the network.")]
+Disk = Annotated[str | None, _limit("--disk", metavar="SIZE", help="Limit what a run writes; 2G by default.")]
+Network = Annotated[bool, _limit("--network", help="Let the script reach the network.")]
 Seed = Annotated[
-    int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed all random generators with this.")
+    int, _option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed all random generators with this.")
 ]
 Tolerance = Annotated[
     float | None,
@@ -83,11 +85,12 @@ Tolerance = Annotated[
         min=0.0,
         metavar="X",
         help="Take relative differences up to this for rounding; 1e-3 by default.",
+        rich_help_panel=h.PROOF,
     ),
 ]
 Env = Annotated[
     list[str] | None,
-    typer.Option(
+    _option(
         "--env",
         metavar="NAME[=VALUE]",
         help="Pass this environment variable to the script; by default it gets none that could be a secret.",
@@ -95,11 +98,11 @@ Env = Annotated[
 ]
 Expose = Annotated[
     list[str] | None,
-    typer.Option("--expose", metavar="PATH", help="Let the script read this file or folder of your home; repeatable."),
+    _limit("--expose", metavar="PATH", help="Let the script read this file or folder of your home; repeatable."),
 ]
 Reach = Annotated[
     float | None,
-    typer.Option(
+    _option(
         "--reach",
         min=0.0,
         metavar="SECONDS",
@@ -108,14 +111,14 @@ Reach = Annotated[
 ]
 ShapesOnly = Annotated[
     bool,
-    typer.Option(
+    _option(
         "--shapes-only",
         help="Run two steps by shapes, without memory: errors of shape and graph, and an estimate of memory.",
     ),
 ]
 Isolation = Annotated[
     str | None,
-    typer.Option("--isolation", metavar="auto|overlay|copy", help="Protect your files this way."),
+    _limit("--isolation", metavar="auto|overlay|copy", help="Protect your files this way."),
 ]
 
 
@@ -166,10 +169,10 @@ class ProgramOptions(OptionGroup):
             show_default=False,
         ),
     ] = None
-    module: Annotated[str | None, typer.Option("-m", metavar="MODULE", help="Run a module instead of a script.")] = None
+    module: Annotated[str | None, _option("-m", metavar="MODULE", help="Run a module instead of a script.")] = None
     tree: Annotated[
         Path | None,
-        typer.Option("--tree", metavar="FOLDER", help="The root of the tree; by default the project of the script."),
+        _option("--tree", metavar="FOLDER", help="The root of the tree; by default the project of the script."),
     ] = None
 
     @property
@@ -207,7 +210,7 @@ class ProgramOptions(OptionGroup):
 
 Entry = Annotated[
     str | None,
-    typer.Option("--entry", metavar="COMMAND", help="Run this whole command, such as 'torchrun train.py'."),
+    _option("--entry", metavar="COMMAND", help="Run this whole command, such as 'torchrun train.py'."),
 ]
 
 

@@ -16,7 +16,7 @@ from codemods.reports import Detail
 from codemods.terms.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from codemods.checking.check import CheckResult
     from codemods.checking.ignores import Ignored
@@ -174,6 +174,16 @@ def require_comments(job: Job, add: bool, reason: str | None, remove: bool = Fal
             raise UserError(f"{option} writes files; it cannot be combined with -")
         if given and job.options.python2:
             raise UserError(f"{option} needs the files as they are; it cannot be combined with --python2")
+
+
+def require_no_report(writing: Mapping[str, bool], telling: Mapping[str, object]) -> None:
+    """Raise :class:`UserError` where more than one of the options ``writing`` is given, or one beside what only a
+    report has use for, one of ``telling``."""
+    given = [option for option, is_given in writing.items() if is_given]
+    if len(given) > 1:
+        raise UserError(f"{given[0]} and {given[1]} exclude each other")
+    for option in (option for option, value in telling.items() if given and value):
+        raise UserError(f"{given[0]} writes no report; it cannot be combined with {option}")
 
 
 def add_ignores(job: Job, findings: Sequence[Finding], sources: Sequence[SourceFile], reason: str | None) -> int:

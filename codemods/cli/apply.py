@@ -70,7 +70,9 @@ def command(
     quote_output: Annotated[
         bool,
         typer.Option(
-            "--quote-output", help="Quote what scripts raised and printed, in commits and texts too; needs --verify."
+            "--quote-output",
+            help="Quote what scripts raised and printed, in commits and texts too; needs --verify.",
+            rich_help_panel=h.PROOF,
         ),
     ] = False,
     plot: Annotated[

@@ -29,15 +29,23 @@ def command(
     reason: s.Reason = None,
     remove_unused_ignores: s.RemoveUnusedIgnores = False,
 ) -> int:
-    """Report findings and change nothing, but for comments and the baseline where that is asked for.
+    """Report findings and change nothing.
+
+    Only comments and the baseline are written, where that is asked for.
 
     Exit status: 0 without findings, 1 with findings or with files that could not be checked, 2 for bad usage or an
     error of ours.
     """
     if update_baseline and since is not None:
         raise UserError("--update-baseline writes all that is found; it cannot be combined with --since")
-    if add_ignores + remove_unused_ignores + update_baseline > 1:
-        raise UserError("--add-ignores, --remove-unused-ignores and --update-baseline exclude each other")
+    s.require_no_report(
+        {
+            "--update-baseline": update_baseline,
+            "--add-ignores": add_ignores,
+            "--remove-unused-ignores": remove_unused_ignores,
+        },
+        {"--format": format, "--output": output, "--also": also},
+    )
     from codemods.checking.check import check
     from codemods.reports import Report, shows_edits
     from codemods.rewriting.apply import apply

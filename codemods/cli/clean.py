@@ -14,7 +14,10 @@ def command(
         list[str] | None, typer.Argument(metavar="PATH", help="Files or folders of the projects; by default here.")
     ] = None,
 ) -> int:
-    """Remove what check and apply have kept of a project, the folder .codemod_cache at its root."""
+    """Remove .codemod_cache, what check and apply keep between runs.
+
+    It lies at the root of each project.
+    """
     from codemods.source.cache import clean
     from codemods.source.errors import os_reason
 

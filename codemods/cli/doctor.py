@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli._groups import expanded
 from codemods.cli._ours import PICTURE
@@ -28,14 +29,21 @@ def command(
     runs: RunOptions,
     entry: Entry = None,
     format: Annotated[
-        str | None, typer.Option("--format", metavar="text|json|html", help="Report in this format.")
+        str | None,
+        typer.Option("--format", metavar="text|json|html", help="Report in this format.", rich_help_panel=h.REPORT),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to this file.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the report to this file.", rich_help_panel=h.REPORT),
     ] = None,
     graph: Annotated[
         Path | None,
-        typer.Option("--graph", metavar="FILE", help="Draw the graph at the first fault that has one, as .svg."),
+        typer.Option(
+            "--graph",
+            metavar="FILE",
+            help="Draw the graph at the first fault that has one, as .svg.",
+            rich_help_panel=h.REPORT,
+        ),
     ] = None,
     attach: Annotated[
         bool,
@@ -43,15 +51,18 @@ def command(
             "--attach",
             help="Run the script to its end, in your own process and without limits or isolation, and report when "
             "growth or an error is seen.",
+            rich_help_panel=h.RUN,
         ),
     ] = False,
     color: o.Color = None,
     quiet: o.Quiet = None,
 ) -> int:
-    """Run a script briefly and say what is wrong with it: cause, carrier, consumer, by line and variable.
+    """Run a script briefly and say what is wrong with it.
 
-    Nothing in the tree is changed. Exit status: 0 nothing wrong was seen, 1 a fault is named, 3 the script could not
-    be run, 2 for bad usage or an error of ours.
+    Of each fault it names cause, carrier and consumer, by line and variable. Nothing in the tree is changed.
+
+    Exit status: 0 nothing wrong was seen, 1 a fault is named, 3 the script could not be run, 2 for bad usage or an
+    error of ours.
     """
     if attach:
         return _attached(program, runs, entry, graph, report_format(format, output, _FORMATS), output)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli._scope import PLACE
 from codemods.cli._terminal import FINE, FOUND, UserError, complain, emit, wants_colour
@@ -21,12 +23,17 @@ def command(
             metavar="RULE|PATH:LINE", help="The name of a rule (`codemod rules` lists them), or the place of a finding."
         ),
     ],
-    format: Annotated[str, typer.Option("--format", metavar="text|json", help="Answer in this format.")] = "text",
+    format: Annotated[
+        str, typer.Option("--format", metavar="text|json", help="Answer in this format.", rich_help_panel=h.REPORT)
+    ] = "text",
     select: o.Select = None,
     config: o.Config = None,
     color: o.Color = None,
 ) -> int:
-    """Say what a rule finds, why it matters and what its rewrite promises; or why a place is found.
+    """Explain a rule, or what was found at a line.
+
+    Of a rule: what it finds, why that matters, what its rewrite promises. Of a line: why it is found, by which way the
+    graph came there, what the rewrite changes.
 
     Exit status: 0, 1 where nothing is found at the place, 2 for bad usage.
     """
@@ -37,6 +44,11 @@ def command(
         return _place(place, format, select=select, config=config, color=color)
     from codemods.manual.explain import as_json, as_text, explain
     from codemods.rules import UnknownRule
+
+    if Path(rule).is_file():
+        raise UserError(
+            f"{rule}: name a line too, such as {rule}:1; codemod check {shlex.quote(rule)} tells where findings are"
+        )
 
     try:
         explanation = explain(rule)

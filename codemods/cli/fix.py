@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli._groups import expanded
 from codemods.cli._places import require_apart
@@ -26,18 +27,27 @@ def command(
     program: ProgramOptions,
     runs: RunOptions,
     entry: Entry = None,
-    write: Annotated[bool, typer.Option("--write", help="Write the repairs that were proved.")] = False,
-    format: Annotated[str | None, typer.Option("--format", metavar="text|json", help="Report in this format.")] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the repairs that were proved.", rich_help_panel=h.HOW)
+    ] = False,
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="text|json", help="Report in this format.", rich_help_panel=h.REPORT),
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to this file.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the report to this file.", rich_help_panel=h.REPORT),
     ] = None,
     config: o.Config = None,
     quiet: o.Quiet = None,
 ) -> int:
-    """Run a script, find what is wrong, try changes, and show those that mend it with their proof.
+    """Run a script, find what is wrong, and prove a repair.
 
-    Nothing in the tree is changed without --write. Exit status: 0 nothing is wrong, or not any more, 1 a fault is left,
-    3 the script could not be run, 2 for bad usage or an error of ours.
+    It tries changes and shows those that mend the script, with their proof. Nothing in the tree is changed without
+    --write.
+
+    Exit status: 0 nothing is wrong, or not any more, 1 a fault is left, 3 the script could not be run, 2 for bad usage
+    or an error of ours.
     """
     from verify.errors import VerifyError
     from verify.fixing import report

@@ -14,7 +14,9 @@ from codemods.source.home import needs
 def command(
     stdio: Annotated[bool, typer.Option("--stdio", help="Speak over standard input and output (the only way).")] = True,
 ) -> int:
-    """Serve an editor by the Language Server Protocol: diagnostics, quick fixes, hovers.
+    """Serve an editor by the Language Server Protocol.
+
+    It tells diagnostics, quick fixes and hovers.
 
     Exit status: 0 after the client has asked to end, 1 if it left without a word.
     """

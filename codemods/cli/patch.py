@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli._ours import DIFF, kind_of
 from codemods.cli._places import require_apart, require_place
@@ -24,18 +25,31 @@ def command(
         list[str] | None, typer.Argument(metavar="PATH", help="Only patch these files and folders.", show_default=False)
     ] = None,
     root: Annotated[
-        Path | None, typer.Option("--root", metavar="DIR", help="The folder that its paths are relative to.")
+        Path | None,
+        typer.Option(
+            "--root", metavar="DIR", help="The folder that its paths are relative to.", rich_help_panel=h.WHERE
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the diff and write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the diff and write nothing.", rich_help_panel=h.REVIEW)
+    ] = False,
     jobs: o.Jobs = None,
-    format: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="Report in this format.")] = "text",
+    format: Annotated[
+        str,
+        typer.Option("--format", metavar="|".join(FORMATS), help="Report in this format.", rich_help_panel=h.REPORT),
+    ] = "text",
     output: o.Output = None,
     color: Annotated[
-        str, typer.Option("--color", metavar="|".join(o.CHOICES["color"]), help="Color the output.")
+        str,
+        typer.Option(
+            "--color", metavar="|".join(o.CHOICES["color"]), help="Colour the output.", rich_help_panel=h.REPORT
+        ),
     ] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Take only what was refused.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Tell only what was refused.", rich_help_panel=h.REPORT)
+    ] = False,
 ) -> int:
-    """Apply a reviewed patch to files that have changed since it was made.
+    """Fit a reviewed patch to files that changed since.
 
     Exit status: 0 where every hunk is made or was so before, 1 where one was refused, 2 for bad usage, a damaged patch
     or a file that could not be written.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli._groups import expanded
 from codemods.cli._ours import PICTURE
@@ -43,41 +44,65 @@ def command(
     entry: Annotated[
         list[str] | None,
         typer.Option(
-            "--entry", metavar="COMMAND", help="Run this whole command, such as 'train.py --epochs 1'; repeatable."
+            "--entry",
+            metavar="COMMAND",
+            help="Run this whole command, such as 'train.py --epochs 1'; repeatable.",
+            rich_help_panel=h.RUN,
         ),
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option("--against", metavar="PATH", help="Judge the changes in this file or folder instead of ours."),
+        typer.Option(
+            "--against",
+            metavar="PATH",
+            help="Judge the changes in this file or folder instead of ours.",
+            rich_help_panel=h.PROOF,
+        ),
     ] = None,
     promise: Annotated[
         str | None,
-        typer.Option("--promise", metavar="exact|equivalent|repair|behaviour", help="Hold --against to this promise."),
+        typer.Option(
+            "--promise",
+            metavar="exact|equivalent|repair|behaviour",
+            help="Hold --against to this promise.",
+            rich_help_panel=h.PROOF,
+        ),
     ] = None,
     tolerance: Tolerance = None,
     reach: Reach = None,
     shapes_only: ShapesOnly = False,
     rules: o.RuleOptions,
     format: Annotated[
-        str | None, typer.Option("--format", metavar="text|json|html|markdown", help="Report in this format.")
+        str | None,
+        typer.Option(
+            "--format", metavar="text|json|html|markdown", help="Report in this format.", rich_help_panel=h.REPORT
+        ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Write the report to this file: .html, .json, .md or text."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the report to this file: .html, .json, .md or text.",
+            rich_help_panel=h.REPORT,
         ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw graph nodes, memory and loss: .png or .svg.")
+        Path | None,
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw graph nodes, memory and loss: .png or .svg.", rich_help_panel=h.REPORT
+        ),
     ] = None,
     color: o.Color = None,
     quiet: o.Quiet = None,
     verbose: o.Verbose = None,
 ) -> int:
-    """Run original and rewritten briefly, and hold every rewrite to its promise.
+    """Run a script as it is and rewritten, and compare the two.
 
-    Nothing in the tree is changed. Exit status: 0 every promise held, 1 one was broken, 3 could not be judged, 2 for
-    bad usage or an error of ours.
+    Every rewrite is held to its promise. Nothing in the tree is changed.
+
+    Exit status: 0 every promise held, 1 one was broken, 3 could not be judged, 2 for bad usage or an error of ours.
     """
     from verify.errors import VerifyError
     from verify.reports import render

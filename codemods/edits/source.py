@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
@@ -81,7 +81,8 @@ class Source:
         try:
             module = cst.parse_module(self.text)
         except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
-            raise EditError(f"libcst cannot parse it: {error}") from error
+            told = error.message if isinstance(error, cst.ParserSyntaxError) else str(error)
+            raise EditError(_unreadable(self.lines, f"libcst cannot parse it: {' '.join(told.split())}")) from error
         if module.code == self.text:
             return module
         if self.text.endswith("\r"):
@@ -89,7 +90,7 @@ class Source:
         if "\f" in self.text:
             module = self._with_form_feeds(module)
         if module.code != self.text:
-            raise EditError("libcst does not give the text back byte for byte")
+            raise EditError(_unreadable(self.lines, "libcst does not give the text back byte for byte"))
         return module
 
     def _with_form_feeds(self, module: cst.Module) -> cst.Module:
@@ -264,6 +265,15 @@ def _add_parents(parents: dict[cst.CSTNode, cst.CSTNode], node: cst.CSTNode, par
         for child in _children(node):
             parents[child] = node
             stack.append(child)
+
+
+def _unreadable(lines: Sequence[str], why: str) -> str:
+    """Say in a line why libcst does not read a file that Python takes; ``why`` is all that is known."""
+    for number, line in enumerate(lines, 1):
+        indentation = line[: len(line) - len(line.lstrip())]
+        if "\f" in indentation and indentation != line:
+            return f"a form feed stands in the indentation of line {number}, where libcst cannot read it"
+    return why
 
 
 def _span_as_in_ast(

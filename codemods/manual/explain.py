@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from codemods.manual.measured import Measured, figures, sentence
 from codemods.rules import all_rules, rule, rule_names
 from codemods.source.diffs import unified
+from codemods.source.home import home
 from codemods.terms.findings import Promise
 
 PROMISES = {
@@ -119,6 +120,16 @@ def source_of_fact(told: Explanation) -> str:
     """Return the address of the page that the documentation names as its source, empty where it names none."""
     found = re.search(r"^Sources?: (https://\S+)", told.documentation, re.MULTILINE)
     return found[1].rstrip(".,;") if found else ""
+
+
+def page(told: Explanation) -> str:
+    """Return the address of the page of a rule, empty as long as the project has none that everybody can reach."""
+    return f"{home()}/blob/HEAD/{page_file(told)}" if home() else ""
+
+
+def page_file(told: Explanation) -> str:
+    """Return where the page of a rule stands in the repository of this project."""
+    return f"docs/rules/{told.name}.md"
 
 
 def catalogue() -> list[Explanation]:

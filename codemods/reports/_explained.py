@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from codemods.checking.check import check
 from codemods.checking.reported import Reported
-from codemods.manual.explain import CHECKS, PROMISES, explain, reason, source_of_fact
+from codemods.manual.explain import CHECKS, PROMISES, explain, page, page_file, reason, source_of_fact
 from codemods.reports import Report
 from codemods.reports._frames import frame
 from codemods.reports._lines import Lines
@@ -91,8 +91,11 @@ def _told(report: Report, lines: Lines, one: Explained, paint: Paint) -> Iterato
     yield paint(PROMISED[finding.promise], first)
     yield from rest
     yield ""
-    page = source_of_fact(rule)
-    yield f"More: codemod explain {finding.rule}" + (f", {page}" if page else "")
+    yield paint(BOLD, "To read on")
+    yield f"  The rule: codemod explain {rule.name}"
+    yield f"  Its page: {page(rule) or f'{page_file(rule)} in the repository of codemod'}"
+    if source := source_of_fact(rule):
+        yield f"  Source: {source}"
 
 
 def wrapped(text: str, indent: str) -> list[str]:
@@ -115,7 +118,8 @@ def as_json(report: Report, found: Sequence[Explained]) -> str:
             "obstacle": one.reported.obstacle,
             "diff": one.diff,
             "promised": PROMISES[one.reported.finding.promise],
-            "page": source_of_fact(explain(one.reported.finding.rule)),
+            "page": page(explain(one.reported.finding.rule)),
+            "source": source_of_fact(explain(one.reported.finding.rule)),
         }
         for one in found
     ]

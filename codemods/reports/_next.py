@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from codemods.checking.groups import NEEDS_UNSAFE
 from codemods.reports import Report
 from codemods.reports._paint import BOLD, Paint
 from codemods.terms.findings import Promise
 
-#: Options that mean the same to ``apply``, with a value behind them and without.
+#: Options of ``check`` that mean the same to ``apply``, with a value behind them and without.
 _SHARED = frozenset(
     (
         *("--select", "--ignore", "--hidden-state", "--total-style", "--no-grad-style", "--target-torch", "--exclude"),
@@ -17,8 +18,13 @@ _SHARED = frozenset(
     )
 )
 _SHARED_FLAGS = frozenset(("--unsafe", "--no-unsafe", "--python2", "--no-python2"))
-#: Options about the report alone.
-_TOLD = frozenset(("--format", "--output-format", "--output", "-o", "--also", "--color"))
+#: Options about what is told, and whether anything is written.
+_TOLD = frozenset(
+    (
+        *("--format", "--output-format", "--output", "-o", "--also", "--color", "--stdin-filename"),
+        *("--patch", "--plot", "--resume"),
+    )
+)
 _TOLD_FLAGS = frozenset(("--dry-run", "--exit-code", "--exit-zero", "-q", "--quiet", "-v", "--verbose", "--no-cache"))
 
 
@@ -29,17 +35,12 @@ def next_steps(report: Report, paint: Paint) -> Iterator[str]:
 
 
 def _steps(report: Report) -> Iterator[tuple[str, str, str]]:
-    if report.applied:
-        if report.dry_run and report.fixed:
-            yield "nothing was written:", "codemod apply", " without --dry-run writes it"
-        return
     apply = apply_again(report)
-    if report.fixable:
+    if report.applied and report.dry_run and report.fixed:
+        yield "nothing was written:", apply, " writes it"
+    if report.fixable and not report.applied:
         yield f"{report.fixable:,} fixable:", apply, ""
-    risky = sum(
-        one.finding.promise is Promise.BEHAVIOUR and bool(one.finding.edits) and not one.fixable
-        for one in report.findings
-    )
+    risky = sum(NEEDS_UNSAFE in (one.obstacle or "") for one in report.findings)
     if risky:
         yield f"{risky:,} more, which change what is learned:", f"{apply} --unsafe", ""
     likely = sum(one.finding.likely is not None for one in report.findings)
@@ -48,7 +49,7 @@ def _steps(report: Report) -> Iterator[tuple[str, str, str]]:
     left = [one.finding for one in report.findings if one.finding.likely is None]
     advice = [finding for finding in left if finding.promise is Promise.ADVICE]
     if advice:
-        place = f"{advice[0].path}:{advice[0].span.line}"
+        place = report.told(advice[0].path, advice[0].span.line, now=True)
         yield f"{len(advice):,} for a person to judge:", shlex.join(["codemod", "explain", place]), " says why"
     if report.skipped:
         yield (
@@ -69,8 +70,10 @@ def apply_again(report: Report) -> str:
             continue
         valued = name in _SHARED or name in _TOLD
         value = [next(words, "")] if valued and not equals else []
-        if name in _SHARED or name in _SHARED_FLAGS or not word.startswith("-"):
+        if name in _TOLD:
+            continue
+        if name in _SHARED or name in _SHARED_FLAGS or not word.startswith("-") or report.applied:
             kept += [word, *value]
-        elif name not in _TOLD:
+        else:
             return "codemod apply"
     return shlex.join(["codemod", "apply", *kept])

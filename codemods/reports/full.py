@@ -8,7 +8,6 @@ from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report
 from codemods.reports._frames import frame
 from codemods.reports._lines import Lines
-from codemods.reports._next import next_steps
 from codemods.reports._paint import CYAN, DIM, Paint
 from codemods.reports.text import finding_head, others, summary
 from codemods.source.diffs import printable
@@ -23,8 +22,7 @@ def _lines(report: Report, detail: Detail, paint: Paint) -> Iterator[str]:
     lines = Lines(report)
     yield from others(report, detail, paint, told=lambda one: told(report, lines, one, paint))
     if detail >= Detail.NORMAL:
-        yield from summary(report)
-        yield from next_steps(report, paint)
+        yield from summary(report, paint)
 
 
 def told(report: Report, lines: Lines, reported: Reported, paint: Paint) -> Iterator[str]:

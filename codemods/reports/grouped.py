@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from codemods.reports import Detail, Report
-from codemods.reports._next import next_steps
 from codemods.reports._paint import BOLD, PROMISED, SEVERITY, Paint
 from codemods.reports.text import others, summary
 from codemods.source.diffs import printable
@@ -22,8 +21,7 @@ def _lines(report: Report, detail: Detail, paint: Paint) -> Iterator[str]:
         yield from _groups(report, paint)
     yield from others(report, detail, paint, told=lambda one: ())
     if detail >= Detail.NORMAL:
-        yield from summary(report)
-        yield from next_steps(report, paint)
+        yield from summary(report, paint)
 
 
 def _groups(report: Report, paint: Paint) -> Iterator[str]:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from codemods import __version__
 from codemods.checking.reported import Reported
-from codemods.manual.explain import PROMISES, Explanation, explain, source_of_fact
+from codemods.manual.explain import PROMISES, Explanation, explain, page, source_of_fact
 from codemods.reports import Detail, Report
 from codemods.reports._fingerprints import Fingerprints
 from codemods.reports._listed import LEVELS
@@ -26,7 +26,7 @@ from codemods.rewriting.changes import Hunk, patched
 from codemods.rewriting.single_fixes import Fix, fixes
 from codemods.rules import UnknownRule
 from codemods.source.errors import SourceError
-from codemods.source.home import home
+from codemods.source.home import home, shareable_words
 from codemods.terms.findings import Finding, Skipped, TrailStep, capitalised
 
 #: ``check`` has to find out what ``apply`` would do, for the fixes.
@@ -92,15 +92,15 @@ class _Log:
         }
         invocation: dict[str, Any] = {
             "executionSuccessful": not self._report.unwritten,
-            "workingDirectory": {"uri": _folder_uri(Path.cwd())},
             "toolExecutionNotifications": list(self._notifications()),
         }
         if self._report.command:
-            invocation["arguments"] = list(self._report.command[1:])
+            invocation["arguments"] = list(shareable_words(self._report.command[1:]))
         run = {
             "tool": {"driver": driver},
             "invocations": [invocation],
-            "originalUriBaseIds": {_BASE: {"uri": _folder_uri(self._root)}},
+            # Where it lies on this machine is nobody else's business, and sites know better.
+            "originalUriBaseIds": {_BASE: {"description": {"text": "The root of the repository."}}},
             "columnKind": "utf16CodeUnits",
             "artifacts": [self._artifact(path) for path in dict.fromkeys(one.finding.path for one in self._found)],
             "results": [self._result(one) for one in self._found],
@@ -268,10 +268,6 @@ def _quoted(path: str) -> str:
     return quote(path.encode("utf-8", "surrogateescape"), safe="/-._~")
 
 
-def _folder_uri(folder: Path) -> str:
-    return "file://" + _quoted(folder.as_posix().rstrip("/")) + "/"
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # rules
 
@@ -306,8 +302,8 @@ def _described(told: Explanation) -> dict[str, Any]:
             "problem.severity": "recommendation" if level == "note" else level,
         },
     }
-    if source := source_of_fact(told) or (f"{home()}/blob/HEAD/docs/rules/{told.name}.md" if home() else ""):
-        described["helpUri"] = source
+    if address := page(told) or source_of_fact(told):
+        described["helpUri"] = address
     return described
 
 

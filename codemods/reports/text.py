@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report
+from codemods.reports._next import next_steps
 from codemods.reports._paint import BOLD, DIM, PROMISED, RED, SEVERITY, YELLOW, Paint
 from codemods.source.diffs import printable
 from codemods.terms.counting import plain_count_text
@@ -23,7 +24,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
 def _lines(report: Report, detail: Detail, paint: Paint) -> Iterator[str]:
     yield from others(report, detail, paint, told=lambda one: _finding(report, one, detail, paint))
     if detail >= Detail.NORMAL:
-        yield from summary(report)
+        yield from summary(report, paint)
 
 
 def others(report: Report, detail: Detail, paint: Paint, *, told: Callable[[Reported], Iterable[str]]) -> Iterator[str]:
@@ -83,8 +84,8 @@ def _trail(report: Report, finding: Finding, paint: Paint, *, now: bool = False)
         yield "    " + paint(DIM, f"{step.path}:{place}: {step.note}")
 
 
-def summary(report: Report) -> Iterator[str]:
-    """Return the counts: of files and findings, and a line a rule."""
+def summary(report: Report, paint: Paint) -> Iterator[str]:
+    """Return the end of a report: the counts of files and findings, a line a rule, and what to type next."""
     parts = [plain_count_text(report.files, "file")]
     if report.applied:
         verb = "would be fixed" if report.dry_run else "fixed"
@@ -120,6 +121,7 @@ def summary(report: Report) -> Iterator[str]:
         report.fixed_by_rule, (" would be fixed" if report.dry_run else " fixed") if report.applied else ""
     )
     yield from _table(report.by_rule, " left" if report.applied else "")
+    yield from next_steps(report, paint)
 
 
 def _table(counts: Mapping[str, int], suffix: str) -> Iterator[str]:

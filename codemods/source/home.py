@@ -34,9 +34,14 @@ def needs(who: str, what: str, extra: str) -> str:
 
 
 def shareable(words: Sequence[str]) -> str:
-    """Return a command line for others to read: paths within the working directory relative to it, of others the last
-    part, behind ``...``: where somebody keeps their files is nobody else's business."""
-    return shlex.join(_told(word) for word in words)
+    """Return a command line for others to read, of the words that :func:`shareable_words` makes."""
+    return shlex.join(shareable_words(words))
+
+
+def shareable_words(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line for others to read: paths within the working directory relative to it, of
+    others the last part, behind ``...``: where somebody keeps their files is nobody else's business."""
+    return list(map(_told, words))
 
 
 def _told(word: str) -> str:

@@ -13,6 +13,14 @@ import pytest
 from tests.cli.conftest import Codemod
 
 
+def test_a_folder_without_python_is_told(codemod: Codemod, folder: Path) -> None:
+    (folder / "notes.txt").write_text("x = WRONG\n")
+    ran = codemod("check", ".")
+    assert (ran.status, ran.out.decode()) == (0, "0 files, 0 findings, 0 fixable\n")
+    assert ran.err == "codemod: no Python file or notebook in .\n"
+    assert codemod("check", ".", "-q").err == ""
+
+
 def test_status_tells_whether_there_are_findings(codemod: Codemod, folder: Path) -> None:
     (folder / "good.py").write_text("x = 1\n")
     (folder / "bad.py").write_text("x = WRONG\n")
@@ -23,6 +31,7 @@ def test_status_tells_whether_there_are_findings(codemod: Codemod, folder: Path)
         "bad.py:1:5: wrong [exact] WRONG is here",
         "2 files, 1 finding, 1 fixable",
         "  wrong  1",
+        "1 fixable: codemod apply",
     ]
 
 

@@ -29,7 +29,9 @@ def test_a_place_tells_why_the_way_the_rewrite_and_the_promise(folder: Path) -> 
         "Why it hurts\n",
         "  -    total += loss\n  +    total += loss.item()\n",
         "Promise: exact: the rewritten program makes the same parameter updates",
-        "More: codemod explain attached-loss-total, https://docs.pytorch.org/",
+        "To read on\n  The rule: codemod explain attached-loss-total\n",
+        "  Its page: docs/rules/attached-loss-total.md in the repository of codemod\n",
+        "  Source: https://docs.pytorch.org/",
     ):
         assert words in ran.stdout
     assert "retain_graph=True" not in "".join(line for line in ran.stdout.splitlines() if line.startswith("  -"))
@@ -48,6 +50,14 @@ def test_a_line_of_the_trail_leads_to_the_finding_and_one_without_says_where_som
     if "no finding there" in ran.stderr:
         assert (ran.status, ran.stdout) == (1, "")
         assert "there are findings at" in ran.stderr
+
+
+def test_a_file_alone_is_asked_for_a_line(folder: Path) -> None:
+    ran = codemod("explain", "train.py")
+    assert (ran.status, ran.stdout) == (2, "")
+    assert "name a line too, such as train.py:1; codemod check train.py tells where" in ran.stderr
+    Path("attached-loss-total").mkdir()
+    assert codemod("explain", "attached-loss-total").status == 0
 
 
 def test_a_cell_of_a_notebook(folder: Path) -> None:

@@ -287,6 +287,21 @@ def test_alone_it_says_what_to_type(codemod: Codemod, source: Path) -> None:
         assert f"codemod {name}" in ran.err
 
 
+def test_help_of_what_runs_scripts_is_in_groups_too_and_lists_leave_room(codemod: Codemod, source: Path) -> None:
+    for command in ("verify", "doctor", "fix", "apply", "patch", "explain"):
+        told = codemod(command, "--help").out.decode()
+        *_, rest = told.split("\nOthers:\n")
+        assert [line.split()[0] for line in rest.splitlines()] == ["-h,"], command
+        assert not re.search(r"x>=|<=x", told)
+    told = " ".join(codemod("check", "--help").out.decode().split())
+    assert "--format, --output-format NAME Report in this format: text, azure, " in told
+    shown = codemod("--help").out.decode()
+    names = re.findall(r"^  (\w+)  +\S.*", shown.partition("\nCommands:\n")[2], re.MULTILINE)
+    assert names == sorted(names)
+    assert len(names) > 9
+    assert shown.count("...") == 1, "a summary was cut off"
+
+
 def test_help_groups_the_options_and_names_no_types_of_python(codemod: Codemod, source: Path) -> None:
     told = codemod("check", "--help").out.decode()
     assert "<list" not in told

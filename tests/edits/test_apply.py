@@ -80,8 +80,10 @@ def test_what_cannot_be_parsed_is_refused(text: str) -> None:
     check_refused(text, "not Python|libcst cannot parse", AddHelper("h", "def h(): pass"))
 
 
-def test_a_form_feed_within_an_indentation_is_refused() -> None:
-    check_refused("def f():\n    x\n  \x0c    y\n", "byte for byte", AddHelper("h", "def h(): pass"))
+@pytest.mark.parametrize("fed", ["  \x0c    y", "    if x:\n\x0c        y\n    z"])
+def test_a_form_feed_within_an_indentation_is_refused_in_a_line(fed: str) -> None:
+    told = r"a form feed stands in the indentation of line [34], where libcst cannot read it\Z"
+    check_refused(f"def f():\n    x\n{fed}\n", told, AddHelper("h", "def h(): pass"))
 
 
 @pytest.mark.parametrize(

@@ -75,11 +75,25 @@ def test_what_apply_leaves_says_why_and_where_to_read_on() -> None:
     assert "fixable:" not in told
 
 
+def test_unsafe_rewrites_are_offered_once_and_not_to_who_has_them() -> None:
+    risky = Reported(replace(FINDING, promise=Promise.BEHAVIOUR), "x at a:1 changes what is learned and needs --unsafe")
+    for applied in (False, True):
+        told = full(report(risky, applied=applied, command=("codemod", "apply", "a")))
+        assert "1 more, which change what is learned: codemod apply a --unsafe\n" in told
+    told = full(report(risky._replace(obstacle="it depends on another"), command=("codemod", "check", "--unsafe")))
+    assert "--unsafe" not in told
+
+
 def test_the_next_command_has_the_options_of_this_one() -> None:
     again = report(command=("codemod", "check", "a b", "--select", "x", "--unsafe"))
     assert "1 fixable: codemod apply 'a b' --select x --unsafe\n" in full(again)
     told = report(command=("codemod", "check", "a", "--exit-zero", "--jobs=2", "-o", "b", "--format", "full", "-v"))
     assert "1 fixable: codemod apply a --jobs=2\n" in full(told)
+    dry = ("codemod", "apply", "a", "--dry-run", "--max-hunks", "3", "--at", "a:1", "--patch", "p", "-q", "--no-cache")
+    of_apply = report(applied=True, dry_run=True, fixed=(FINDING,), command=dry)
+    for name in ("full", "grouped", "text", "concise"):
+        told = renderer(name)(of_apply, Detail.NORMAL)
+        assert "nothing was written: codemod apply a --max-hunks 3 --at a:1 writes it\n" in told
     # What would make it another run is no option to be repeated.
     assert "1 fixable: codemod apply\n" in full(report(command=("codemod", "check", "a", "--add-ignores")))
 

@@ -81,4 +81,6 @@ def test_text_of_a_full_report() -> None:
         "10 files, 1 finding fixed in 1 file, 2 left, 2 skipped, 1 edit taken back, 1 not saved\n"
         "  surplus-retain-graph  1 fixed\n"
         "  surplus-retain-graph  2 left\n"
+        "2 could not be checked: --exclude leaves out what is meant to be so, as does `# codemod: ignore-file` at its "
+        "top\n"
     )

@@ -6,6 +6,7 @@ import hashlib
 import importlib.resources
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -19,6 +20,7 @@ from codemods.reports.sarif import render
 from codemods.rewriting.apply import apply
 from codemods.rewriting.result import ApplyResult, Dropped, Failure
 from codemods.rules import rule_names
+from codemods.source import home
 from codemods.source.files import source_from_bytes
 from codemods.source.options import Options
 from codemods.source.targets import Targets, read_targets
@@ -182,10 +184,28 @@ def test_names_are_addresses_from_the_root_of_the_repository(folder: Path, monke
     run = checked()
     location = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
     assert location == {"uri": "s%20u%20b/gr%C3%BCn%20%231%25.py", "uriBaseId": "%SRCROOT%"}
-    base = run["originalUriBaseIds"]["%SRCROOT%"]["uri"]
-    assert base.endswith("/")
-    assert Path(unquote(urlparse(base).path)) == folder
-    assert Path(unquote(urlparse(base + location["uri"]).path)) == folder / "s u b" / odd
+    assert Path(unquote(urlparse(location["uri"]).path)) == Path("s u b") / odd
+
+
+def test_no_folder_of_this_machine_is_told(folder: Path) -> None:
+    Path("a.py").write_text(PROGRAM)
+    targets = read_targets(["."])
+    report = Report.of_check(check(targets.sources, options=Options()))
+    told = render(
+        replace(report, command=("codemod", "check", str(folder / "a.py"), "--config=/far/x.toml")), Detail.NORMAL
+    )
+    assert str(folder) not in told
+    (run,) = json.loads(told)["runs"]
+    assert run["originalUriBaseIds"] == {"%SRCROOT%": {"description": {"text": "The root of the repository."}}}
+    assert run["invocations"][0]["arguments"] == ["check", "a.py", "--config=.../x.toml"]
+
+
+def test_the_page_of_a_rule_goes_first_where_it_has_an_address(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a.py").write_text(PROGRAM)
+    assert all(urlparse(one["helpUri"]).netloc.endswith("pytorch.org") for one in checked()["tool"]["driver"]["rules"])
+    monkeypatch.setattr(home, "HOME", "https://host.example/owner/codemod")
+    for one in checked()["tool"]["driver"]["rules"]:
+        assert one["helpUri"] == f"https://host.example/owner/codemod/blob/HEAD/docs/rules/{one['id']}.md"
 
 
 def test_what_lies_outside_has_an_absolute_address() -> None:

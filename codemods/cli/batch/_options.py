@@ -14,7 +14,9 @@ from codemods.source.diffs import printable
 if TYPE_CHECKING:
     from codemods.batch.campaign import Campaign
 
-app = typer.Typer(help="Rewrite, prove and publish many repositories; docs/batch.md says how.", no_args_is_help=False)
+app = typer.Typer(
+    help="Rewrite, prove and publish many repositories.\n\ndocs/batch.md says how.", no_args_is_help=False
+)
 
 File = Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="The campaign file.")]
 Format = Annotated[str, typer.Option("--format", metavar="text|json", help="Answer in this format.")]

@@ -188,6 +188,8 @@
       clearTimeout(timer);
       timer = setTimeout(filter, 120);
     });
+    // The bar stays at the top, with as many rows as its filters take: what is gone to stands below it.
+    new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${form.offsetHeight}px`)).observe(form);
     form.querySelector(".keys").hidden = cards.length < 2;
     filter();
   }
