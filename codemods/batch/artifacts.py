@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from codemods.batch.carrying import encoded
 from codemods.reports import Detail, Report, formats, renderer
+from codemods.reports.markdown import body
 from codemods.rewriting.result import ApplyResult
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def write(folder: Path, names: Sequence[str], result: ApplyResult, evidence: Evi
             (folder / PATCH).write_bytes(result.diff())
         else:
             _write(folder / _NAMES.get(name, f"report.{name}"), renderer(name)(report, Detail.NORMAL))
-    text = renderer("markdown")(report, Detail.NORMAL)
+    # The request has a title of its own.
+    text = body(report)
     _write(folder / PULL_REQUEST, text if evidence else text + _UNPROVEN)
 
 

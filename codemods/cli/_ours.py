@@ -36,7 +36,7 @@ _MARKS: dict[str, tuple[bytes, ...]] = {
     "azure": (rb"\A##vso\[task\.logissue ",),
     "html": (rb"\A<!DOCTYPE html>\n(?=[\s\S]*codemod)",),
     "markdown": (
-        rb"\A\*\*(?:\d+ (?:findings?|places?) in |(?:No findings|Nothing to change|Nothing changed)\*\* in )",
+        rb"\A(?:# Fix [^\n]*\n\n)?\*\*(?:[\d,]+ (?:findings?|places?) in |(?:No findings|Nothing to change)\*\* in )",
         rb"\A\*\*(?:Every promise held|[^*\n]+\.\*\* \d+ )",
     ),
     PICTURE: (

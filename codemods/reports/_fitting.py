@@ -9,49 +9,37 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from codemods.reports._gfm import details
+from codemods.terms.counting import count_text
 
 LIMIT = 65_536
 
 #: So much is kept free for the notes on what was left out.
 _RESERVE = 1_500
-#: So much the note on lines that are left out takes, and the fold around a diff.
+#: So much the notes on what is left out take.
 _NOTE = 300
 #: Lines of a fenced diff before the first that tells a change.
 _HEAD = 4
 
 
 @dataclass
-class Section:
-    """What there is to say of one rule: ``diff``, a fenced block, is cut first, ``sites`` are shortened next."""
+class Fold:
+    """The diff of one file, a fenced block, behind a ``summary``, which is HTML."""
 
-    name: str
-    head: list[str]
-    sites: list[str]
-    diff: list[str]
     summary: str
-    tail: list[str] = field(default_factory=list)
+    lines: list[str]
 
-    def lines(self, sites: int, *, diff: int) -> list[str]:
-        """Return the section with so many of its sites, and so many lines of its diff, or a word on it."""
-        out = [*self.head, "", *self.sites[:sites]]
-        if len(self.sites) > sites:
-            out.append(f"- and {len(self.sites) - sites:,} more lines of this list, left out for want of room")
-        if self.diff:
-            out.append("")
-            out += self._diff(diff) if diff else [f"*{self.summary}: too long for this page.*"]
-        return out
-
-    def _diff(self, shown: int) -> list[str]:
-        if shown >= len(self.diff):
-            return details(self.summary, self.diff)
-        note = f"*and {len(self.diff) - 1 - shown:,} more lines, left out for want of room; the commits have them*"
-        return details(self.summary, [*self.diff[:shown], self.diff[-1], "", note])
+    def shown(self, count: int) -> list[str]:
+        """Return the first ``count`` lines, folded."""
+        if count >= len(self.lines):
+            return details(self.summary, self.lines)
+        note = f"*and {len(self.lines) - 1 - count:,} more lines, left out for want of room; the commits have them*"
+        return details(self.summary, [*self.lines[:count], self.lines[-1], "", note])
 
     def cut(self, room: int) -> int:
-        """Return how many lines of the diff fit into ``room``: whole hunks where there is one, 0 for none."""
-        used, whole, last = _NOTE, 0, 0
-        for index, line in enumerate(self.diff[:-1]):
-            if index > 1 and line.startswith(("--- ", "@@ ")) and not self.diff[index - 2].startswith("--- "):
+        """Return how many lines fit into ``room``: whole hunks where there is one, 0 for none."""
+        used, whole, last = _NOTE + size(details(self.summary, [])), 0, 0
+        for index, line in enumerate(self.lines[:-1]):
+            if index > _HEAD - 1 and line.startswith("@@ "):
                 whole = index
             used += size([line])
             if used > room:
@@ -59,6 +47,47 @@ class Section:
             last = index + 1
         # The first lines only name the file.
         return whole or (last if last > _HEAD else 0)
+
+
+@dataclass
+class Section:
+    """What there is to say of one rule: of the diff, a fold a file, is cut first, ``sites`` are shortened next."""
+
+    head: list[str]
+    sites: list[str]
+    folds: list[Fold] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        """How many lines the whole diff has."""
+        return sum(len(fold.lines) for fold in self.folds)
+
+    def lines(self, sites: int, *, diff: int) -> list[str]:
+        """Return the section with so many of its sites, and so many lines of its diff, or a word on it."""
+        out = [*self.head, "", *self.sites[:sites]]
+        if len(self.sites) > sites:
+            out.append(f"- and {len(self.sites) - sites:,} more lines of this list, left out for want of room")
+        left = 0
+        for fold in self.folds:
+            if diff > 0:
+                out += ["", *fold.shown(diff)]
+            else:
+                left += 1
+            diff -= len(fold.lines)
+        if left:
+            more = "more " if left < len(self.folds) else ""
+            out += ["", f"*The diff of {count_text(left, f'{more}file')} does not fit here; the commits have it.*"]
+        return out
+
+    def cut(self, room: int) -> int:
+        """Return how many lines of the diff fit into ``room``: whole files, then a part of the next one."""
+        shown, room = 0, room - _NOTE
+        for fold in self.folds:
+            need = size(["", *fold.shown(len(fold.lines))])
+            if need > room:
+                return shown + fold.cut(room)
+            shown, room = shown + len(fold.lines), room - need
+        return shown
 
 
 def fitted(start: list[str], sections: list[Section], end: list[str]) -> list[str]:
@@ -82,9 +111,9 @@ def fitted(start: list[str], sections: list[Section], end: list[str]) -> list[st
         if need(place) - before > room:
             sites[place] = some
         room -= need(place) - before
-    for done, place in enumerate(sorted(kept, key=lambda place: size(sections[place].diff))):
+    for done, place in enumerate(sorted(kept, key=lambda place: sections[place].length)):
         before, section = need(place), sections[place]
-        shown[place] = len(section.diff)
+        shown[place] = section.length
         if need(place) - before > room:
             # Of the diffs that are too long, each gets the same share.
             shown[place] = section.cut(room // (len(kept) - done))

@@ -96,5 +96,5 @@ def fenced(text: str, language: str = "") -> list[str]:
 
 
 def details(summary: str, lines: Sequence[str]) -> list[str]:
-    """Return ``lines`` folded behind ``summary``, which is words of ours alone."""
+    """Return ``lines`` folded behind ``summary``, which is HTML."""
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "", "</details>"]

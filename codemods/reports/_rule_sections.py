@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import html
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from codemods.manual.explain import PROMISES, Explanation, explain, reason, source_of_fact
 from codemods.reports import Report
-from codemods.reports._fitting import Section
+from codemods.reports._fitting import Fold, Section
 from codemods.reports._gfm import code, fenced, inline
+from codemods.reports._repository import in_repository
 from codemods.rewriting.changes import Change, Hunk, patched
 from codemods.rules import UnknownRule
-from codemods.source.diffs import unified_text
+from codemods.source.diffs import printable, unified_text
 from codemods.terms.counting import count_text
 from codemods.terms.findings import Finding
 
@@ -36,12 +39,8 @@ def _section(report: Report, rule: str, findings: Sequence[Finding], shown: set[
     kinds = sorted({finding.promise for finding in findings}, key=lambda promise: promise.rank)
     head.append(" ".join(f"**Promise: {promise.value}.** The program {PROMISES[promise]}." for promise in kinds))
     hunks, elsewhere = _own_hunks(report, rule, shown)
-    diff = _diff(report, hunks) + _translation(report, findings, hunks)
-    section = Section(rule, head, sites(report, findings), [], "")
-    if diff:
-        files = len({hunk.path for hunk in hunks}) or len({finding.path for finding in findings})
-        section.diff = fenced(diff, "diff")
-        section.summary = f"The diff: {diff.count(chr(10)):,} lines, {count_text(files, 'file')}"
+    diffs = _diffs(report, hunks) or _translations(report, findings)
+    section = Section(head, sites(report, findings), [_fold(path, diff) for path, diff in diffs.items() if diff])
     if elsewhere:
         section.sites.append(f"- {count_text(elsewhere, 'hunk')} of it stands in the diff of another rule, above")
     return section
@@ -75,21 +74,28 @@ def _own_hunks(report: Report, rule: str, shown: set[int]) -> tuple[list[Hunk], 
     return own, elsewhere
 
 
-def _diff(report: Report, hunks: Sequence[Hunk]) -> str:
+def _fold(path: str, diff: str) -> Fold:
+    lines = fenced(diff, "diff")
+    changed = sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in lines[1:-1])
+    # Others have their own copy elsewhere.
+    name = in_repository(path) if os.path.isabs(path) else path
+    return Fold(f"<code>{html.escape(printable(name))}</code>: {count_text(changed, 'changed line')}", lines)
+
+
+def _diffs(report: Report, hunks: Sequence[Hunk]) -> dict[str, str]:
     by_path: dict[str, list[Hunk]] = defaultdict(list)
     for hunk in hunks:
         by_path[hunk.path].append(hunk)
-    return "".join(
-        _unified(report, path, report.base(path), patched(report.base(path), own)) for path, own in by_path.items()
-    )
+    return {
+        path: _unified(report, path, report.base(path), patched(report.base(path), own))
+        for path, own in by_path.items()
+    }
 
 
-def _translation(report: Report, findings: Sequence[Finding], hunks: Sequence[Hunk]) -> str:
+def _translations(report: Report, findings: Sequence[Finding]) -> dict[str, str]:
     """Return what the translation from Python 2 changed, for the findings that stand for one."""
-    if hunks or report.review is None:
-        return ""
     paths = dict.fromkeys(finding.path for finding in findings if finding.path in report.translated)
-    return "".join(_unified(report, path, report.sources[path].text, report.translated[path]) for path in paths)
+    return {path: _unified(report, path, report.sources[path].text, report.translated[path]) for path in paths}
 
 
 def _unified(report: Report, path: str, old: str, new: str) -> str:

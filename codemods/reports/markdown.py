@@ -23,9 +23,17 @@ from codemods.source.home import install, shareable
 from codemods.terms.counting import count_text
 from codemods.terms.findings import Promise
 
+_TITLE = 72
+
 
 def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
-    """Return the text of a pull request after ``apply``, a comment after ``check``; the same at every ``detail``."""
+    """Return a title and the text of a pull request after ``apply``, a comment after ``check``; the same at every
+    ``detail``."""
+    return f"# {title(report)}\n\n{body(report)}" if report.applied else body(report)
+
+
+def body(report: Report) -> str:
+    """Return the same without a title."""
     lines = _pull_request(report) if report.applied else _comment(report)
     text = "\n".join(lines) + "\n"
     for path in sorted(filter(os.path.isabs, report.sources), key=len, reverse=True):
@@ -43,9 +51,11 @@ def title(report: Report) -> str:
     rules = sorted({finding.rule for finding in report.fixed})
     if not rules:
         return "Fix autograd-graph mistakes: nothing to change"
-    if len(rules) == 1:
-        return f"Fix {rules[0]} in {report.changed[0] if len(report.changed) == 1 else files}"[:72]
-    return f"Fix {count_text(len(report.fixed), 'autograd-graph mistake')} in {files}"
+    if len(rules) > 1:
+        return f"Fix {count_text(len(report.fixed), 'autograd-graph mistake')} in {files}"
+    where = code(in_repository(report.changed[0])) if len(report.changed) == 1 else files
+    told = f"Fix {rules[0]} in {where}"
+    return told if len(told) <= _TITLE else f"Fix {rules[0]} in {files}"
 
 
 def _pull_request(report: Report) -> list[str]:
@@ -92,7 +102,7 @@ def _summary(report: Report) -> list[str]:
 def _proven(report: Report) -> list[str]:
     changes = changes_of(report)
     if not any(change.proof for change in changes):
-        return ["- **UNVERIFIED**: not proven by running; `codemod verify SCRIPT` would do that."] if changes else []
+        return ["- **UNVERIFIED**: nothing was run; `codemod verify SCRIPT` proves it."] if changes else []
     return [f"- Run before and after: {_verdicts(changes)}."]
 
 
@@ -142,9 +152,7 @@ def _comment(report: Report) -> list[str]:
         promised = ", ".join(promise.value for promise in kinds)
         rows.append([code_cell(rule), cell(about), promised, f"{len(own):,}", f"{able:,}"])
     out += [*table(["rule", "what", "promise", "findings", "fixable"], rows, (3, 4)), ""]
-    sections = [
-        Section(rule, [f"#### {code(rule)}"], sites(report, own), [], "") for rule, own in by_rule(findings).items()
-    ]
+    sections = [Section([f"#### {code(rule)}"], sites(report, own)) for rule, own in by_rule(findings).items()]
     end = []
     if report.skipped:
         skipped = [f"- {code(e.place)}: {inline(e.reason)}" for e in report.skipped]

@@ -39,7 +39,7 @@ def test_by_default_a_dry_run_prints_the_diff_and_nothing_else(codemod: Codemod,
 @pytest.mark.parametrize(
     ("form", "start"),
     [
-        ("markdown", "**3 places in 2 files**"),
+        ("markdown", "# Fix wrong in 2 files\n\n**3 places in 2 files**"),
         ("sarif", '{\n "$schema"'),
         ("json", "{"),
         ("github", "::warning file=b.py,line=1"),
@@ -92,7 +92,7 @@ def test_commit(codemod: Codemod, tree: Path, style: str, subjects: int) -> None
 
 def test_commit_in_another_form(codemod: Codemod, tree: Path) -> None:
     ran = codemod("apply", ".", "--commit", "one", "--format", "markdown", "--quiet")
-    assert ran.out.startswith(b"**3 places in 2 files**")
+    assert ran.out.startswith(b"# Fix wrong in 2 files\n\n**3 places in 2 files**")
     assert ran.err == ""
 
 
@@ -142,7 +142,7 @@ def test_commit_outside_of_a_repository(codemod: Codemod, folder: Path, monkeypa
 
 def test_max_hunks(codemod: Codemod, tree: Path) -> None:
     told = codemod("apply", ".", "--max-hunks", "2", "--format", "markdown").out.decode()
-    assert told.startswith("**2 places in 1 file**")
+    assert told.startswith("# Fix wrong in `a.py`\n\n**2 places in 1 file**")
     assert "For the next run" in told
     assert "1 × `wrong`" in told
     assert "Left as it is" not in told

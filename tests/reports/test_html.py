@@ -378,6 +378,9 @@ def test_in_a_browser(tmp_path: Path) -> None:
     # Only script writes the count; the policy lets no other script run.
     assert f"{len(read.cards())} of {len(read.cards())} shown" in done.stdout, done.stderr
     assert "Refused to" not in done.stderr
+    # What is gone to stands below the bar, which has as many rows as its filters take.
+    (height,) = re.findall(r'<html[^>]* style="--bar: (\d+)px', done.stdout)
+    assert int(height) > 30
 
 
 def test_prose() -> None:

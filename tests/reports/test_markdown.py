@@ -29,7 +29,7 @@ from codemods.terms.spans import Span
 
 GFM = MarkdownIt("commonmark").enable("table")
 # What we write ourselves.
-OURS = re.compile(r"</?details>|<summary>[\w ,.:]*</summary>|</?code>|<br>")
+OURS = re.compile(r"</?details>|<summary>(?:<code>[^<>]*</code>)?[\w ,.:]*</summary>|</?code>|<br>")
 HOSTILE = [
     "`",
     "```",
@@ -166,7 +166,7 @@ def test_the_summary_comes_first() -> None:
         )
     )
     head = told[: told.index("###")]
-    assert head.startswith("**3 places in 2 files**")
+    assert head.startswith("# Fix 3 autograd-graph mistakes in 2 files\n\n**3 places in 2 files**")
     assert len(head.split()) < 130, "ten seconds"
     assert "2 × **exact**" in head
     assert "weakest promise here is **repair**" in head
@@ -281,7 +281,9 @@ def test_it_fits_into_what_github_takes(many: int, word: str) -> None:
 
 
 def test_nothing_to_change() -> None:
-    assert markdown(report_of()).startswith("**Nothing to change** in 3 files.")
+    assert markdown(report_of()).startswith(
+        "# Fix autograd-graph mistakes: nothing to change\n\n**Nothing to change** in 3 files."
+    )
     assert render(Report(1, (), ()), Detail.NORMAL) == "**No findings** in 1 file.\n"
 
 
@@ -295,9 +297,9 @@ def test_a_comment_for_check() -> None:
 
 
 def test_titles_are_short() -> None:
-    assert title(report_of(finding())) == "Fix surplus-retain-graph in train.py"
+    assert title(report_of(finding())) == "Fix surplus-retain-graph in `train.py`"
     assert title(report_of(finding(), finding("x", "b.py"))) == "Fix 2 autograd-graph mistakes in 2 files"
-    assert len(title(report_of(finding(path="n" * 99)))) <= 72
+    assert title(report_of(finding(path="n" * 99))) == "Fix surplus-retain-graph in 1 file"
 
 
 def test_real_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,7 +312,7 @@ def test_real_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = read_targets(["."]).sources
     told = markdown(Report.of_apply(apply(sources, options=Options(), dry_run=True)))
     found = require_harmless(told)
-    assert told.startswith("**8 places in 2 files**")
+    assert told.startswith("# Fix 8 autograd-graph mistakes in 2 files\n\n**8 places in 2 files**")
     diffs = "".join(token.content for token in found if token.type == "fence")
     assert diffs.count("\n-from torch.autograd import Variable\n") == 2, "each hunk once"
     assert diffs.count("\n+    loss.backward()\n") == 2
@@ -361,6 +363,27 @@ def test_a_part_of_every_diff_is_kept() -> None:
         # What is cut is cut between hunks.
         assert block.splitlines()[-1][0] != "@"
         assert 4_000 < len(block) < LIMIT // 2
+    require_harmless(told)
+
+
+def test_each_file_of_a_diff_is_folded_alone() -> None:
+    odd = "a & <b>.py"
+    told = markdown(report_of(*(finding(path=name, line=n) for name in ("m.py", odd, "z.py") for n in (1, 20))))
+    require_harmless(told)
+    folds = re.findall(r"<summary>(.*)</summary>\n\n```diff\n--- a/(.*)\n", told)
+    assert [name.rstrip() for _, name in folds] == ["m.py", odd, "z.py"]
+    names = ("m.py", "a &amp; &lt;b&gt;.py", "z.py")
+    assert [shown for shown, _ in folds] == [f"<code>{name}</code>: 4 changed lines" for name in names]
+
+
+def test_what_has_no_room_is_counted_and_files_before_it_are_whole() -> None:
+    found = [finding(path=f"f{n:03}.py", line=1) for n in range(300)]
+    told = markdown(report_of(*found, old=f"{'x' * 200}\n", new=f"{'y' * 200}\n"))
+    assert len(told.encode()) <= LIMIT
+    shown = told.count("\n+yyy")
+    assert 80 < shown < 300
+    assert told.count("</details>") == shown
+    assert f"*The diff of {300 - shown} more files does not fit here; the commits have it.*" in told
     require_harmless(told)
 
 
