@@ -5,7 +5,7 @@
   const search = document.getElementById("search");
   const told = document.getElementById("edits")?.dataset.edits;
   const edits = told ? JSON.parse(told) : { files: [], hunks: [], fixes: [] };
-  const seen = () => cards.filter((card) => !card.hidden && card.getClientRects().length > 0);
+  const seen = () => cards.filter((card) => !card.hidden);
   const element = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
   // Where storage is refused, as for some pages opened from a disk, what is chosen holds for this visit.
@@ -166,8 +166,9 @@
     const patch = unified(edits, chosen.flatMap((fix) => fix.hunks || []));
     const places = [...new Set(chosen.flatMap((fix) => fix.at))];
     document.getElementById("patch").value = patch;
+    const all = chosen.length === edits.fixes.length;
     document.getElementById("command").value = places.length
-      ? [edits.command, ...places.map((place) => `--at ${quoted(place)}`)].join(" ")
+      ? [edits.command, ...(all ? [] : places.map((place) => `--at ${quoted(place)}`))].join(" ")
       : "";
     if (address) URL.revokeObjectURL(address);
     address = URL.createObjectURL(new Blob([patch], { type: "text/x-diff" }));
