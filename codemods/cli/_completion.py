@@ -18,14 +18,14 @@ class Candidate(NamedTuple):
 
 def script(shell: str) -> str:
     """Return what ``shell`` loads to complete ``codemod``."""
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     return get_completion_script(prog_name="codemod", complete_var="_CODEMOD_COMPLETE", shell=shell) + "\n"
 
 
 def prepare(command: Any) -> None:
     """Let typer complete ``command``, and let those below it offer the values that the help names by a metavar."""
-    from typer.completion import completion_init
+    from typer.completion import completion_init  # type: ignore[attr-defined]
 
     completion_init()
     _offer_values(command)

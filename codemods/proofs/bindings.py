@@ -14,7 +14,18 @@ from typing import Any
 
 from codemods.graph.model.nodes import Frame, Value
 from codemods.graph.model.program import ParsedFile
-from codemods.graph.model.values import Const, Instance, Join, Mapping, Plain, Sequence, Tensor, Tuple, Unknown
+from codemods.graph.model.values import (
+    Const,
+    Instance,
+    Join,
+    Mapping,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    options_of,
+)
 from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -115,7 +126,7 @@ def held(path: str, frame: Frame, cells: MappingABC[Any, Any]) -> list[Value] | 
 def _attribute(values: list[Value], name: str, cells: MappingABC[Any, Any]) -> list[Value] | None:
     found: list[Value] = []
     for value in values:
-        for option in value.options if isinstance(value, Join) else (value,):
+        for option in options_of(value):
             owner = option.module if isinstance(option, Unknown) and option.module is not None else option
             inner = cells.get((getattr(owner, "oid", 0), name))
             if inner is None and isinstance(owner, Instance):

@@ -11,7 +11,7 @@ from typing import Any
 from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.trace import Accumulation, Storing, Trace
-from codemods.graph.model.values import Const, Join, Plain, Tensor, Unknown
+from codemods.graph.model.values import Const, Plain, Tensor, Unknown, nodes_of
 from codemods.proofs.blocks import within
 from codemods.proofs.reach import library_model
 from codemods.proofs.syntax import LOOPS
@@ -94,7 +94,7 @@ def _sum_of(first: Any, second: Any) -> Sum | None:
     term, other, total, new = _node(first.added), _node(second.added), _node(first.new), _node(second.new)
     if term is None or other is None or total is None or new is None or not _plain(first.old):
         return None
-    if not any(n is total or (n.kind is NodeKind.PHI and total in n.parents) for n in _nodes(second.old)):
+    if not any(n is total or (n.kind is NodeKind.PHI and total in n.parents) for n in nodes_of(second.old)):
         return None
     return Sum(statement, target, added, first.place, term, other, new)
 
@@ -103,11 +103,6 @@ def _node(value: Value, *, certain: bool = True) -> Node | None:
     if isinstance(value, (Tensor, Unknown)) and value.node is not None and (value.node.certain or not certain):
         return value.node
     return None
-
-
-def _nodes(value: Value) -> list[Node]:
-    options = value.options if isinstance(value, Join) else (value,)
-    return [n for n in (_node(option, certain=False) for option in options) if n is not None]
 
 
 def _plain(value: Value) -> bool:
@@ -168,10 +163,6 @@ def averages(trace: Trace, event: Accumulation) -> bool:
     text = ast.unparse(event.target)
     if any(ast.unparse(side) == text for side in (expression.left, expression.right)):
         return False
-    sums = {n for v in _options(event.new) if isinstance(v, (Tensor, Unknown)) for n in [v.node] if n is not None}
+    sums = nodes_of(event.new)
     entered = {o for walk in trace.walks for n in walk.seen for o in n.shadow if isinstance(o, Node)}
     return bool(entered) and any(d in entered for n in sums for d in n.descendants())
-
-
-def _options(value: Value) -> tuple[Value, ...]:
-    return value.options if isinstance(value, Join) else (value,)

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.kinds import NodeKind, WalkKind
-from codemods.graph.model.nodes import Node, Place, Value, Walk
+from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
-from codemods.graph.model.values import Join, Tensor, Unknown
+from codemods.graph.model.values import nodes_of
 from codemods.proofs.blocks import meeting, stepped_between, suites_around
 from codemods.proofs.early_changes import late
 from codemods.proofs.observations import Decision, Observation, Site, sites, station
@@ -149,11 +149,6 @@ class UnresetLoss(Rule):
 # reading a run
 
 
-def _nodes(value: Value) -> list[Node]:
-    options = value.options if isinstance(value, Join) else (value,)
-    return [o.node for o in options if isinstance(o, (Tensor, Unknown)) and o.node is not None]
-
-
 def _grown(trace: Trace, earlier: Walk, walk: Walk) -> tuple[Accumulation, Accumulation, ast.stmt] | None:
     """The sums by which the loss of one step goes on from that of the step before, and the loop of the steps."""
     loop = _loop_between(earlier.place, walk.place)
@@ -163,12 +158,12 @@ def _grown(trace: Trace, earlier: Walk, walk: Walk) -> tuple[Accumulation, Accum
     seen = {id(n) for n in walk.seen}
     first = None
     for sum_ in trace.accumulations:
-        new = _nodes(sum_.new)
+        new = nodes_of(sum_.new)
         clock = sum_.place.clock
         if clock < earlier.place.clock and any(id(n) in before for n in new):
             first = sum_
         elif earlier.place.clock < clock < walk.place.clock and first is not None and any(id(n) in seen for n in new):
-            old = [p for n in _nodes(sum_.old) for p in ((n, *n.parents) if n.kind is NodeKind.PHI else (n,))]
+            old = [p for n in nodes_of(sum_.old) for p in ((n, *n.parents) if n.kind is NodeKind.PHI else (n,))]
             same = (
                 ast.unparse(sum_.target) == ast.unparse(first.target)
                 and sum_.place.frame.file is first.place.frame.file
@@ -212,7 +207,7 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk) -> Promise | None:
 
 def _only_for(trace: Trace, walk: Walk, sum_: Accumulation) -> bool:
     """Whether the flag of a walk keeps nothing alive but what the sum carries into later steps."""
-    carried = {id(n) for old in _nodes(sum_.old) for n in old.ancestors()}
+    carried = {id(n) for old in nodes_of(sum_.old) for n in old.ancestors()}
     later = [w for w in trace.walks if w.call is not walk.call]
     return not any(
         before.call is walk.call and node.kind not in (NodeKind.PHI, NodeKind.PART) and id(node) not in carried

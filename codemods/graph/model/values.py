@@ -319,6 +319,16 @@ def may_carry(value: Value | None) -> bool:
     return kind in CONTAINING
 
 
+def options_of(value: Value) -> tuple[Value, ...]:
+    """What a value may be: itself, or each of several where branches met."""
+    return value.options if isinstance(value, Join) else (value,)
+
+
+def nodes_of(value: Value) -> list[Node]:
+    """The nodes of the tensors that a value may be."""
+    return [o.node for o in options_of(value) if isinstance(o, (Tensor, Unknown)) and o.node is not None]
+
+
 NONE = Const(None)
 NUMBER = Plain(PlainKind.NUMBER)
 TEXT = Plain(PlainKind.TEXT)

@@ -32,6 +32,7 @@ from codemods.graph.model.values import (
     Tensor,
     Tuple,
     Unknown,
+    options_of,
 )
 
 
@@ -183,7 +184,7 @@ class Core:
     @staticmethod
     def options(value: Value) -> tuple[Value, ...]:
         """The possibilities of a value."""
-        return value.options if isinstance(value, Join) else (value,)
+        return options_of(value)
 
     def may_be_true(self, flag: Value | None) -> bool:
         """Whether an argument is given that is not seen to be false."""

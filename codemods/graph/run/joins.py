@@ -42,7 +42,7 @@ class Joins(Recording):
             return a
         options: list[Value] = []
         for value in (a, b):
-            for option in value.options if isinstance(value, Join) else (value,):
+            for option in self.options(value):
                 self._add_option(options, option)
         if len(options) == 1:
             return options[0]

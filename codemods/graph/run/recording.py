@@ -236,7 +236,7 @@ class Recording(Holding):
 
     def alter(self, value: Value, how: Altered, at: ast.AST, *, sure: bool = True) -> None:
         """Record that a tensor is changed in place, or may be where it is not ``sure``."""
-        options = value.options if isinstance(value, Join) else (value,)
+        options = self.options(value)
         for option in options:
             if isinstance(option, (Tensor, Unknown)):
                 self.trace.alterations.append(Alteration(how, self.place(at), option, sure and len(options) == 1))
@@ -278,7 +278,7 @@ class Recording(Holding):
             kind = value.__class__
             if (kind is Tensor or kind is Unknown) and not value.shadow:  # type: ignore[attr-defined]
                 continue
-            for option in value.options if isinstance(value, Join) else (value,):
+            for option in self.options(value):
                 if isinstance(option, (Tensor, Unknown)):
                     origins: Iterable[Node | Place | Unseen] = option.shadow
                 else:

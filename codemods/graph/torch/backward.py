@@ -19,7 +19,6 @@ from codemods.graph.model.values import (
     NUMBER,
     Const,
     Function,
-    Join,
     Method,
     Optimizer,
     Parameters,
@@ -55,7 +54,7 @@ class Backward(Uses):
         self.tick()
         roots: list[Node] = []
         for value in values:
-            for option in value.options if isinstance(value, Join) else (value,):
+            for option in self.options(value):
                 if isinstance(option, Unknown) and option.node is None:
                     # backward proves that it is attached, whatever it is
                     option.node = Node(

@@ -6,6 +6,10 @@ of them a place belongs to is decided here, so that one cause gives one finding.
 A value is *kept* if what holds it still does when the next step has begun, if the graph behind it served a ``backward``
 (a graph that never did is evaluation, which another rule mends) and if no ``backward`` ever comes through what holds
 it.
+
+``places.py`` finds what is kept and whether it outlives its step, ``judging.py`` says whether its graph is needed, and
+``findings.py`` makes findings and edits of what all runs showed. ``uses.py``, ``run.py`` and ``model.py`` answer what
+these ask.
 """
 
 from __future__ import annotations

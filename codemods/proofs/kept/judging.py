@@ -9,11 +9,20 @@ from typing import Any
 
 from codemods.graph.model.kinds import CarrierKind, NodeKind, UseKind
 from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Use, Value
-from codemods.proofs.kept.model import HISTORY, Kept, Part, Result
-from codemods.proofs.kept.names import had_before
+from codemods.graph.model.values import nodes_of
+from codemods.proofs.kept.model import (
+    HISTORY,
+    Kept,
+    Part,
+    Result,
+    odd,
+    scalar,
+    sometimes_number,
+    statement_span,
+    through_phi,
+)
 from codemods.proofs.kept.run import Run
-from codemods.proofs.kept.uses import arithmetic, benign, changes_in_place
-from codemods.proofs.kept.values import nodes_of, odd, scalar, sometimes_number, statement_span, through_phi
+from codemods.proofs.kept.uses import arithmetic, benign, changes_in_place, had_before
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.terms.spans import Span

@@ -10,13 +10,12 @@ from functools import partial
 from codemods.graph.model.kinds import CarrierKind, NodeKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Value
 from codemods.graph.model.trace import Accumulation, Storing, Trace
-from codemods.graph.model.values import Const, Join, Plain, Tensor, Unknown
+from codemods.graph.model.values import Const, Join, Plain, Tensor, Unknown, nodes_of
 from codemods.proofs.kept.judging import Judge
-from codemods.proofs.kept.model import HISTORY, TOTAL, Result
-from codemods.proofs.kept.names import assigned
-from codemods.proofs.kept.run import Run
-from codemods.proofs.kept.values import (
-    nodes_of,
+from codemods.proofs.kept.model import (
+    HISTORY,
+    TOTAL,
+    Result,
     odd,
     odd_part,
     scalar_part,
@@ -24,6 +23,8 @@ from codemods.proofs.kept.values import (
     statement_span,
     through_phi,
 )
+from codemods.proofs.kept.run import Run
+from codemods.proofs.kept.uses import assigned
 from codemods.proofs.sums import averages
 from codemods.proofs.syntax import DEFINITIONS
 

@@ -11,7 +11,9 @@ from functools import cached_property
 from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Carrier, Node, Place
 from codemods.graph.model.trace import Trace
-from codemods.proofs.kept.values import through_phi
+from codemods.proofs.kept.model import (
+    through_phi,
+)
 from codemods.proofs.syntax import LOOPS
 from codemods.terms.spans import Span
 

@@ -13,7 +13,7 @@ from codemods.graph.model.facts.operations import WITH_INDICES
 from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Use, Value, all_ancestors, all_descendants
 from codemods.graph.model.trace import Forward, Trace
-from codemods.graph.model.values import Instance, Join, Module, Optimizer, Parameters, Unknown
+from codemods.graph.model.values import Instance, Module, Optimizer, Parameters, Unknown, options_of
 from codemods.proofs.marks import clearings
 from codemods.proofs.reach import folds
 from codemods.proofs.syntax import DEFINITIONS
@@ -224,7 +224,7 @@ class _Given:
         self._armed: set[ast.AST] = set()
         self._moduled: set[ast.AST] = set()
         for handing in trace.handings:
-            options = [o for value in handing.given for o in (value.options if isinstance(value, Join) else (value,))]
+            options = [o for value in handing.given for o in options_of(value)]
             if any(isinstance(o, (Optimizer, Parameters)) or getattr(o, "oid", 0) in steppers for o in options):
                 self._armed.add(handing.place.node)
             if any(is_module(o) for o in options):

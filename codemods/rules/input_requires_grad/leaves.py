@@ -12,7 +12,7 @@ from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked, Nod
 from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
-from codemods.graph.model.values import Instance, Join, Unknown
+from codemods.graph.model.values import Instance, Unknown, options_of
 from codemods.proofs.reach import library_model, maybe_frozen, opaque
 from codemods.proofs.syntax import called
 from codemods.proofs.unseen import Way, ways_out
@@ -238,7 +238,7 @@ class Leaves:
         """What goes into the forwards of models, itself or detached."""
         found: set[Node] = set()
         for value in (value for forward in self.trace.forwards for value in forward.args.all()):
-            for option in value.options if isinstance(value, Join) else (value,):
+            for option in options_of(value):
                 found.update(n for n in (option.node, *getattr(option, "shadow", ())) if isinstance(n, Node))
         return found
 
