@@ -130,7 +130,7 @@ class Checker:
             if strict:
                 self._on_top(options, result, after, strict)
         elif strict:
-            self._strict(strict, self.files, result, after)
+            self._strict(strict, self.files, result, after, whole=options == self.options)
         self._settled(options, result, after)
 
     def _raised_anyway(self, after: Run) -> bool:
@@ -145,17 +145,19 @@ class Checker:
         part = rewritten(self.files, options, lambda group: frozenset(f.key for f in group) in repairs)
         if {group.key for group in part.mended} == repairs:
             base = files_after(self.files, part)
-            self._strict(strict, base, result, after)
+            self._strict(strict, base, result, after, whole=options == self.options)
 
-    def _strict(self, promises: set[Promise], original: Files, result: ApplyResult, after: Files) -> None:
+    def _strict(
+        self, promises: set[Promise], original: Files, result: ApplyResult, after: Files, *, whole: bool
+    ) -> None:
         before, new = self._run(original), self._run(after)
         if Promise.EQUIVALENT in promises:
             why = comparing.equivalent(before, new)
             self._note("equivalent", why and self._in_double(original, after, why), result, after)
             return
         self._note("exact", comparing.exact(before, new), result, after)
-        # Somebody else may hold the same graphs, of whom nothing is proven.
-        if comparing.grows(new) and new.alive == before.alive and not result.remaining:
+        # Somebody else may hold the same graphs, of whom nothing is proven, or whom a rule finds that was not asked.
+        if whole and comparing.grows(new) and new.alive == before.alive and not result.remaining:
             totals = {"attached-loss-total", "attached-loss-history"}
             if {finding.rule for finding in result.fixed} <= totals:
                 self._note("flat", f"still grows: {before.alive}", result, after)
