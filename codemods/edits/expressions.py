@@ -82,12 +82,26 @@ def keep_part(target: cst.BaseExpression, kept: cst.BaseExpression, suffix: str)
     if len(comments(target)) > len(comments(kept)):
         raise EditError("comments would be lost with the expression around them")
     inner = wrap_expression(kept, "", suffix) if suffix else kept
-    if not _parses(cst.Module([]).code_for_node(inner)):
+    if isinstance(target, cst.Attribute) and target.value is kept:
+        # What holds its lines together stands around it; the new attribute stands on the line of the old one.
+        inner = _with_dot(inner, kept, target.dot)
+    elif not _parses(cst.Module([]).code_for_node(inner)):
         # it runs over several lines, which what goes held together
         inner = in_parentheses(inner)
     own = _own_parentheses(target)
     lpar, rpar = target.lpar[: len(target.lpar) - own], target.rpar[own:]
     return inner.with_changes(lpar=(*lpar, *inner.lpar), rpar=(*inner.rpar, *rpar))
+
+
+def _with_dot(node: cst.BaseExpression, kept: cst.BaseExpression, dot: cst.Dot) -> cst.BaseExpression:
+    """``node`` with ``dot``, its blanks and line breaks, directly behind ``kept``, which stands in it."""
+    if isinstance(node, cst.Call):
+        return node.with_changes(func=_with_dot(node.func, kept, dot))
+    if not isinstance(node, cst.Attribute):
+        return node
+    if node.value.deep_equals(kept):
+        return node.with_changes(dot=dot)
+    return node.with_changes(value=_with_dot(node.value, kept, dot))
 
 
 def _parses(code: str) -> bool:

@@ -34,6 +34,19 @@ def _keep(text: str, target: str, kept: str, suffix: str = "") -> KeepPart:
         ("y = V(lambda: 1)()\n", "V(lambda: 1)", "lambda: 1", "", "y = (lambda: 1)()\n"),
         ("y = V(a if b else c)\n", "V(a if b else c)", "a if b else c", ".t()", "y = (a if b else c).t()\n"),
         ("print(V(x) , z)\n", "V(x)", "x", "", "print(x , z)\n"),
+        # an attribute stays on its line, and what holds the lines together stands around it
+        (
+            "y = (f(x)\n  .cpu()\n  .data.n())\n",
+            "f(x)\n  .cpu()\n  .data",
+            "f(x)\n  .cpu()",
+            ".detach()",
+            "y = (f(x)\n  .cpu()\n  .detach().n())\n",
+        ),
+        ("y = (f(x)\n  .data\n  .n())\n", "f(x)\n  .data", "f(x)", ".detach()", "y = (f(x)\n  .detach()\n  .n())\n"),
+        ("y = f(x) \\\n  .data\n", "f(x) \\\n  .data", "f(x)", ".detach()", "y = f(x) \\\n  .detach()\n"),
+        ("y = x . data . n()\n", "x . data", "x", ".detach()", "y = x . detach() . n()\n"),
+        ("y = (f(x)\n  .data\n)\n", "f(x)\n  .data", "f(x)", ".detach().a()", "y = (f(x)\n  .detach().a()\n)\n"),
+        ("y = (a + b).data\n", "(a + b).data", "a + b", ".detach()", "y = (a + b).detach()\n"),
     ],
 )
 def test_part_is_kept(before: str, target: str, kept: str, suffix: str, after: str) -> None:
