@@ -344,6 +344,7 @@ def test_data_that_is_read(tmp_path: Path, before: str, after: str) -> None:
         "w = net.weight.data.view(-1)\nw[0] = 1",
         "def clip(w):\n    w.clamp_(-1, 1)\nclip(net.weight.data)",
         "for p in net.parameters():\n    p.data.add_(p.grad.data)",
+        "x, w = torch.rand(3, 4), torch.rand(3, 4)\ntorch.add(w.data, 1, out=x.data)\nprint(x, w)",
         "for row in net.weight.data:\n    row.mul_(0.9)",
         "for row, s in zip(net.weight.data, [1, 2]):\n    row.mul_(s)",
         "a, b = net.weight.data.chunk(2, 1)\na.mul_(0.9)",

@@ -240,10 +240,17 @@ def _writes_data(file: ParsedFile, node: ast.expr) -> bool:
     """Whether its statement writes through a ``.data``: there the two are kept alike."""
     statement = file.enclosing(node, ast.stmt)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        function = statement.value.func
-        return isinstance(function, ast.Attribute) and function.attr.endswith("_") and mentions_data(function.value)
+        return any(map(mentions_data, _written_by(statement.value)))
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     return any(target is not None and mentions_data(target) for target in targets)
+
+
+def _written_by(call: ast.Call) -> list[ast.expr]:
+    """What a call writes in place: `x.add_(...)`, `torch.add(..., out=x)`."""
+    written = [keyword.value for keyword in call.keywords if keyword.arg == "out"]
+    if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
+        written.append(call.func.value)
+    return written
 
 
 def type_asked(site: Site, file: ParsedFile) -> Change | None:
