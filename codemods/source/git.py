@@ -19,5 +19,6 @@ def run_git(
     """
     env = {name: value for name, value in os.environ.items() if name not in _INHERITED}
     env |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    command = ["git", "-C", os.fspath(folder), *arguments]
+    # A repository may name a program that git asks which files changed: nothing of it is run because we read.
+    command = ["git", "-C", os.fspath(folder), "-c", "core.fsmonitor=false", *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, env=env, check=False, timeout=timeout)

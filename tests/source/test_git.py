@@ -39,3 +39,20 @@ def test_no_git_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FileNotFoundError):
         run_git(tmp_path, "status")
+
+
+@pytest.mark.parametrize("words", [("ls-files", "-z"), ("status", "--porcelain"), ("diff", "--name-only", "HEAD")])
+def test_no_program_of_the_repository_is_run(words: tuple[str, ...], tmp_path: Path) -> None:
+    here, mark = made(tmp_path / "here"), tmp_path / "ran"
+    program = tmp_path / "watch.sh"
+    program.write_text(f"#!/bin/sh\ntouch {mark}\n")
+    program.chmod(0o755)
+    (here / "a.py").touch()
+    run_git(here, "add", "a.py")
+    run_git(here, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a")
+    run_git(here, "config", "core.fsmonitor", str(program))
+    subprocess.run(["git", "-C", here, *words], check=True, capture_output=True)
+    assert mark.exists()
+    mark.unlink()
+    assert run_git(here, *words).returncode == 0
+    assert not mark.exists()
