@@ -31,6 +31,7 @@ class Runs:
     ``commands`` are tried as they stand, each where its script exists; without any, up to ``entries`` entry scripts are
     looked for. ``folder`` is where commands are started, relative to the repository. ``requirements`` are lines as pip
     takes them, for an environment that is made beside ``python``; ``own_requirements``: those of the repository.
+    ``reach``: seconds in which a way is looked for to what the commands do not reach, None for verify's own choice.
     """
 
     run: bool = True
@@ -51,6 +52,7 @@ class Runs:
     expose: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     own_requirements: bool = False
+    reach: float | None = None
 
 
 @dataclass(frozen=True)
@@ -275,6 +277,8 @@ def _with(repository: Repository, entry: Mapping[str, Any]) -> Repository:
 
 def _grouped(repository: Repository, groups: Sequence[_Group]) -> Repository:
     """``repository`` on the terms of the groups that it belongs to, the last of which counts most."""
+    if not groups:
+        return repository
     plain = repository.source.url.removesuffix("/").removesuffix(".git")
     names = (plain, repository.source.name.replace("+", "/"))
     for group in groups:
@@ -296,11 +300,14 @@ def _patterns(texts: Sequence[str], base: Path) -> list[str]:
 
 
 #: Settings of later releases: where they are not used, what was done without them is not stale.
-_LATER = ("requirements", "own_requirements")
+_LATER = ("requirements", "own_requirements", "reach")
 
 
 def _told(runs: Runs) -> dict[str, Any]:
-    return {name: value for name, value in asdict(runs).items() if value or name not in _LATER}
+    used = (name for name in _LATER if getattr(runs, name) != getattr(Runs, name))
+    return {name: value for name, value in asdict(runs).items() if name not in _LATER} | {
+        name: getattr(runs, name) for name in used
+    }
 
 
 def _placed(table: Mapping[str, Any], base: Path) -> dict[str, Any]:

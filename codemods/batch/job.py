@@ -63,7 +63,13 @@ class Job:
         # At most 24 stages and two originals a command; see docs/verify.md.
         own = self.runs.timeout * (len(self.steps.before) + len(self.steps.after))
         making = 1800 if self.runs.requirements or self.runs.own_requirements else 0
-        return self.limits.rewrite_timeout + own + making + 30 * self.runs.timeout * max(1, len(self.entries))
+        return (
+            self.limits.rewrite_timeout
+            + own
+            + making
+            + (self.runs.reach or 0)
+            + 30 * self.runs.timeout * max(1, len(self.entries))
+        )
 
     @property
     def device(self) -> str:

@@ -142,26 +142,26 @@ def _plan(
     }
     if told["verify"] or repository.skip:
         return told, ()
+    told["prospect"] = _known(campaign, repository, row)
+    if told["prospect"]:
+        # Nothing that is done is read again: of thousands that takes a while.
+        _entries_of(repository, row, told, {})
+        return told, ()
     clone = Places(campaign.work).clone(slug)
     place = clone if clone.is_dir() else repository.source.local
-    files, readme, paths = dict[str, str](), "", set[str]()
-    if place is not None:
-        commit = repository.ref or "HEAD"
-        try:
-            files, readme, paths = read_tree(place, commit)
-            inspect(Git(of_path(place), reaching=False), place, campaign.limits, commit=commit)
-        except Refused as error:
-            told["trouble"] = f"will be refused: {error}"
-        except (Failed, Exhausted) as error:
-            told["trouble"] = f"cannot be read: {error}"
-    entries = _entries_of(repository, row, told, files, readme)
-    told["entries"] = [_entry(entry.command, entry.folder, entry.why) for entry in entries]
-    if not told["verify"]:
-        told["verify"] = "looked for once it is cloned" if place is None else "no script that trains was found"
-    told["prospect"] = _known(campaign, repository, row)
-    if told["prospect"] or told["trouble"] or place is None:
-        told["prospect"] = told["prospect"] or (UNREAD if told["trouble"] else UNSEEN)
+    if place is None:
+        told["prospect"] = UNSEEN
+        _entries_of(repository, row, told, {})
         return told, ()
+    commit = repository.ref or "HEAD"
+    try:
+        files, readme, paths = read_tree(place, commit)
+        inspect(Git(of_path(place), reaching=False), place, campaign.limits, commit=commit)
+    except (Failed, Refused, Exhausted) as error:
+        told["trouble"] = f"{'will be refused' if isinstance(error, Refused) else 'cannot be read'}: {error}"
+        told["prospect"] = UNREAD
+        return told, ()
+    entries = _entries_of(repository, row, told, files, readme)
     told["prospect"] = READY if entries else NO_SCRIPT
     return told, prospects(files, paths, entries, repository.runs) if files else ()
 
@@ -176,28 +176,28 @@ def _known(campaign: Campaign, repository: Repository, row: Row | None) -> str:
         return ""
     if row["state"] == "unchanged":
         return UNCHANGED
+    if row["entries"] == "[]":
+        return NO_SCRIPT
     return {"kept": PROVEN, PARTLY: PROVEN, "not judged": UNJUDGED}.get(row["verification"], "")
 
 
 def _entries_of(
-    repository: Repository, row: Row | None, told: dict[str, Any], files: dict[str, str], readme: str
+    repository: Repository, row: Row | None, told: dict[str, Any], files: dict[str, str], readme: str = ""
 ) -> list[Script]:
-    """The scripts that will be run, as far as that is known; where they are from is ``told``."""
+    """The scripts that will be run, as far as that is known; they and where they are from are ``told``."""
     runs = repository.runs
     if runs.commands:
-        told["verify"], told["trouble"] = "configured", ""
-        return [Script(command, runs.folder, "configured") for command in runs.commands]
-    if row is not None and row["entries"] not in ("", "[]"):
-        told["verify"], told["trouble"] = "found", ""
-        return [Script(*entry) for entry in json.loads(row["entries"])]
-    found = find_entries(files, readme, most=max(1, runs.entries))
-    if found:
+        told["verify"] = "configured"
+        entries = [Script(command, runs.folder, "configured") for command in runs.commands]
+    elif row is not None and row["entries"] not in ("", "[]"):
         told["verify"] = "found"
-    return found
-
-
-def _entry(command: str, folder: str, why: str) -> dict[str, str]:
-    return {"command": command, "folder": folder, "why": why}
+        entries = [Script(*entry) for entry in json.loads(row["entries"])]
+    else:
+        entries = find_entries(files, readme, most=max(1, runs.entries)) if files else []
+        missing = "looked for once it is cloned" if told["prospect"] == UNSEEN else "no script that trains was found"
+        told["verify"] = "found" if entries else missing
+    told["entries"] = [{"command": one.command, "folder": one.folder, "why": one.why} for one in entries]
+    return entries
 
 
 def _entry_text(entry: dict[str, str]) -> str:

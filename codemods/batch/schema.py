@@ -90,6 +90,7 @@ _RUN: Mapping[str, Key] = {
     "steps": COUNT,
     "batches": NATURAL,
     "timeout": SECONDS,
+    "reach": SECONDS,
     "device": one_of("auto", "cpu", "cuda"),
     "python": TEXT,
     "requirements": Key('the path of a file, or "own"', text),

@@ -15,6 +15,7 @@ from codemods.batch.errors import CampaignError
 #: What git reaches without running anything of the address's own choice, as ``ext::sh -c ...`` would.
 SCHEMES = ("https", "http", "ssh", "git", "file")
 _SCP = re.compile(r"(?:(?P<user>[\w.-]+)@)?(?P<host>[\w.-]+|\[[\w:.]+\]):(?P<path>[^:].*)")
+_CONTROL = re.compile(r"[\x00-\x1f]")
 _USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/\s@'\"]+@", re.IGNORECASE)
 _SECRET_QUERY = re.compile(r"([?&][\w.-]*(?:token|key|secret|password|auth)[\w.-]*=)[^&\s'\"]+", re.IGNORECASE)
 
@@ -75,7 +76,7 @@ def parse(text: str, base: Path) -> Source:
     and for a URL that is none.
     """
     given = text.strip()
-    if not given or any(ord(letter) < 32 for letter in given):
+    if not given or _CONTROL.search(given):
         raise CampaignError(f"{redact(text)!r} is no address of a repository")
     if given.startswith("-"):
         raise CampaignError(f"{redact(given)!r} is no address of a repository: it would be read as an option")

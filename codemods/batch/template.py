@@ -62,6 +62,7 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 # stand-ins = ["data/x.npy=float32:1000,3,32,32"]
 # steps = 20
 # timeout = 120     # seconds, each run
+# reach = 480       # seconds in which ways are looked for to changes that the scripts do not reach; 0: none are
 # memory = "8G"     # each run, by default half of the machine's
 # device = "auto"   # "cuda": on a cluster, runs ask for a GPU
 # requirements = "requirements.txt"   # an environment of these is made by uv beside python; "own": each one's own

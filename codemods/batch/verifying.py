@@ -123,6 +123,7 @@ def settings_of(runs: Runs) -> Settings:
         steps=runs.steps,
         batches=runs.batches,
         timeout=runs.timeout,
+        reach=runs.reach,
         device=runs.device,
         python=interpreters.of(runs),
         memory=runs.memory,

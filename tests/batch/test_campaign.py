@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.batch.campaign import read
+from codemods.batch.campaign import _told, read
 from codemods.batch.errors import CampaignError
 from codemods.batch.template import TEMPLATE, write
+from codemods.batch.verifying import settings_of
 from tests.batch.tools import CLEAN, campaign_file, repository
 
 HEAD = '[campaign]\nartifacts = ["patch"]\n'
@@ -171,7 +172,7 @@ def test_the_file_that_is_written_can_be_read_and_tells_the_truth(tmp_path: Path
             word in line
             for word in ("commands", "stand-ins", "python", "author", "exclude", "jobs", "per-day", "hours")
         )
-        sample = sample or "memory" in line
+        sample = sample or "memory" in line or line.startswith("# reach")
         lines.append(line[2:] if spelled and not sample else line)
     text = "\n".join(lines).replace("[campaign]", HEAD.strip())
     full, short = tmp_path / "full.toml", tmp_path / "short.toml"
@@ -239,3 +240,17 @@ def test_what_a_file_cannot_begin_with(named: str, said: str, tmp_path: Path, mo
     with pytest.raises(CampaignError, match=re.escape(said)):
         write(tmp_path / "mine.toml", [named])
     assert not (tmp_path / "mine.toml").exists()
+
+
+def test_how_long_is_looked_for_what_no_run_reaches(tmp_path: Path) -> None:
+    """A setting of a later release: what was done without it is not stale, and none is other than no time."""
+    urls = '[repositories]\nurls = ["https://host/a/b"]\n[verify]\nsteps = 3\n'
+    plain = read(campaign(tmp_path, urls))
+    prints = {plain.fingerprint(plain.repositories[0])}
+    assert "reach" not in _told(plain.runs)
+    assert settings_of(plain.runs).reach_seconds == 4 * 120
+    for text, seconds in (("0", 0.0), ("900", 900.0)):
+        made = read(campaign(tmp_path, f"{urls}reach = {text}\n"))
+        assert settings_of(made.runs).reach_seconds == seconds
+        prints.add(made.fingerprint(made.repositories[0]))
+    assert len(prints) == 3

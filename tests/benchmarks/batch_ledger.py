@@ -23,6 +23,7 @@ from codemods.batch.job import FACTS
 from codemods.batch.ledger import Ledger
 from codemods.batch.overview import status, status_text
 from codemods.batch.places import Places, slug_of
+from codemods.batch.planning import plan, plan_text
 from codemods.batch.running import run
 from codemods.batch.standing import Standing
 from codemods.batch.tool import digest
@@ -63,7 +64,7 @@ def fill(campaign: Campaign) -> None:
                 db.execute(
                     "UPDATE repositories SET state=?, stage=?, reason=?, fingerprint=?, tool=?, changed=?, "
                     "verification=?, cloned_at=?, base='b', head='h', files=40, lines=3000, why='every promise held', "
-                    "rewrite_seconds=1 WHERE id=?",
+                    "rewrite_seconds=1, entries='[]' WHERE id=?",
                     (
                         *(state, stage, "no such host" if state == "failed" else "", print_of, digest()),
                         *(
@@ -133,6 +134,7 @@ def measure(count: int) -> dict[str, float]:
         return {
             "read the campaign": timed(lambda: read(campaign.file)),
             "status": timed(lambda: status_text(status(campaign))),
+            "plan": timed(lambda: plan_text(campaign, plan(campaign))),
             "report, all of it": timed(lambda: write_reports(campaign, folder / "out")),
             "report, page and text": timed(lambda: write_reports(campaign, folder / "out", ["html", "markdown"])),
             "report, tables": timed(lambda: write_reports(campaign, folder / "out", ["csv"])),
