@@ -70,10 +70,14 @@ class Touched:
                 ):
                     watched.add((path, number))
             if self.whole:
-                # A new header over a line that only moved to the right stands for no line of before.
+                # A new header over a line that only moved to the right stands for no line of before; one that only
+                # changed places with such a line is not new.
+                taken = {origin for number in range(1, len(lines.new) + 1) for origin in lines.origins(number)}
+                gone = {line for number, line in enumerate(lines.old, 1) if number not in taken}
                 for number in (*range(1, len(lines.new) + 1), *range(len(lines.new), 0, -1)):
                     near = {(path, number - 1), (path, number + 1)}
-                    if not lines.origins(number) and not watched.isdisjoint(near):
+                    added = not lines.origins(number) and lines.new[number - 1] not in gone
+                    if added and not watched.isdisjoint(near):
                         watched.add((path, number))
         return frozenset(watched) or self._gaps(old, new)
 

@@ -25,10 +25,9 @@ def mixed(run: Run | None, sources: Sources) -> list[Fault]:
     if event is None:
         return []
     rows = event["operands"]
-    # The one that lies elsewhere is on the CPU, where tensors are made unless told otherwise.
-    here = next((row for row in rows if row["device"] != "cpu"), rows[0])
-    wrong = next((row for row in rows if row["device"] == "cpu"), None)
-    wrong = wrong or next(row for row in rows if row["device"] != here["device"])
+    # The one that lies elsewhere has no values, or is on the CPU, where tensors are made unless told otherwise.
+    wrong = min(rows, key=lambda row: (row["device"] != "meta", row["device"] != "cpu"))
+    here = next(row for row in rows if row["device"] != wrong["device"])
     site = site_of(event["site"])
     operation = str(event["operation"]).strip("_")
     clues = [sources.clue("cause", wrong["born"], f"made it on {wrong['device']}")] if wrong["born"] else []
@@ -42,7 +41,7 @@ def mixed(run: Run | None, sources: Sources) -> list[Fault]:
             f"{operation} takes a tensor on {wrong['device']} and one on {here['device']}",
             site,
             tuple(clues),
-            _remedy(name, here),
+            _remedy(name, wrong, here),
             {"operation": operation, "function": "" if site is None else site.function},
         )
     ]
@@ -54,7 +53,9 @@ def _operand(role: str, row: Mapping[str, Any]) -> Clue:
     return Clue(role, None, "", names[0]["name"], names[0]["function"], text) if names else Clue(role, text=text)
 
 
-def _remedy(name: str, here: Mapping[str, Any]) -> str:
+def _remedy(name: str, wrong: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    if wrong["device"] == "meta":
+        return f"make {name} on {here['device']}: what is on meta has a shape and no values"
     named = [*here["names"], *here["near"]]
     where = f"{named[0]['name']}.device" if named else repr(here["device"])
     moved = f"{name} = {name}.to({where})" if name != "the tensor" else f"move the tensor by .to({where})"

@@ -125,6 +125,7 @@ def faults(
     Steps that get slower are a fault only where ``timed`` saw them too.
     """
     rootless = learning.rootless(first)
+    ungraded = [] if rootless else learning.no_gradient(first, flow, sources)
     return [
         *devices.mixed(placed, sources),
         *graphs.second_backwards(closer or first, sources),
@@ -132,11 +133,11 @@ def faults(
         *resources.memory(first, sources),
         *graphs.growing_graphs(first, sources),
         *learning.cut_off(first, flow, sources),
-        *([] if rootless else learning.no_gradient(first, flow, sources)),
+        *ungraded,
         *learning.not_in_optimizer(first, sources),
         *learning.never_cleared(first, sources),
         *resources.stores(first, sources),
-        *([] if rootless else graphs.unused_forwards(first, sources)),
+        *([] if rootless else graphs.unused_forwards(first, sources, ungraded)),
         *([] if timed is None else resources.slower(first, timed, sources)),
     ]
 

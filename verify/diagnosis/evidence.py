@@ -6,7 +6,8 @@
   optimizer's step was made between the two; null without an optimizer), number and user (the two nodes' places in the
   order of making), names (list of {name, function}: who holds the stale tensor), same (whether a second run came to the
   same nodes; null in the first)
-* ``inplace``: site, hits: list of {reader, operation, operand, number, version, expected, changed, by, names, old}:
+* ``inplace``: site, hits: list of {reader, operation, operand, number, version, expected, changed, through, by, names,
+  old}: ``through``: the lines from which the change was called, from the inside out;
   ``old``: the reader was made before an earlier call of that backward
 * ``learning``: taught: {meant (parameters of optimizers, or where none steps all that backwards came to), learning (how
   many of them backwards still came to in the second half), idle: names of others}, optimizers: list of {index, name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from verify.diagnosis.evidence import Sources, events, site_of
@@ -10,6 +10,7 @@ from verify.diagnosis.model import Clue, Fault, Kind
 from verify.judging.faults import symptoms
 from verify.measured.records import Holder
 from verify.measured.results import Run
+from verify.measured.values import Site
 
 _NOWHERE = "in library code; no line of yours was running"
 #: Steps within which a window of carried graphs looks like a pile.
@@ -81,6 +82,7 @@ def changes_in_place(run: Run, sources: Sources) -> list[Fault]:
             else Clue("cause", text="the line that changed it was not seen"),
             sources.clue("saved by", reader, f"{hit['operation']} keeps its {hit['operand']} for the backward"),
         ]
+        clues[1:1] = _callers(hit.get("through", ()), site, sources)
         if name:
             clues.insert(1, Clue("carrier", None, "", name, hit["names"][0]["function"]))
         versions = {"version": hit["version"], "expected": hit["expected"], "operation": hit["operation"]}
@@ -94,6 +96,13 @@ def changes_in_place(run: Run, sources: Sources) -> list[Fault]:
         )
         found.setdefault((fault.site, changed, reader), fault)
     return list(found.values())
+
+
+def _callers(through: Iterable[Any], site: Site | None, sources: Sources) -> list[Clue]:
+    """The line beside the backward at ``site`` from which the change was called, where it was made further inside."""
+    beside = (one for one in map(site_of, through) if one is not None and site is not None)
+    found = next((one for one in beside if site and (one.path, one.function) == (site.path, site.function)), None)
+    return [] if found is None else [sources.clue("called from", found)]
 
 
 def _operation(name: Any) -> str:
@@ -176,10 +185,16 @@ def _by_site(rows: list[Any]) -> dict[Any, list[tuple[int, int]]]:
     return found
 
 
-def unused_forwards(run: Run, sources: Sources) -> list[Fault]:
-    """Return the lines that call a model with gradients on, and whose graphs no backward ever uses."""
+def unused_forwards(run: Run, sources: Sources, ungraded: Sequence[Fault] = ()) -> list[Fault]:
+    """Return the lines that call a model with gradients on, and whose graphs no backward ever uses.
+
+    ``ungraded``: parameters without a gradient. Where their graph is cut off, what was made of it has no use; that is
+    no fault of its own.
+    """
     if not run.record.backwards:
         return []
+    causes = [clue.site for fault in ungraded if (clue := fault.clue("cause")) is not None and clue.site is not None]
+    cut = {(site.path, site.function) for site in causes}
     return [
         Fault(
             Kind.UNUSED_FORWARDS,
@@ -190,4 +205,5 @@ def unused_forwards(run: Run, sources: Sources) -> list[Fault]:
             {"calls": wasted.calls, "alive_at_once": wasted.peak},
         )
         for wasted in symptoms(run).wasted
+        if wasted.site is None or (wasted.site.path, wasted.site.function) not in cut
     ]

@@ -10,8 +10,10 @@ from codemods.source.syntax import FAILURES
 from verify.diagnosis.model import Fault, Kind
 from verify.fixing import states, stored
 from verify.fixing.clues import Candidate, place_of, printed, variable
-from verify.fixing.learners import attached, frozen, made_later, recording, registered
-from verify.fixing.losses import retained, stepped_later, summed
+from verify.fixing.learners import attached, cleared, frozen, made_later, recording, registered, spared
+from verify.fixing.losses import retained, summed
+from verify.fixing.moved import changed_later, rebuilt_in_loop
+from verify.fixing.shared import read_cloned, read_detached
 from verify.fixing.states import always, cut_where_it_enters, kept_detached, rebuilt, uncached
 from verify.fixing.stored import stored_detached
 from verify.fixing.texts import Text, Texts
@@ -28,27 +30,42 @@ def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
             always,
             uncached,
             rebuilt,
+            rebuilt_in_loop,
             states.detached_after_backward,
             cut_where_it_enters,
             kept_detached,
+            read_detached,
+            stored_detached,
             retained,
             summed,
         ),
-        Kind.CHANGED_IN_PLACE: (stepped_later, summed, out_of_place, without_inplace, kept_detached),
+        Kind.CHANGED_IN_PLACE: (changed_later, summed, out_of_place, without_inplace, read_cloned, kept_detached),
         Kind.GROWING_GRAPH: (stored_detached, kept_detached, stored.detached_after_backward),
         Kind.NO_GRADIENT: (attached, recording, frozen),
         Kind.LOSS_CUT_OFF: (attached, recording),
         Kind.NOT_IN_OPTIMIZER: (registered, made_later),
+        Kind.NEVER_CLEARED: (cleared,),
+        Kind.UNUSED_FORWARDS: (spared,),
         Kind.OTHER_DEVICE: (_moved,),
     }.get(fault.kind, ())
     found: list[Candidate] = []
     for make in makers:
         try:
-            found += [each for each in make(fault, texts) if each not in found]
+            found += [each for each in make(fault, texts) if each not in found and _parses(each)]
         except (SourceError, *FAILURES):
             # Not Python that we can read: nothing is offered there.
             continue
     return found
+
+
+def _parses(candidate: Candidate) -> bool:
+    """Whether the new texts are Python; that of a notebook is the program that its cells are."""
+    try:
+        for text in candidate.files.values():
+            ast.parse(text)
+    except FAILURES:
+        return False
+    return True
 
 
 def _moved(fault: Fault, texts: Texts) -> Iterator[Candidate]:

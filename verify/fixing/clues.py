@@ -7,8 +7,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from verify.diagnosis.model import Clue
+from verify.diagnosis.model import Clue, Fault
 from verify.fixing.texts import Text, Texts
+
+#: Expressions of which a method can be called as they are written.
+PRIMARY = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,11 @@ def targets(statement: ast.stmt) -> list[ast.expr]:
     ]
 
 
+def named_in(node: ast.AST) -> set[str]:
+    """The names that stand in ``node``."""
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
 def named(file: Text, statement: ast.stmt) -> list[str]:
     """What ``statement`` assigns, as Python would print it."""
     return [ast.unparse(target) for target in targets(statement)]
@@ -72,6 +80,11 @@ def printed(name: str) -> str:
         return ast.unparse(ast.parse(name, mode="eval").body)
     except SyntaxError:
         return ""
+
+
+def within_a_step(fault: Fault) -> bool:
+    """Whether two losses of one step share a graph: what is right is to learn from both."""
+    return "both losses" in fault.remedy
 
 
 _KEY = re.compile(r"\[[^][]*\]$")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,12 +15,13 @@ from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
 from verify.diagnosis.diagnose import Telling, cut_short, examine, grows, whole_epochs
-from verify.diagnosis.model import Diagnosis, Fault, Kind, Measures
+from verify.diagnosis.model import Diagnosis, Fault, Measures
+from verify.fixing import showing
 from verify.fixing.candidates import candidates
 from verify.fixing.clues import Candidate
 from verify.fixing.runs import SharedRunner
 from verify.isolation import Workspace
-from verify.measured.results import Verdict
+from verify.measured.results import Rewrite, Verdict
 from verify.measured.values import Site
 from verify.running.against import RULE, HandRewriter
 from verify.running.rewriting import Rewriter, RuleRewriter
@@ -35,13 +35,6 @@ _TRIALS = 6
 #: Changes for one fault that are shown side by side; how many are tried beside what the rules have mended.
 _CHOICES = 3
 _BESIDE = 3
-#: Parameters that are named; what the order of a sum makes of a loss.
-_SHOWN = 4
-_ROUNDING = 1e-4
-#: Faults that a verification shows to be gone.
-_PROVABLE = frozenset({Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_GRAPH})
-#: Faults that two diagnoses show to be gone.
-_SHOWABLE = frozenset({Kind.NO_GRADIENT, Kind.OTHER_DEVICE, Kind.LOSS_CUT_OFF, Kind.NOT_IN_OPTIMIZER})
 
 #: What a rule's rewrite comes to, of the ways of :class:`verify.fixing.clues.Candidate`.
 _WAYS = {
@@ -54,6 +47,9 @@ _WAYS = {
     "repeated-backward": ("sum",),
     "step-between-backwards": ("later",),
 }
+
+#: How the names of rules begin that bring old code up to date, and mend nothing.
+_STYLE = "legacy-"
 
 Files = Mapping[str, bytes]
 
@@ -160,14 +156,15 @@ class Fixer:
 
     def _fix(self, before: Diagnosis) -> Fixed:
         after = before
-        first = None if before.reason and not _wrong(before) else self._by_rules(before)
-        if first is not None and not _wrong(before):
+        first = None if before.reason and not showing.wrong(before) else self._by_rules(before)
+        if first is not None and not showing.wrong(before):
             # No error and no growth: forwards for nobody, surplus flags. The rules know a remedy, and its run was kept.
             self._repairs.append(first.repair)
             self._files = dict(first.files)
-            return self._fixed(before, first.after, ())
+            after, first = self._diagnosed(self._files) if first.after.faults else first.after, None
         for _ in range(_ROUNDS):
-            better = next((d for fault in _wrong(after) if (d := self._mended(fault, after, first)) is not None), None)
+            faults = showing.wrong(after) or showing.idle(after)
+            better = next((d for fault in faults if (d := self._mended(fault, after, first)) is not None), None)
             first = None
             if better is None:
                 break
@@ -186,23 +183,39 @@ class Fixer:
         """What the static half finds, advice that is likely included, and the runs keep."""
         rewriter = RuleRewriter(self._sources(before), self._options, root=self._root, jobs=1)
         wanted = asked_of(self._runner, rewriter, rewriter.all())
-        for fault in _wrong(before)[:1]:
+        for fault in showing.wrong(before)[:1]:
             wanted |= self._asked(fault, self._trials(fault)[:_BESIDE])
         self._runner.ahead = wanted
         verification = self._verified(rewriter).verification
-        kept = [one for one in verification.rewrites if one.verdict is Verdict.KEPT]
-        files = rewriter.some(one.key for one in kept).files if kept else {}
-        if not files:
+        found = self._chosen(before, verification.rewrites, rewriter)
+        if found is None:
             return None
-        after = self._diagnosed(files, names=False)
-        if not (_better(before, after) if _wrong(before) else _no_worse(before, after)):
-            return None
+        chosen, files, after = found
         proof = []
-        for one in kept:
+        for one in chosen:
             cell, line = verification.place(one.finding.path, one.finding.span.line)
-            proof.append(f"{one.finding.rule} at {Site(one.finding.path, line, '', cell)}: {one.why}")
+            path = rewriter.relative(one.finding.path) or one.finding.path
+            proof.append(f"{one.finding.rule} at {Site(path, line, '', cell)}: {one.why}")
         rules = self._kept("what the rules find and the runs kept", "see each rule", tuple(proof), files, after)
-        return replace(rules, ways=frozenset(way for each in kept for way in _WAYS.get(each.finding.rule, ())))
+        return replace(rules, ways=frozenset(way for each in chosen for way in _WAYS.get(each.finding.rule, ())))
+
+    def _chosen(
+        self, before: Diagnosis, rewrites: Sequence[Rewrite], rewriter: RuleRewriter
+    ) -> tuple[Sequence[Rewrite], Files, Diagnosis] | None:
+        """Of the rewrites that were kept those that concern what is wrong, where these are enough, else more of them;
+        with the program and its diagnosis."""
+        wrong = bool(showing.wrong(before))
+        kept = tuple(one for one in rewrites if one.verdict is Verdict.KEPT)
+        telling = tuple(one for one in kept if not one.finding.rule.startswith(_STYLE))
+        mending = tuple(one for one in telling if one.finding.rule in _WAYS)
+        for chosen in dict.fromkeys((mending, telling, kept) if wrong else (telling,)):
+            files = rewriter.some(one.key for one in chosen).files if chosen else {}
+            if not files:
+                continue
+            after = self._diagnosed(files, names=False)
+            if showing.better(before, after) if wrong else showing.no_worse(before, after):
+                return chosen, files, after
+        return None
 
     def _sources(self, diagnosis: Diagnosis) -> list[SourceFile]:
         found = []
@@ -229,20 +242,21 @@ class Fixer:
         for candidate, files in trials:
             if not left or len(kept) + len(priced) == _CHOICES:
                 break
-            if any(files == one.files or candidate.way in one.ways for one in kept):
+            if any(files == one.files or candidate.way in one.ways for one in (*kept, *priced)):
                 continue
             left -= 1
             self._tell(f"trying: {candidate.title}")
-            proof, trouble = self._proved(files, candidate) if _verified(fault, candidate) else ((), "")
+            proof, trouble = self._proved(files, candidate) if showing.verified(fault, candidate) else ((), "")
             after = self._diagnosed(files, names=False)
-            if not _better(before, after):
+            if not showing.helps(fault, before, after):
                 proof, trouble = (), f"it does not help: {after.faults[0].headline if after.faults else after.reason}"
-            elif not _verified(fault, candidate):
+            elif not showing.verified(fault, candidate):
                 proof, trouble = self._compared(fault, before, after, candidate, kept)
             one = self._kept(candidate.title, candidate.meaning, proof, files, after)
+            one = replace(one, ways=frozenset({candidate.way} - {""}))
             if not trouble:
-                kept.append(replace(one, ways=frozenset({candidate.way} - {""})))
-            elif price := _price(fault, before, after):
+                kept.append(one)
+            elif price := showing.price(fault, before, after):
                 gone = "the fault is gone, and the first loss is the same"
                 priced.append(replace(one, repair=replace(one.repair, proof=(gone,), price=price)))
             else:
@@ -266,7 +280,7 @@ class Fixer:
         """What the verifications of ``trials`` will ask of the original, so that one run of it tells all."""
         wanted = Asked()
         for candidate, files in trials:
-            if _verified(fault, candidate):
+            if showing.verified(fault, candidate):
                 with self._rewriter(files, candidate) as rewriter:
                     wanted |= asked_of(self._runner, rewriter, rewriter.all())
         return wanted
@@ -276,8 +290,8 @@ class Fixer:
     ) -> tuple[tuple[str, ...], str]:
         """The proof, by diagnoses, of a change that mends ``fault``; the second is why it is none."""
         if candidate.summed:
-            return _as_sum([one.after.measures for one in kept], after.measures)
-        return _shown(fault, before, after)
+            return showing.as_sum([one.after.measures for one in kept], after.measures)
+        return showing.shown(fault, before, after)
 
     def _with(self, candidate: Candidate) -> Files | None:
         """The program with ``candidate`` made; None where a file cannot hold it."""
@@ -340,75 +354,3 @@ class Fixer:
         diff = unified_text(change for old, new in pairs for change in old.shown(old.text, new.text))
         repair = Repair(title, meaning, proof, diff, after.measures)
         return _Kept(repair, dict(files), after)
-
-
-def _verified(fault: Fault, candidate: Candidate) -> bool:
-    """Whether a verification can tell that ``candidate`` mends ``fault``."""
-    return fault.kind in _PROVABLE and not candidate.summed
-
-
-def _shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str, ...], str]:
-    """The same for a fault that no verification knows: it is gone, and the program begins as it did."""
-    old, new = before.measures, after.measures
-    if old.first is None or old.first != new.first:
-        return (), "the first loss is another one"
-    lost = sorted(set(new.idle) - set(old.idle))
-    if lost or new.learning < old.learning:
-        return (), f"{', '.join(lost) or 'parameters'} no longer learn"
-    if fault.kind is Kind.OTHER_DEVICE:
-        if old.losses != new.losses[: len(old.losses)]:
-            return (), "losses are other ones"
-        return ("no tensors of two devices meet any more, and losses are the same",), ""
-    if new.learning <= old.learning:
-        return (), "no more parameters learn"
-    return (f"{new.learning} of {new.meant} parameters learn ({old.learning} before); the first loss is the same",), ""
-
-
-def _as_sum(others: Sequence[Measures], measures: Measures) -> tuple[tuple[str, ...], str]:
-    """The proof of one backward of two losses, by a repair that walks both: each loss is the sum of two of its."""
-    for other in others:
-        pairs = list(zip(other.losses[::2], other.losses[1::2], strict=False))
-        same = len(pairs) == len(measures.losses) and all(
-            math.isclose(one + two, whole, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
-            for (one, two), whole in zip(pairs, measures.losses, strict=True)
-        )
-        if same and pairs and measures.learning == other.learning:
-            return (f"each of {len(pairs)} losses is the sum of the two that the other repair walks apart",), ""
-    return (), "no other repair shows that the sum learns the same"
-
-
-def _price(fault: Fault, before: Diagnosis, after: Diagnosis) -> str:
-    """What does not learn with a change that removes ``fault``; empty where that is not its price."""
-    old, new = before.measures, after.measures
-    came = {one.kind for one in after.faults} - {one.kind for one in before.faults}
-    gone = [one.kind for one in after.faults].count(fault.kind) < [one.kind for one in before.faults].count(fault.kind)
-    if not gone or came - {Kind.NO_GRADIENT} or after.reason or after.backwards < before.backwards:
-        return ""
-    if not new.learning or new.learning >= new.meant or old.losses[:1] != new.losses[:1]:
-        return ""
-    more = f" and {len(new.idle) - _SHOWN} more" if len(new.idle) > _SHOWN else ""
-    return f"{', '.join(new.idle[:_SHOWN]) or 'some parameters'}{more} do not learn"
-
-
-def _wrong(diagnosis: Diagnosis) -> list[Fault]:
-    """The faults that a run can show to be mended."""
-    return [fault for fault in diagnosis.faults if fault.kind in _PROVABLE | _SHOWABLE]
-
-
-def _better(before: Diagnosis, after: Diagnosis) -> bool:
-    """Whether a fault is gone, none came, and the program goes as far at least."""
-    return len(_harm(after)) < len(_harm(before)) and _no_worse(before, after)
-
-
-def _no_worse(before: Diagnosis, after: Diagnosis) -> bool:
-    """Whether no fault came, and the program goes as far at least."""
-    old, new = _harm(before), _harm(after)
-    if after.reason and not before.reason:
-        return False
-    return len(new) <= len(old) and not set(new) - set(old) and after.backwards >= before.backwards
-
-
-def _harm(diagnosis: Diagnosis) -> list[Kind]:
-    """The faults, less what only takes time: where a cut is made, a forward that somebody learned from for nothing
-    shows as one that nobody learns from."""
-    return [fault.kind for fault in diagnosis.faults if fault.kind is not Kind.UNUSED_FORWARDS]

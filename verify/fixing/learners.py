@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from verify.diagnosis.model import Fault
-from verify.fixing.clues import Candidate, place_of
+from verify.fixing.clues import PRIMARY, Candidate, place_of
 from verify.fixing.texts import Text, Texts
 
 #: Methods that give a value without its graph, calls of torch that make a tensor of it, what switches gradients off.
 _LEAVING = frozenset({"detach", "item", "numpy", "tolist"})
 _MAKING = frozenset({"tensor", "as_tensor", "from_numpy"})
 _OFF = frozenset({"no_grad", "inference_mode"})
+_LEARNS = "what the optimizer holds behind it learns"
 _LISTED = re.compile(r"\.(\w+)\[[^]]*\]")
 
 
@@ -31,8 +34,11 @@ def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         file = files[path]
         for chosen in [found] * (len(found) > 1) + [[each] for each in found]:
             what = ", ".join(f"{call} at {file.at(node.lineno)}" for node, _, call in chosen)
-            changes = file.replaced_all([(node, _bare(value, file)) for node, value, _ in chosen])
-            yield Candidate(f"leave out {what}", "what the optimizer holds behind it learns", changes)
+            plain = [(node, _bare(value, file)) for node, value, _ in chosen]
+            stacked = [(node, _stacked(node, value, file)) for node, value, _ in chosen]
+            deep = [(node, _uncut_inside(node)) for node, _, _ in chosen]
+            for changes in [plain, *(each for each in (stacked, deep) if each != plain)]:
+                yield Candidate(f"leave out {what}", _LEARNS, _without_idle(file, file.replaced_all(changes)))
 
 
 def _cuts(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr, str]]:
@@ -58,6 +64,8 @@ def _cut(node: ast.AST) -> tuple[ast.expr, str] | None:
     if not isinstance(node, ast.Call):
         return None
     function = node.func
+    if ast.unparse(function).rpartition(".")[2] == "Variable" and len(node.args) == 1:
+        return node.args[0], "Variable()"
     if isinstance(function, ast.Attribute) and not node.args and not node.keywords:
         return (function.value, f".{function.attr}()") if function.attr in _LEAVING else None
     if len(node.args) != 1 or isinstance(node.args[0], (ast.Starred, ast.List, ast.Tuple)):
@@ -85,10 +93,43 @@ def _uncut(value: ast.expr) -> ast.expr:
             return value
 
 
+def _stacked(node: ast.expr, value: ast.expr, file: Text) -> str:
+    """The same of a list of tensors, of which no tensor is made by leaving a call out."""
+    making = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAKING
+    plain = isinstance(value, (ast.Name, ast.Attribute))
+    return f"torch.stack({file.segment(value)})" if making and plain else _bare(value, file)
+
+
+class _Uncut(ast.NodeTransformer):
+    def visit(self, node: ast.AST) -> Any:
+        node = _uncut(node) if isinstance(node, ast.expr) else node
+        return super().generic_visit(node)
+
+
+def _uncut_inside(node: ast.expr) -> str:
+    """``node`` less all cuts in it: ``as_tensor(x.numpy().mean())`` is ``x.mean()``."""
+    found = _Uncut().visit(copy.deepcopy(node))
+    return ast.unparse(found) if isinstance(found, PRIMARY) else f"({ast.unparse(found)})"
+
+
+def _without_idle(file: Text, changes: dict[str, str]) -> dict[str, str]:
+    """``changes`` less statements like ``x = x``, which they leave of ``x = float(x)``."""
+    changed = changes[file.path]
+    idle = {
+        number
+        for node in ast.walk(ast.parse(changed))
+        if isinstance(node, ast.Assign)
+        and len(node.targets) == 1
+        and ast.unparse(node.targets[0]) == ast.unparse(node.value)
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines = changed.splitlines(keepends=True)
+    return {file.path: "".join(line for number, line in enumerate(lines, 1) if number not in idle)}
+
+
 def _bare(value: ast.expr, file: Text) -> str:
     code = file.segment(value)
-    plain = isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant))
-    return code if plain or code.startswith("(") else f"({code})"
+    return code if isinstance(value, PRIMARY) or code.startswith("(") else f"({code})"
 
 
 def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
@@ -115,6 +156,57 @@ def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             del lines[decorator.lineno - 1]
             title = f"record gradients, without {file.at(decorator.lineno)}"
             yield Candidate(title, meaning, {file.path: "".join(lines)})
+
+
+def cleared(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The gradients cleared before the first backward for a step, or behind the step."""
+    place = place_of(fault.clue("step"), texts)
+    call = place[1].value if place is not None and isinstance(place[1], ast.Expr) else None
+    if place is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return
+    if call.func.attr != "step":
+        return
+    file, step = place
+    owner = file.segment(call.func.value)
+    earlier = [each for each in file.block(step) if each.lineno < step.lineno]
+    first = next((each for each in reversed(earlier) if _walks(each)), None)
+    while first is not None and (before := [e for e in earlier if e.lineno < first.lineno]) and _walks(before[-1]):
+        first = before[-1]
+    meaning = "each step takes the gradients of its own backwards, not those of all steps before it as well"
+    code = f"{owner}.zero_grad()"
+    if first is not None:
+        title = f"clear the gradients of {owner} before {file.at(first.lineno)}"
+        yield Candidate(title, meaning, file.inserted(first, code, before=True), "clear")
+    title = f"clear the gradients of {owner} behind {file.at(step.lineno)}"
+    yield Candidate(title, meaning, file.inserted(step, code), "clear")
+
+
+def _walks(statement: ast.stmt) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in ast.walk(statement))
+
+
+def spared(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The forward that nobody learns from made without a graph."""
+    place = place_of(fault.clue("cause"), texts)
+    if place is None or place[1].lineno != place[1].end_lineno:
+        return
+    file, statement = place
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)):
+        return
+    torch = _torch(file)
+    if torch:
+        line = file.lines[statement.lineno - 1].strip()
+        indent, lines = file.indent(statement.lineno), list(file.lines)
+        lines[statement.lineno - 1] = f"{indent}with {torch}.no_grad():\n{indent}    {line}\n"
+        title = f"make no graph at {file.at(statement.lineno)}"
+        meaning = "nobody learns from this forward; it takes less memory and time, and gives the same values"
+        yield Candidate(title, meaning, {file.path: "".join(lines)}, "spare")
+
+
+def _torch(file: Text) -> str:
+    """How the file calls torch; empty where it does not import it."""
+    names = [name for node in file.tree.body if isinstance(node, ast.Import) for name in node.names]
+    return next((name.asname or "torch" for name in names if name.name.partition(".")[0] == "torch"), "")
 
 
 def _off(node: ast.expr) -> bool:

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from verify.diagnosis.model import Clue, Fault
-from verify.fixing.clues import Candidate, place_of
+from verify.fixing.clues import Candidate, named, place_of, within_a_step
 from verify.fixing.texts import Text, Texts
 
 
 def retained(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     """The graph kept by the backward that freed it, where nothing was built on it since."""
-    if fault.clue("carrier") is not None and "both losses" not in fault.remedy:
+    if fault.clue("carrier") is not None and not within_a_step(fault):
         return
     place = place_of(fault.clue("freed by"), texts)
     if place is None:
@@ -22,31 +22,29 @@ def retained(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
         if any(keyword.arg in ("retain_graph", None) for keyword in call.keywords):
             return
-        code = file.segment(call)
-        inside = "retain_graph=True" if code.endswith("()") else ", retain_graph=True"
-        files = file.replaced(call, f"{code[:-1]}{inside})")
+        files = file.given(call, "retain_graph=True")
         title = f"keep the graph in the backward at {file.at(statement.lineno)}"
         yield Candidate(title, "both losses are learned from; the graph lives until the second backward", files)
+    elif isinstance(statement, ast.Assign):
+        yield from _kept_by_grad(statement, file)
 
 
-def stepped_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """An optimizer's step behind the backward that needs the parameters as they were."""
-    cause = place_of(fault.clue("cause"), texts)
-    failing = place_of(Clue("site", fault.site), texts)
-    if cause is None or failing is None or cause[0].path != failing[0].path:
-        return
-    file, step = cause
-    later = next((s for s in file.block(step) if s.lineno == failing[1].lineno), None)
-    call = step.value if isinstance(step, ast.Expr) else None
-    if later is None or later.lineno <= step.lineno or step.lineno != step.end_lineno:
-        return
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "step":
-        lines = list(file.lines)
-        end = later.end_lineno or later.lineno
-        lines.insert(end, lines[step.lineno - 1])
-        del lines[step.lineno - 1]
-        title = f"make the step of {file.at(step.lineno)} behind the backward at {file.at(later.lineno)}"
-        yield Candidate(title, "both backwards see the same parameters", {file.path: "".join(lines)}, "later")
+def _kept_by_grad(statement: ast.Assign, file: Text) -> Iterator[Candidate]:
+    """The graph kept by ``autograd.grad``; with one of the gradients, where they are used."""
+    for call in (node for node in ast.walk(statement.value) if isinstance(node, ast.Call)):
+        told = {keyword.arg for keyword in call.keywords}
+        if ast.unparse(call.func).rpartition(".")[2] != "grad" or told & {"retain_graph", "create_graph", None}:
+            continue
+        gradients = set(named(file, statement))
+        around = ast.walk(file.function(statement) or file.tree)
+        later = (node for node in around if isinstance(node, ast.Name) and node.lineno > statement.lineno)
+        if any(node.id in gradients for node in later):
+            title = f"record the gradients at {file.at(call.lineno)}"
+            meaning = "the graph stays, and what is made of the gradients is learned from too"
+            yield Candidate(title, meaning, file.given(call, "create_graph=True"), "record")
+        title = f"keep the graph in the call of grad at {file.at(call.lineno)}"
+        meaning = "the graph lives until the backward; the gradients are values, which nothing is learned from"
+        yield Candidate(title, meaning, file.given(call, "retain_graph=True"), "keep")
 
 
 def summed(fault: Fault, texts: Texts) -> Iterator[Candidate]:

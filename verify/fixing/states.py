@@ -9,7 +9,7 @@ from verify.diagnosis.model import Clue, Fault
 from verify.fixing.clues import Candidate, base, keys, named, place_of, printed, targets, variable
 from verify.fixing.texts import Text, Texts
 
-_EACH_STEP = "all behind it goes on learning; it is computed in every step, of the parameters as they are then"
+EACH_STEP = "all behind it goes on learning; it is computed in every step, of the parameters as they are then"
 _CACHES = frozenset({"lru_cache", "cache"})
 
 
@@ -26,7 +26,7 @@ def always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if elif_ or (text := file.dissolved(test, [made])) is None:
         return
     title = f"build {name} each time, without the condition at {file.at(test.lineno)}"
-    yield Candidate(title, _EACH_STEP, {file.path: text}, "rebuild", fresh=True)
+    yield Candidate(title, EACH_STEP, {file.path: text}, "rebuild", fresh=True)
 
 
 def uncached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
@@ -49,7 +49,7 @@ def uncached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         else:
             continue
         title = f"compute {function.name} anew in each call, without its cache at {file.at(decorator.lineno)}"
-        yield Candidate(title, _EACH_STEP, {file.path: "".join(lines)}, "rebuild", fresh=True)
+        yield Candidate(title, EACH_STEP, {file.path: "".join(lines)}, "rebuild", fresh=True)
 
 
 def rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
@@ -62,14 +62,30 @@ def rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     used = file.statement(file.line(consumer.site)) if consumer.site.path == file.path else None
     if used is None or not file.means_the_same(made, used):
         return
-    # Beside each other they run equally often: then it is made anew already.
-    if used in file.block(made) or named(file, made) != [printed(name)]:
-        return
     code = file.segment(made)
+    if (buffer := _buffer(made, file)) is not None:
+        target, value = buffer
+        code = f"{target} = {file.segment(value)}"
+    # Beside each other they run equally often: then it is made anew already.
+    elif named(file, made) != [printed(name)]:
+        return
+    if used in file.block(made):
+        return
     if "\n" not in code:
         moved = file.inserted(used, code, before=True)
         title = f"build {name} again before it is used, at {file.at(used.lineno)}"
-        yield Candidate(title, _EACH_STEP, moved, "rebuild", fresh=True)
+        yield Candidate(title, EACH_STEP, moved, "rebuild", fresh=True)
+
+
+def _buffer(statement: ast.stmt, file: Text) -> tuple[str, ast.expr] | None:
+    """The attribute and the value of a buffer that ``statement`` registers."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or len(call.args) < 2:
+        return None
+    name = call.args[0]
+    if call.func.attr != "register_buffer" or not isinstance(name, ast.Constant) or not str(name.value).isidentifier():
+        return None
+    return f"{file.segment(call.func.value)}.{name.value}", call.args[1]
 
 
 def cut_where_it_enters(fault: Fault, texts: Texts) -> Iterator[Candidate]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from verify.diagnosis.model import Fault
-from verify.fixing.clues import Candidate, base, place_of, targets
+from verify.fixing.clues import PRIMARY, Candidate, base, place_of, targets
 from verify.fixing.losses import walked
 from verify.fixing.texts import Text, Texts
 
@@ -37,7 +37,7 @@ def stored_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """A loss cut off behind its last backward: whoever gets it then keeps a value."""
+    """What piles up cut off behind the last backward that could need it: whoever gets it then keeps a value."""
     for clue in (clue for clue in fault.clues if clue.role == "cause"):
         place = place_of(clue, texts)
         if place is None:
@@ -48,10 +48,7 @@ def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             calls = [
                 node
                 for node in ast.walk(around)
-                if isinstance(node, ast.stmt)
-                and isinstance(loss := walked(node), ast.Name)
-                and loss.id == target.id
-                and node.lineno > made.lineno
+                if isinstance(node, ast.stmt) and walked(node) is not None and node.lineno > made.lineno
             ]
             if calls:
                 last = max(calls, key=lambda node: node.lineno)
@@ -67,7 +64,7 @@ def _cut(values: list[ast.expr], file: Text) -> dict[str, str]:
 
 def _code(value: ast.expr, file: Text) -> str:
     code = file.segment(value)
-    return code if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({code})"
+    return code if isinstance(value, PRIMARY) else f"({code})"
 
 
 def _stored(node: ast.AST, name: str, made: set[str], file: Text) -> list[ast.expr]:

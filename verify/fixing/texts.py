@@ -39,11 +39,13 @@ class Text:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
                 found = node
-        if found is None or hasattr(found, "body"):
-            return None
-        before = self.lines[found.lineno - 1].encode()[: found.col_offset]
-        after = self.lines[(found.end_lineno or 1) - 1].encode()[found.end_col_offset or 0 :].strip()
-        return found if not before.strip() and (not after or after.startswith(b"#")) else None
+        return found if found is not None and not hasattr(found, "body") and self.alone(found) else None
+
+    def alone(self, statement: ast.stmt) -> bool:
+        """Whether ``statement`` has its lines for itself."""
+        before = self.lines[statement.lineno - 1].encode()[: statement.col_offset]
+        after = self.lines[(statement.end_lineno or 1) - 1].encode()[statement.end_col_offset or 0 :].strip()
+        return not before.strip() and (not after or after.startswith(b"#"))
 
     def segment(self, node: ast.AST) -> str:
         """The source of ``node``."""
@@ -129,9 +131,30 @@ class Text:
         lines.insert(at, "".join(f"{indent}{line}\n" for line in code.splitlines()))
         return {self.path: "".join(lines)}
 
+    def moved(self, statements: Iterable[ast.stmt], to: ast.stmt, *, before: bool = False) -> dict[str, str]:
+        """The file with ``statements``, each alone on its lines, behind ``to`` or in front of it."""
+        indent, lines, code = self.indent(to.lineno), list(self.lines), []
+        spans = [(each.lineno - 1, each.end_lineno or each.lineno) for each in statements]
+        for first, last in spans:
+            inner = self.indent(first + 1)
+            code += [indent + line.removeprefix(inner) if line.strip() else line for line in lines[first:last]]
+        at = to.lineno - 1 if before else to.end_lineno or to.lineno
+        if not lines[at - 1].endswith("\n"):
+            lines[at - 1] += "\n"
+        for first, last in spans:
+            lines[first:last] = [""] * (last - first)
+        lines[at:at] = code
+        return {self.path: "".join(lines)}
+
     def replaced(self, node: ast.AST, code: str) -> dict[str, str]:
         """The file with ``code`` in place of ``node``, which begins and ends on one line."""
         return self.replaced_all([(node, code)])
+
+    def given(self, call: ast.Call, argument: str) -> dict[str, str]:
+        """The file with one more argument of ``call``, which stands on one line."""
+        code = self.segment(call)
+        comma = "" if not call.args and not call.keywords else ", "
+        return self.replaced(call, f"{code[:-1].rstrip().removesuffix(',')}{comma}{argument})")
 
     def replaced_all(self, pairs: Iterable[tuple[ast.AST, str]]) -> dict[str, str]:
         """The same for several nodes, none of which lies in another."""

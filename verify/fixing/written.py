@@ -6,38 +6,86 @@ import ast
 from collections.abc import Iterator
 
 from verify.diagnosis.model import Fault
-from verify.fixing.clues import Candidate, place_of
+from verify.fixing.clues import PRIMARY, Candidate, named, named_in, place_of
 from verify.fixing.texts import Text, Texts
 
+#: Methods that give another name to the same memory.
+_VIEWS = frozenset(
+    {"view", "reshape", "squeeze", "unsqueeze", "t", "transpose", "permute", "flatten", "narrow", "select"}
+)
+_VIEWS |= {"view_as", "expand", "expand_as", "diagonal", "detach", "chunk", "split", "unbind", "swapaxes", "movedim"}
 _MEANING = "the graph keeps the values that it saved; one more tensor is made"
 
 
 def out_of_place(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The change in place written to a new tensor."""
+    """The change in place written to a new tensor, where all who read it later do so by the name that it gets."""
     place = place_of(fault.clue("cause"), texts)
     if place is None:
         return
     file, statement = place
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        owner = file.segment(statement.targets[0].value)
-        clone = file.inserted(statement, f"{owner} = {owner}.clone()", before=True)
-        yield Candidate(f"change a clone of {owner}", _MEANING, clone)
+        owner = statement.targets[0].value
+        if _owned(owner, statement, file):
+            code = file.segment(owner)
+            clone = file.inserted(statement, f"{code} = {code}.clone()", before=True)
+            yield Candidate(f"change a clone of {code}", _MEANING, clone)
     elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, (ast.Name, ast.Attribute)):
-        target = file.segment(statement.target)
-        operator = file.segment(statement)[len(target) :].lstrip().partition("=")[0]
-        code = f"{target} = {target} {operator} ({file.segment(statement.value)})"
-        yield Candidate(f"write the result to a new {target}", _MEANING, file.replaced(statement, code))
+        if _owned(statement.target, statement, file):
+            target = file.segment(statement.target)
+            operator = file.segment(statement)[len(target) :].lstrip().partition("=")[0]
+            value = file.segment(statement.value)
+            value = value if isinstance(statement.value, PRIMARY) else f"({value})"
+            code = f"{target} = {target} {operator} {value}"
+            yield Candidate(f"write the result to a new {target}", _MEANING, file.replaced(statement, code))
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        call = statement.value
-        if isinstance(call.func, ast.Attribute) and _in_place(call):
-            owner = file.segment(call.func.value)
-            rest = file.segment(statement)[len(file.segment(call.func)) :]
-            code = f"{owner} = {owner}.{call.func.attr[:-1]}{rest}"
-            yield Candidate(f"write the result to a new {owner}", _MEANING, file.replaced(statement, code))
+        yield from _chain(statement, statement.value, file)
     calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and _in_place(node)]
     if calls and not isinstance(statement, ast.Expr):
         title = f"write the result of {file.at(statement.lineno)} to a new tensor"
         yield Candidate(title, _MEANING, {file.path: _unmarked([call.func for call in calls], file)})
+
+
+def _chain(statement: ast.Expr, call: ast.Call, file: Text) -> Iterator[Candidate]:
+    """``h.mul_(2).add_(1)`` as ``h = h.mul(2).add(1)``."""
+    calls: list[ast.Call] = []
+    owner: ast.expr = call
+    while isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute):
+        calls.append(owner)
+        owner = owner.func.value
+    if not all(map(_in_place, calls)) or not isinstance(owner, (ast.Name, ast.Attribute)):
+        return
+    if _owned(owner, statement, file) and statement.lineno == statement.end_lineno:
+        code = file.segment(owner)
+        lines = _unmarked([each.func for each in calls], file).splitlines(keepends=True)
+        row, indent = statement.lineno - 1, statement.col_offset
+        lines[row] = f"{lines[row][:indent]}{code} = {lines[row][indent:]}"
+        yield Candidate(f"write the result to a new {code}", _MEANING, {file.path: "".join(lines)})
+
+
+def _owned(target: ast.expr, statement: ast.stmt, file: Text) -> bool:
+    """Whether a new value of ``target`` reaches all who read what is changed now: an attribute, or a variable that a
+    call gave its tensor. One that was given by a loop, an argument, an attribute or an element is another name of what
+    somebody else reads, and a function has to return it."""
+    if isinstance(target, ast.Attribute):
+        return True
+    if not isinstance(target, ast.Name):
+        return False
+    function = file.function(statement)
+    around = [node for node in ast.walk(function or file.tree) if getattr(node, "lineno", 0) <= statement.lineno]
+    if function is not None and target.id in {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}:
+        returns = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+        return bool(returns) and all(value is not None and target.id in named_in(value) for value in returns)
+    made = [node for node in around if isinstance(node, ast.Assign) and target.id in set(named(file, node))]
+    loops = [node.target for node in around if isinstance(node, (ast.For, ast.comprehension))]
+    if any(target.id in named_in(loop) for loop in loops):
+        return False
+    fresh = all(isinstance(node.value, (ast.Call, ast.BinOp, ast.UnaryOp)) and not _view(node.value) for node in made)
+    return bool(made) and fresh
+
+
+def _view(value: ast.expr) -> bool:
+    """Whether a call is known to give what shares the memory of its tensor."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _VIEWS
 
 
 def without_inplace(fault: Fault, texts: Texts) -> Iterator[Candidate]:

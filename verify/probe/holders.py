@@ -20,7 +20,8 @@ from .sites import Tree
 _DEEPEST = 6
 _MOST_THINGS = 50_000
 _MOST_NAMED = 5
-_KEYED = re.compile(r"\['[^']*'\]")
+#: What differs in the names of things that belong together: keys of a dictionary, numbers at the end of attributes.
+_KEYED = re.compile(r"\['[^']*'\]|(?<=\w)\d+(?=$|[.\[])")
 _MANY_KEYS = 5
 #: Naming is for people; a run does not wait longer for a walk. So many names are looked at however long it took.
 _SECONDS = 3.0
@@ -85,7 +86,7 @@ def _joined(groups: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], l
     """``groups``, with those as one that differ in a key of a dictionary alone, where there are many."""
     alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name, function in groups:
-        alike.setdefault((_KEYED.sub("[*]", name), function), []).append((name, function))
+        alike.setdefault((_KEYED.sub(_any, name), function), []).append((name, function))
     found: dict[tuple[str, str], list[Any]] = {}
     for pattern, members in alike.items():
         if len(members) >= _MANY_KEYS:
@@ -93,6 +94,10 @@ def _joined(groups: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], l
         else:
             found.update((member, groups[member]) for member in members)
     return found
+
+
+def _any(match: re.Match[str]) -> str:
+    return "[*]" if match[0].startswith("[") else "*"
 
 
 def _made(tensors: list[Any]) -> list[Any] | None:
@@ -162,7 +167,7 @@ def _walk(start: Iterator[_Thing], tree: Tree, until: float, exact: bool) -> Ite
         if depth < _DEEPEST and id(value) not in seen and not issubclass(type(value), torch.Tensor):
             seen.add(id(value))
             try:
-                found = _exact(value, tree) if exact else _children(value, tree)
+                found = _exact(value, tree) if exact else _children(value, tree, _telling)
                 queue.extend((name + path, child, depth + 1, function) for path, child in found)
             except Exception:
                 # Objects with attributes of their own making; the next one may still tell.
@@ -201,12 +206,18 @@ def _globals(tree: Tree, frames: list[types.FrameType]) -> Iterator[_Thing]:
                     yield name, value, 0, "<module>"
 
 
-def _children(value: Any, tree: Tree) -> Iterator[tuple[str, Any]]:
-    """What ``value`` holds, by the path from it. Runs no code of the user's: base classes iterate."""
+def _telling(value: Any) -> bool:
+    """Whether ``value`` can hold or be a tensor: long lists of numbers would take up the time of a walk."""
+    return type(value) not in _PLAIN
+
+
+def _children(value: Any, tree: Tree, wanted: Callable[[Any], bool] = lambda _: True) -> Iterator[tuple[str, Any]]:
+    """What ``value`` holds, by the path from it; of the items of a container those ``wanted``. Runs no code of the
+    user's: base classes iterate."""
     kind = type(value)
     for base, items in _CONTAINERS:
         if issubclass(kind, base):
-            yield from items(value)
+            yield from items(value, wanted)
     if kind is types.FunctionType:
         if value.__closure__ and tree.relative(value.__code__.co_filename) is not None:
             for i in range(len(value.__closure__)):
@@ -269,8 +280,8 @@ def _slots(value: Any) -> Iterator[tuple[str, Any]]:
                     continue
 
 
-def _indexed(items: list[Any]) -> Iterator[tuple[str, Any]]:
-    return ((f"[{i}]", items[i]) for i in range(len(items)))
+def _indexed(items: list[Any], wanted: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
+    return ((f"[{i}]", item) for i, item in enumerate(items) if wanted(item))
 
 
 def _key(key: Any) -> str:
@@ -279,14 +290,18 @@ def _key(key: Any) -> str:
 
 
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
-_CONTAINERS: list[tuple[Any, Callable[[Any], Iterator[tuple[str, Any]]]]] = [
-    (list, lambda value: _indexed(list(list.__iter__(value)))),
-    (tuple, lambda value: _indexed(list(tuple.__iter__(value)))),
-    (collections.deque, lambda value: _indexed(list(collections.deque.__iter__(value)))),
-    (set, lambda value: _indexed(list(set.__iter__(value)))),
-    (frozenset, lambda value: _indexed(list(frozenset.__iter__(value)))),
-    (dict, lambda value: ((f"[{_key(key)}]", child) for key, child in list(dict.items(value)))),
+_CONTAINERS: list[tuple[Any, Callable[[Any, Callable[[Any], bool]], Iterator[tuple[str, Any]]]]] = [
+    (list, lambda value, wanted: _indexed(list(list.__iter__(value)), wanted)),
+    (tuple, lambda value, wanted: _indexed(list(tuple.__iter__(value)), wanted)),
+    (collections.deque, lambda value, wanted: _indexed(list(collections.deque.__iter__(value)), wanted)),
+    (set, lambda value, wanted: _indexed(list(set.__iter__(value)), wanted)),
+    (frozenset, lambda value, wanted: _indexed(list(frozenset.__iter__(value)), wanted)),
+    (dict, lambda value, wanted: _keyed(list(dict.items(value)), wanted)),
 ]
+
+
+def _keyed(items: list[Any], wanted: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
+    return ((f"[{_key(key)}]", child) for key, child in items if wanted(child))
 
 
 def _nameless(graph: Graph, boundaries: int) -> list[dict[str, Any]]:

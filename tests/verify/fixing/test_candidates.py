@@ -47,7 +47,8 @@ def f():
 def test_a_graph_made_before_the_loop_is_made_in_it() -> None:
     clues = (Clue("cause", at(2)), Clue("carrier", name="y", function="f"), Clue("consumer", at(4)))
     found = changed(Kind.SECOND_BACKWARD, LOOP, *clues, Clue("freed by", at(5)))
-    assert found[:2] == ["y = t @ a", "y = y.detach()"]
+    assert found[:3] == ["y = t @ a", "for step in range(3):", "y = y.detach()"]
+    assert found[-1] == "loss = (y.detach() - 1).sum()"
 
 
 def test_what_is_made_beside_its_use_is_not_made_twice() -> None:
@@ -78,19 +79,198 @@ def test_a_state_is_detached_where_it_is_kept_whatever_it_is() -> None:
     ("statement", "wanted"),
     [
         ("h[:, 0] = 0", "h = h.clone()"),
-        ("mask.mul_(0.5)", "mask = mask.mul(0.5)"),
-        ("x -= x.mean()", "x = x - (x.mean())"),
-        ("self.x *= 2", "self.x = self.x * (2)"),
+        ("h.mul_(0.5)", "h = h.mul(0.5)"),
+        ("h -= h.mean()", "h = h - h.mean()"),
+        ("h -= a + b", "h = h - (a + b)"),
+        ("self.x *= 2", "self.x = self.x * 2"),
+        ("self.x.mul_(0.9).add_(0.1 * h)", "self.x = self.x.mul(0.9).add(0.1 * h)"),
     ],
 )
 def test_changes_in_place_are_written_elsewhere(statement: str, wanted: str) -> None:
-    assert changed(Kind.CHANGED_IN_PLACE, statement + "\n", Clue("cause", at(1)))[0] == wanted
+    text = f"h = f(x)\n{statement}\n"
+    assert changed(Kind.CHANGED_IN_PLACE, text, Clue("cause", at(2)))[0] == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for h in net.parameters():\n    h.mul_(0.5)\n",
+        "for a, h in zip(x, y):\n    h += 1\n",
+        "h = net.weight\nh.mul_(0.5)\n",
+        "h = rows[0]\nh.zero_()\n",
+        "h = x.view(-1)\nh.zero_()\n",
+        "def f(h):\n    h.sub_(1)\n",
+        "def f(h):\n    h[0] = 1\n    return x\n",
+        "h.mul_(0.5)\n",
+    ],
+)
+def test_another_name_of_what_others_read_is_given_no_new_value(text: str) -> None:
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if "_(" in each or "+=" in each or "[0] =" in each)
+    assert offered(Kind.CHANGED_IN_PLACE, text, Clue("cause", at(line))) == []
+
+
+def test_an_argument_that_a_function_returns_may_have_a_new_value() -> None:
+    text = "def f(h):\n    h.sub_(1)\n    return h\n"
+    assert changed(Kind.CHANGED_IN_PLACE, text, Clue("cause", at(2))) == ["h = h.sub(1)"]
 
 
 def test_a_step_goes_behind_the_backward_that_needs_its_parameters() -> None:
     text = "od.step()\nog.zero_grad()\nloss.backward()\nog.step()\n"
     (moved,) = offered(Kind.CHANGED_IN_PLACE, text, Clue("cause", at(1)), site=at(3))
     assert moved.files["t.py"] == "og.zero_grad()\nloss.backward()\nod.step()\nog.step()\n"
+
+
+UPDATE = """
+def update(tau):
+    for a, b in zip(target.parameters(), net.parameters()):
+        a.lerp_(b, tau)
+def f():
+    want = target(x)
+    update(0.1)
+    loss = (net(x) - want).sum()
+    loss.backward()
+"""
+
+
+def test_an_update_by_hand_goes_behind_the_backward_that_needs_what_it_changes() -> None:
+    clues = (Clue("cause", at(3, "update")), Clue("called from", at(6)), Clue("saved by", at(5)))
+    moved = offered(Kind.CHANGED_IN_PLACE, UPDATE, *clues, site=at(8))[0]
+    assert moved.files["t.py"].endswith("    loss = (net(x) - want).sum()\n    loss.backward()\n    update(0.1)\n")
+    block = UPDATE.replace("    update(0.1)\n", "    with no_grad():\n        a.mul_(2)\n")
+    clues = (Clue("cause", at(7)), Clue("saved by", at(5)))
+    moved = offered(Kind.CHANGED_IN_PLACE, block, *clues, site=at(9))[0]
+    assert moved.files["t.py"].endswith("    loss.backward()\n    with no_grad():\n        a.mul_(2)\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    update(0.1)\n", "    x = update(0.1)\n"),
+        ("    update(0.1)\n", "    x = 1; update(0.1)\n"),
+        ("    want = target(x)\n    update(0.1)\n", "    y = 1\n    want = target(update(0.1))\n"),
+        ("    loss.backward()\n", "    if x:\n        loss.backward()\n"),
+    ],
+)
+def test_an_update_stays_where_others_need_it(old: str, new: str) -> None:
+    text = UPDATE.replace(old, new)
+    lines = text.strip("\n").split("\n")
+    saved = next(n for n, line in enumerate(lines, 1) if "want = " in line)
+    called = next(n for n, line in enumerate(lines, 1) if "update(0.1)" in line)
+    clues = (Clue("cause", at(3, "update")), Clue("called from", at(called)), Clue("saved by", at(saved)))
+    offers = offered(Kind.CHANGED_IN_PLACE, text, *clues, site=at(len(lines)))
+    assert not any(each.way == "later" for each in offers)
+
+
+@pytest.mark.parametrize(
+    ("line", "carrier", "wanted"),
+    [
+        ("out = y * self.gain", "net.gain", "out = y * self.gain.clone()"),
+        ("hs[t + 1] = cell(xs[t], hs[t])", "hs", "hs[t + 1] = cell(xs[t], hs.clone()[t])"),
+        ("out = y * self.gains[0]", "net.gains[0]", "out = y * self.gains[0].clone()"),
+        ("h = y.exp()", "h", "h = h.clone()"),
+        ("out = y * z", "net.gain", ""),
+    ],
+)
+def test_who_saves_a_tensor_takes_a_copy(line: str, carrier: str, wanted: str) -> None:
+    clues = (Clue("cause", text="unseen"), Clue("carrier", name=carrier), Clue("saved by", at(1)))
+    assert changed(Kind.CHANGED_IN_PLACE, line + "\n", *clues)[:1] == ([wanted] if wanted else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "carrier", "wanted"),
+    [
+        ("r = logp() - old", "old", "r = logp() - old.detach()"),
+        ('out = x - self.seen[-1]["out"]', "self.seen[0]['out']", 'out = x - self.seen[-1]["out"].detach()'),
+        ("h = cell(x, book[k])", "book[0][1]", "h = cell(x, tuple(part.detach() for part in book[k]))"),
+        ("h = cell(x, other)", "book", ""),
+    ],
+)
+def test_what_an_earlier_step_left_is_read_without_its_graph(line: str, carrier: str, wanted: str) -> None:
+    clues = (Clue("cause", text="no line"), Clue("carrier", name=carrier), Clue("consumer", at(1)))
+    assert changed(Kind.SECOND_BACKWARD, line + "\n", *clues) == ([wanted] if wanted else [])
+    assert changed(Kind.SECOND_BACKWARD, line + "\n", *clues, remedy="both losses are built on it") == []
+
+
+MADE = """
+prior = net(z).sigmoid()
+criterion = partial(divergence, prior=prior)
+for x in data:
+    loss = criterion(x)
+    loss.backward()
+"""
+
+
+def test_a_graph_and_what_is_made_of_it_are_made_in_the_loop() -> None:
+    clues = (Clue("cause", at(1)), Clue("carrier", name="prior"), Clue("freed by", at(5)))
+    moved = offered(Kind.SECOND_BACKWARD, MADE, *clues)[0]
+    assert moved.fresh
+    assert [line for line in moved.files["t.py"].splitlines() if line] == [
+        "for x in data:",
+        "    prior = net(z).sigmoid()",
+        "    criterion = partial(divergence, prior=prior)",
+        "    loss = criterion(x)",
+        "    loss.backward()",
+    ]
+    for line in ("criterion = partial(divergence, prior=prior)", "prior = net(z).sigmoid()"):
+        other = MADE.replace(line, "print(prior)" if "partial" in line else "self.prior, prior = net(z)")
+        assert not any("each turn" in each.title for each in offered(Kind.SECOND_BACKWARD, other, *clues))
+
+
+def test_a_buffer_is_made_where_it_is_used() -> None:
+    text = """
+    class N(nn.Module):
+        def __init__(self):
+            self.register_buffer("mix", self.a @ self.b)
+        def forward(self, x):
+            return x @ self.mix
+    """
+    clues = (Clue("cause", at(3, "__init__")), Clue("carrier", name="self.mix"), Clue("consumer", at(5, "forward")))
+    assert changed(Kind.SECOND_BACKWARD, text, *clues)[0] == "self.mix = self.a @ self.b"
+
+
+def test_gradients_that_are_used_are_recorded() -> None:
+    text = "energy = net(x).sum()\nforce, = torch.autograd.grad(energy, x)\nloss = energy + force.sum()\n"
+    clues = (Clue("cause", at(1)), Clue("freed by", at(2)), Clue("consumer", at(3)))
+    assert changed(Kind.SECOND_BACKWARD, text, *clues) == [
+        "force, = torch.autograd.grad(energy, x, create_graph=True)",
+        "force, = torch.autograd.grad(energy, x, retain_graph=True)",
+    ]
+    told = text.replace("energy, x)", "energy, x, create_graph=again)")
+    assert changed(Kind.SECOND_BACKWARD, told, *clues) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "first"),
+    [
+        ("    loss.backward()\n    opt.step()\n", "opt.zero_grad()"),
+        ("    one.backward()\n    two.backward()\n    opt.step()\n", "opt.zero_grad()"),
+        ("    walk()\n    opt.step(closure)\n", ""),
+    ],
+)
+def test_gradients_that_nobody_clears_are_cleared(body: str, first: str) -> None:
+    text = f"for x in data:\n    loss = f(x)\n{body}"
+    step = next(n for n, line in enumerate(text.splitlines(), 1) if "step(" in line)
+    offers = offered(Kind.NEVER_CLEARED, text, Clue("step", at(step)))
+    assert len(offers) == (2 if first else 1)
+    lines = offers[0].files["t.py"].splitlines()
+    assert lines.index("    opt.zero_grad()") == (2 if first else len(lines) - 1)
+    assert offered(Kind.NEVER_CLEARED, text.replace("opt.step(", "train("), Clue("step", at(step))) == []
+
+
+def test_a_forward_for_nobody_makes_no_graph() -> None:
+    text = "import torch\nfor x in data:\n    soft = teacher(x)  # as it is\n    if x: teacher(x)\n"
+    (found,) = offered(Kind.UNUSED_FORWARDS, text, Clue("cause", at(3)))
+    assert "    with torch.no_grad():\n        soft = teacher(x)  # as it is\n" in found.files["t.py"]
+    assert offered(Kind.UNUSED_FORWARDS, text, Clue("cause", at(4))) == []
+    assert offered(Kind.UNUSED_FORWARDS, text.removeprefix("import torch\n"), Clue("cause", at(2))) == []
+
+
+def test_what_would_be_no_python_is_not_offered() -> None:
+    text = "x = 1\nif x:\n    h = body(x).data\n"
+    clues = Clue("cause", at(3))
+    assert changed(Kind.NO_GRADIENT, text, clues) == ["h = body(x)"]
+    # Nothing would be left under the condition.
+    assert changed(Kind.NO_GRADIENT, "if x:\n    h = h.data\n", Clue("cause", at(2))) == []
 
 
 def test_what_is_kept_is_kept_without_its_graph() -> None:
@@ -128,7 +308,7 @@ def test_a_cell_of_a_notebook_is_changed_as_the_program_that_all_are() -> None:
     data = json.dumps({"cells": written, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
     source = source_from_bytes(data, "a.ipynb")
     clue = Clue("cause", Site("a.ipynb", 2, "<module>", 2))
-    (found,) = candidates(Fault(Kind.CHANGED_IN_PLACE, "", None, (clue,)), {"a.ipynb": source}.__getitem__)
+    found = candidates(Fault(Kind.CHANGED_IN_PLACE, "", None, (clue,)), {"a.ipynb": source}.__getitem__)[0]
     changed = json.loads(source.encode(found.files["a.ipynb"]))
     assert ["".join(cell["source"]) for cell in changed["cells"]] == [
         "".join(cells[0]),
@@ -346,7 +526,10 @@ def test_a_loss_that_others_get_is_cut_behind_its_last_backward() -> None:
     text = "def f():\n    loss = g(x)\n    loss.backward()\n    for c in callbacks:\n        c.end(loss)\n"
     clues = (Clue("cause", at(2)), Clue("carrier", name="c.seen[*]"))
     assert changed(Kind.GROWING_GRAPH, text, *clues) == ["loss = loss.detach()"]
-    assert changed(Kind.GROWING_GRAPH, text.replace("loss.backward()", "other.backward()"), *clues) == []
+    assert changed(Kind.GROWING_GRAPH, text.replace("loss.backward()", "sum(loss).backward()"), *clues) == [
+        "loss = loss.detach()"
+    ]
+    assert changed(Kind.GROWING_GRAPH, text.replace("loss.backward()", "walk(loss)"), *clues) == []
 
 
 @pytest.mark.parametrize(
@@ -375,11 +558,21 @@ def test_what_does_not_write_or_has_no_target_is_left_alone(statement: str) -> N
         ("h = scale.item() * x", "h = scale * x"),
         ("h = float(scale) * x", "h = scale * x"),
         ("h = torch.from_numpy((a + b).detach().cpu().numpy()) * 2", "h = (a + b) * 2"),
-        ("loss = torch.tensor(loss, requires_grad=True)", "loss = loss"),
+        ("loss = Variable(f(x).data, requires_grad=True)", "loss = f(x)"),
+        ("h = torch.as_tensor(body(x).detach().numpy().mean())", "h = body(x).mean()"),
     ],
 )
 def test_ways_out_of_the_graph_are_left_out(statement: str, added: str) -> None:
-    assert changed(Kind.NO_GRADIENT, statement + "\n", Clue("cause", at(1))) == [added]
+    assert changed(Kind.NO_GRADIENT, statement + "\n", Clue("cause", at(1)))[-1] == added
+
+
+def test_a_list_of_losses_is_stacked_and_what_says_nothing_goes() -> None:
+    clue = Clue("cause", at(1))
+    text = "loss = torch.tensor(loss, requires_grad=True)\nloss.backward()\n"
+    assert [each.files["t.py"] for each in offered(Kind.LOSS_CUT_OFF, text, clue)] == [
+        "loss.backward()\n",
+        "loss = torch.stack(loss)\nloss.backward()\n",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_a_change_that_keeps_parameters_from_learning_is_no_repair(tmp_path: Pat
     # With the step behind both backwards the gradients of the two losses cancel each other out.
     result = fixed(SCRIPTS["a discriminator that steps before the generator's backward"].text, tmp_path)
     assert (result.status, result.repairs, result.files) == (1, (), {})
-    assert "no longer learn" in result.refused[0].why
+    assert "do not learn" in result.refused[0].why
     assert "tried in vain" in report.text(result, written=False)
 
 

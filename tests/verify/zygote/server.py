@@ -8,6 +8,7 @@ sitecustomize, and its `__main__` is the script.
 from __future__ import annotations
 
 import atexit
+import builtins
 import gc
 import json
 import os
@@ -15,6 +16,7 @@ import runpy
 import signal
 import sys
 import threading
+import types
 
 import numpy  # noqa: F401
 import torch
@@ -81,6 +83,16 @@ def end(error: BaseException | None) -> int:
     return (status or 0) & 0xFF
 
 
+def run(script: str) -> None:
+    """Run ``script`` as the main module. Not by runpy, which empties the module when the script is over."""
+    module = types.ModuleType("__main__")
+    module.__file__, module.__builtins__ = script, builtins  # type: ignore[attr-defined]
+    sys.modules["__main__"] = module
+    with open(script, "rb") as file:
+        code = compile(file.read(), script, "exec")
+    exec(code, module.__dict__)
+
+
 SCRIPT = main()
 if SCRIPT:
     ERROR = None
@@ -88,7 +100,7 @@ if SCRIPT:
         if SCRIPT.startswith("-m"):
             runpy.run_module(SCRIPT[2:], run_name="__main__", alter_sys=True)
         else:
-            runpy.run_path(SCRIPT, run_name="__main__")
+            run(SCRIPT)
     except BaseException as error:
         ERROR = error
     # Not by returning: to take torch apart again costs more than most of these scripts.

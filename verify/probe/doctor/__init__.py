@@ -172,8 +172,11 @@ class Doctor:
         hits = []
         for hit, tensor in self._walks.changed(call, site):
             by = None if self._writes is None or tensor is None else self._writes.after(tensor, hit["expected"])
-            hit["changed"], hit["by"] = by if by is not None else (None, "")
+            hit["changed"], hit["by"] = (None, "") if by is None else (by.site, by.operation)
+            hit["through"] = [] if by is None else by.through
             hit["names"] = [] if tensor is None else self._sharing(tensor, call.frame)
+            if by is not None and by.name and by.site is not None and not hit["names"]:
+                hit["names"] = [{"name": by.name, "function": by.site[2]}]
             hits.append(hit)
         if hits:
             self._write({"event": "diagnosis", "what": "inplace", "site": site, "hits": hits})

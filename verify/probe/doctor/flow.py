@@ -5,9 +5,11 @@ Function modes switch fast paths of torch off, so numbers may differ in their la
 
 from __future__ import annotations
 
+import collections
 from types import FrameType
 from typing import Any
 
+import torch
 from torch.overrides import TorchFunctionMode
 
 from ..sites import Tree
@@ -26,13 +28,15 @@ _BORN = "_codemod_born"
 
 
 class _Flow:
-    """What a tensor comes from: ``leaves`` are the watched ones, ``cuts`` the calls that took its graph away."""
+    """What a tensor comes from: ``leaves`` are the watched ones, ``cuts`` the calls that took its graph away, ``born``
+    is where it was made of what is no tensor."""
 
-    __slots__ = ("cuts", "leaves")
+    __slots__ = ("born", "cuts", "leaves")
 
-    def __init__(self, leaves: frozenset[int], cuts: tuple[Any, ...]) -> None:
+    def __init__(self, leaves: frozenset[int], cuts: tuple[Any, ...], born: Any = None) -> None:
         self.leaves = leaves
         self.cuts = cuts
+        self.born = born
 
 
 class Flow(TorchFunctionMode):
@@ -45,6 +49,8 @@ class Flow(TorchFunctionMode):
         self.used: set[int] = set()
         #: The last calls by which something with a graph left torch: line, call.
         self.left: list[tuple[Any, str]] = []
+        #: Numbers that lost their graph: a class that wraps one makes a tensor of its own, with the same memory.
+        self._numbers: collections.deque[Any] = collections.deque(maxlen=64)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         from sys import _getframe
@@ -56,18 +62,23 @@ class Flow(TorchFunctionMode):
         if name in _MAKING:
             self._make(result, _getframe(1))
         if name not in _ASIDE:
-            flow, attached = self._inputs([*args, *(kwargs or {}).values()])
-            if flow is not None:
+            given = [*args, *(kwargs or {}).values()]
+            flow, attached = self._inputs(given)
+            # Of a leaf that somebody made anew nothing is lost.
+            if flow is not None and any(self._made(tensor) for tensor in _tensors(given)):
                 self._outputs(result, flow, attached, name, _getframe(1))
         return result
 
     def _inputs(self, values: list[Any]) -> tuple[_Flow | None, bool]:
         leaves: frozenset[int] = frozenset()
         cuts: tuple[Any, ...] = ()
+        born = None
         found = attached = False
         for tensor in _tensors(values):
             flow = tensor.__dict__.get(_KEY)
+            born = tensor.__dict__.get(_BORN, born)
             if flow is not None:
+                born = flow.born or born
                 leaves |= flow.leaves
                 cuts += tuple(cut for cut in flow.cuts if cut not in cuts)
             if id(tensor) in self.watched:
@@ -75,7 +86,7 @@ class Flow(TorchFunctionMode):
                 self.used.add(id(tensor))
             found = found or flow is not None or tensor.requires_grad
             attached = attached or tensor.requires_grad
-        return (_Flow(leaves, cuts[:_MOST_CUTS]) if found else None), attached
+        return (_Flow(leaves, cuts[:_MOST_CUTS], born) if found else None), attached
 
     def _outputs(self, result: Any, flow: _Flow, attached: bool, name: str, frame: FrameType) -> None:
         tensors = list(_tensors([result]))
@@ -85,28 +96,40 @@ class Flow(TorchFunctionMode):
             return
         anew = name in _ANEW
         if attached and (anew or not any(tensor.requires_grad for tensor in tensors)):
-            import torch
-
             reason = name if torch.is_grad_enabled() else "no_grad"
             cut = (self._tree.site(frame), name, reason, flow.leaves)
-            flow = _Flow(flow.leaves, (*flow.cuts, cut)[:_MOST_CUTS])
+            flow = _Flow(flow.leaves, (*flow.cuts, cut)[:_MOST_CUTS], flow.born)
+            self._numbers.extend(tensor for tensor in tensors if tensor.numel() == 1)
             if name in _LEAVING:
                 self.left = [*self.left[-3:], (cut[0], name)]
         for tensor in tensors:
             if not (tensor.is_leaf and tensor.requires_grad) or name in ("tensor", "as_tensor"):
                 tensor.__dict__[_KEY] = flow
 
+    def _made(self, tensor: Any) -> bool:
+        known = tensor.__dict__.keys() & {_KEY, _BORN}
+        return bool(known) or not tensor.is_leaf or isinstance(tensor, torch.nn.Parameter)
+
     def _make(self, result: Any, frame: FrameType) -> None:
         for tensor in _tensors([result]):
             tensor.__dict__[_BORN] = self._tree.site(frame)
+
+    def _wrapped(self, tensor: Any) -> _Flow | None:
+        """What is known of the number whose memory ``tensor`` has."""
+        if tensor.numel() != 1:
+            return None
+        with torch._C.DisableTorchFunction():
+            key = tensor.untyped_storage()._cdata
+            found = (each for each in reversed(self._numbers) if each.untyped_storage()._cdata == key)
+            return next((each.__dict__.get(_KEY) for each in found), None)
 
     def event(self, outputs: Any, named: dict[int, str]) -> dict[str, Any]:
         """What is known of the loss ``outputs``; ``named`` are the watched leaves."""
         cuts: list[Any] = []
         born = None
         for tensor in _tensors(list(outputs)):
-            born = tensor.__dict__.get(_BORN, born)
-            flow = tensor.__dict__.get(_KEY)
+            flow = tensor.__dict__.get(_KEY) or self._wrapped(tensor)
+            born = tensor.__dict__.get(_BORN, born if flow is None else flow.born or born)
             cuts += [] if flow is None else flow.cuts
         return {
             "what": "flow",
@@ -122,8 +145,6 @@ class Flow(TorchFunctionMode):
 
 
 def _tensors(values: Any) -> Any:
-    import torch
-
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value

@@ -16,6 +16,8 @@ from .names import typed
 _SAMPLE = 3
 _MOST = 40
 _SECONDS = 2.0
+#: The first steps, and one of so many later on, in which all gradients are looked at.
+_LOOKED_AT = 8
 
 
 class _Optimizer:
@@ -43,6 +45,8 @@ class Learning:
         self._calls: dict[tuple[Any, ...], list[Any]] = {}
         #: id of each leaf: the number of the last backward that came to it.
         self._last: dict[int, int] = {}
+        #: id of each parameter: how many backwards there were when its gradient was looked at, and found to be zero.
+        self._zero: dict[int, int] = {}
         self._count = 0
 
     def backward(self, site: Any, leaves: set[int], rootless: bool, grad: bool) -> None:
@@ -68,11 +72,22 @@ class Learning:
             state.parameters = current
             state.silent |= {i for i in fresh if current[i].requires_grad}
         state.silent -= {i for i in state.silent if current[i].grad is not None}
+        if state.steps < _LOOKED_AT or state.steps % _LOOKED_AT == 0:
+            self._look(current)
         if state.kept:
             same = all(
                 current[i].grad is gradient and gradient._version > version for i, gradient, version in state.kept
             )
             state.uncleared = state.uncleared + 1 if same and not state.cleared else 0
+
+    def _look(self, held: list[Any]) -> None:
+        """Note which gradients are zero: two ways to a parameter can take each other's gradients away."""
+        for parameter in held:
+            if parameter.grad is not None and not parameter.grad.is_sparse:
+                zero = _clear(parameter)
+                self._zero.pop(id(parameter), None)
+                if zero:
+                    self._zero[id(parameter)] = self._count
 
     def stepped(self, index: int, site: Any) -> None:
         """The step is over."""
@@ -141,8 +156,9 @@ class Learning:
         }
 
     def _taught(self, meant: set[int], named: dict[int, Any]) -> dict[str, Any]:
-        """How many of ``meant`` backwards still came to in the second half of the run, and who the others are."""
-        late = {key for key in meant if self._last.get(key, -1) >= self._count // 2}
+        """How many of ``meant`` backwards still gave gradients in the second half of the run, and who others are."""
+        half = self._count // 2
+        late = {key for key in meant if self._last.get(key, -1) >= half and self._zero.get(key, -1) <= half}
         idle = sorted(named[key][0] for key in meant - late if key in named)
         return {"meant": len(meant), "learning": len(late), "idle": idle[:_MOST]}
 

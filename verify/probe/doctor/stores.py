@@ -19,6 +19,7 @@ _FEWEST_LOOKS = 4
 _SURE_LOOKS = 5
 _SECONDS = 1.0
 _SAMPLE = 8
+_LOOKED_AT = 100
 _MOST = 5
 _KINDS = (list, dict, set, collections.deque)
 
@@ -165,8 +166,11 @@ def _weigh(value: Any, depth: int, seen: set[int]) -> tuple[float, float, bool]:
         return float(storage.nbytes()), 0.0, value.grad_fn is not None
     if depth and issubclass(kind, (list, tuple, dict)):
         parts = list(dict.values(value)) if issubclass(kind, dict) else list(value)
-        rows = [_weigh(part, depth - 1, seen) for part in parts[:100]]
-        return sum(row[0] for row in rows), sum(row[1] for row in rows), any(row[2] for row in rows)
+        rows = [_weigh(part, depth - 1, seen) for part in parts[:_LOOKED_AT]]
+        # What is not looked at weighs as much as the rest.
+        times = max(1.0, len(parts) / _LOOKED_AT)
+        tensors, plain = (times * sum(row[place] for row in rows) for place in (0, 1))
+        return tensors, plain + sys.getsizeof(value), any(row[2] for row in rows)
     if id(value) in seen:
         return 0.0, 0.0, False
     seen.add(id(value))

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import typing
 from types import FrameType
 from typing import Any
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..sites import Tree
 
 _MOST = 200_000
+#: Lines that are told of, from the write outward.
+_OUTWARD = 6
+
+
+class Written(typing.NamedTuple):
+    """A write: the version that it leads to, its line, its operation, what the line calls the tensor, and the lines
+    outside of it from which it was called."""
+
+    version: int
+    site: Any
+    operation: str
+    name: str
+    through: list[Any]
 
 
 class Writes(TorchDispatchMode):
@@ -19,7 +34,7 @@ class Writes(TorchDispatchMode):
         super().__init__()
         self._tree = tree
         self._count = 0
-        self._found: dict[int, list[tuple[int, Any, str]]] = {}
+        self._found: dict[int, list[Written]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         from sys import _getframe
@@ -34,17 +49,28 @@ class Writes(TorchDispatchMode):
         return result
 
     def _note(self, argument: Any, frame: FrameType, name: str) -> None:
-        site = None
+        frames: list[FrameType] = []
         for tensor in argument if isinstance(argument, (list, tuple)) else (argument,):
             if hasattr(tensor, "untyped_storage"):
-                site = site or self._tree.site(frame)
+                frames = frames or self._tree.frames(frame)
+                sites = [self._tree.site(each) for each in frames[:_OUTWARD]]
                 self._count += 1
+                key = int(tensor.untyped_storage()._cdata)
                 # In here the version is not raised yet.
-                row = (tensor._version + 1, site, name)
-                self._found.setdefault(int(tensor.untyped_storage()._cdata), []).append(row)
+                row = Written(tensor._version + 1, sites[0] if sites else None, name, _called(key, frames), sites[1:])
+                self._found.setdefault(key, []).append(row)
 
-    def after(self, tensor: Any, version: int) -> tuple[Any, str] | None:
-        """The line and the operation of the first write to the storage of ``tensor`` after it had ``version``."""
+    def after(self, tensor: Any, version: int) -> Written | None:
+        """The first write to the storage of ``tensor`` after it had ``version``."""
         rows = self._found.get(int(tensor.untyped_storage()._cdata), [])
         # An address can have been another storage's before: the last row of this version is ours.
-        return next(((site, name) for number, site, name in reversed(rows) if number == version + 1), None)
+        return next((row for row in reversed(rows) if row.version == version + 1), None)
+
+
+def _called(storage: int, frames: list[FrameType]) -> str:
+    """The variable of the innermost of ``frames`` that has this storage; it may be gone when the error comes."""
+    for name, value in list(frames[0].f_locals.items()) if frames else []:
+        strided = isinstance(value, torch.Tensor) and value.layout is torch.strided
+        if strided and int(value.untyped_storage()._cdata) == storage:
+            return name
+    return ""

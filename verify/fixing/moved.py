@@ -1,0 +1,100 @@
+"""Changes of where whole statements stand: into the loop that needs their graph anew, or behind a backward."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from verify.diagnosis.model import Clue, Fault
+from verify.fixing.clues import Candidate, named_in, place_of, targets
+from verify.fixing.states import EACH_STEP
+from verify.fixing.texts import Texts
+
+_SIMPLE = (ast.Assign, ast.AnnAssign)
+
+
+def rebuilt_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The statement that made the graph moved to the start of the loop whose backwards walk it, with those that are
+    made of it."""
+    made, freed = place_of(fault.clue("cause"), texts), place_of(fault.clue("freed by"), texts)
+    if made is None or freed is None or made[0].path != freed[0].path or not isinstance(made[1], _SIMPLE):
+        return
+    file, statement = made
+    behind = [each for each in file.block(statement) if each.lineno > statement.lineno]
+    loop = next((each for each in behind if _holds(each, freed[1].lineno)), None)
+    if not isinstance(loop, (ast.For, ast.While)) or loop.body[0].lineno == loop.lineno:
+        return
+    moved = _with_dependents(statement, behind[: behind.index(loop)])
+    if moved is None:
+        return
+    title = f"build {file.segment(targets(statement)[0])} in each turn of the loop at {file.at(loop.lineno)}"
+    files = file.moved(moved, loop.body[0], before=True)
+    yield Candidate(title, EACH_STEP, files, "rebuild", fresh=True)
+
+
+def _with_dependents(statement: ast.stmt, behind: list[ast.stmt]) -> list[ast.stmt] | None:
+    """``statement`` and those behind it that are made of what it gives; None where that is more than assignments."""
+    moved, given = [statement], _given(statement)
+    if not given:
+        return None
+    for each in behind:
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            # It reads names when it is called.
+            continue
+        if named_in(each) & given:
+            if not isinstance(each, _SIMPLE) or not (fresh := _given(each)):
+                return None
+            moved.append(each)
+            given |= fresh
+    return moved
+
+
+def _given(statement: ast.stmt) -> set[str]:
+    """The names that an assignment gives a value; none where it gives anything else one."""
+    found = targets(statement)
+    names = {target.id for target in found if isinstance(target, ast.Name)}
+    return names if len(names) == len(found) else set()
+
+
+def changed_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """What changes a tensor moved behind the backward that needs it: an optimizer's step, or an update by hand."""
+    failing = place_of(Clue("site", fault.site), texts)
+    saved = place_of(fault.clue("saved by"), texts)
+    if failing is None:
+        return
+    file, backward = failing
+    block = file.block(backward)
+    for clue in (clue for clue in fault.clues if clue.role in ("cause", "called from")):
+        if clue.site is None or clue.site.path != file.path:
+            continue
+        line = file.line(clue.site)
+        changing = next((each for each in block if _holds(each, line)), None)
+        if changing is None or changing.lineno >= backward.lineno or not file.alone(changing):
+            continue
+        if saved is not None and saved[0].path == file.path and _holds(changing, saved[1].lineno):
+            continue
+        between = block[block.index(changing) + 1 : block.index(backward) + 1]
+        if any(_stored(changing) & named_in(each) for each in between):
+            # What stands between would see other values.
+            continue
+        title = f"make the change of {file.at(changing.lineno)} behind the backward at {file.at(backward.lineno)}"
+        meaning = "the backward sees the values that the forward saw; nothing else is changed"
+        yield Candidate(title, meaning, file.moved([changing], backward), "later")
+        return
+
+
+def _holds(statement: ast.stmt, line: int) -> bool:
+    return statement.lineno <= line <= (statement.end_lineno or 0)
+
+
+def _stored(statement: ast.stmt) -> set[str]:
+    """The names that ``statement`` gives a value, less those of its own loops."""
+    loops = {
+        node.id
+        for each in ast.walk(statement)
+        if isinstance(each, (ast.For, ast.comprehension))
+        for node in ast.walk(each.target)
+        if isinstance(node, ast.Name)
+    }
+    stored = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored - loops

@@ -1,0 +1,68 @@
+"""Changes for tensors that two lines share, where one frees or changes what the other needs: who reads takes a copy."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from verify.diagnosis.model import Clue, Fault
+from verify.fixing.clues import Candidate, base, keys, place_of, targets, within_a_step
+from verify.fixing.texts import Text, Texts
+
+
+def read_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """What an earlier step left taken without its graph by the line that uses it again."""
+    place, carrier = place_of(fault.clue("consumer"), texts), fault.clue("carrier")
+    if place is None or carrier is None or within_a_step(fault):
+        return
+    file, statement = place
+    found = list(_reads(statement, carrier, file))
+    if found:
+        changes = [(node, _detached(node, carrier, file)) for node in found]
+        title = f"read {file.segment(found[0])} without its graph at {file.at(found[0].lineno)}"
+        meaning = "the step uses the value of the earlier one, and learns from its own graph alone"
+        yield Candidate(title, meaning, file.replaced_all(changes), "cut")
+
+
+def _detached(node: ast.expr, carrier: Clue, file: Text) -> str:
+    code = file.segment(node)
+    several = keys(carrier.name) > keys(code)
+    return f"tuple(part.detach() for part in {code})" if several else f"{code}.detach()"
+
+
+def read_cloned(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """The line that saves a tensor for the backward given a copy of it, which nobody changes."""
+    place, carrier = place_of(fault.clue("saved by"), texts), fault.clue("carrier")
+    if place is None or carrier is None:
+        return
+    file, statement = place
+    meaning = "the backward has the values that the forward saw; one more tensor is made"
+    found = list(_reads(statement, carrier, file))
+    if found:
+        title = f"save a clone of {file.segment(found[0])} at {file.at(found[0].lineno)}"
+        changes = file.replaced_all([(node, f"{file.segment(node)}.clone()") for node in found])
+        yield Candidate(title, meaning, changes, "copy")
+    for target in targets(statement):
+        if isinstance(target, ast.Name) and target.id == carrier.name:
+            title = f"go on with a clone of {target.id}, behind {file.at(statement.lineno)}"
+            code = f"{target.id} = {target.id}.clone()"
+            yield Candidate(title, meaning, file.inserted(statement, code), "copy")
+
+
+def _reads(statement: ast.stmt, carrier: Clue, file: Text) -> Iterator[ast.expr]:
+    """The outermost expressions of ``statement`` that read the carrier, or the tuple or list that has it."""
+    value = getattr(statement, "value", None)
+    stack: list[ast.AST] = [value] if isinstance(value, ast.expr) else list(ast.iter_child_nodes(statement))
+    while stack:
+        node = stack.pop(0)
+        path = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)
+        if path and _is_carrier(file.segment(node), carrier):
+            yield node  # type: ignore[misc]
+        else:
+            stack += ast.iter_child_nodes(node)
+
+
+def _is_carrier(code: str, carrier: Clue) -> bool:
+    """By the last name and the number of keys: objects and places in a list are called otherwise elsewhere."""
+    same = base(code).rpartition(".")[2] == base(carrier.name).rpartition(".")[2]
+    return same and base(code) != "" and 0 <= keys(carrier.name) - keys(code) <= 1

@@ -1,0 +1,109 @@
+"""Whether a change mends a fault and harms nothing, by the diagnoses before and after it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from verify.diagnosis.model import Diagnosis, Fault, Kind, Measures
+from verify.fixing.clues import Candidate
+
+#: Parameters that are named; what the order of a sum makes of a loss.
+_SHOWN = 4
+_ROUNDING = 1e-4
+#: Faults that a verification shows to be gone.
+PROVABLE = frozenset({Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_GRAPH})
+#: Faults that two diagnoses show to be gone.
+SHOWABLE = frozenset(
+    {Kind.NO_GRADIENT, Kind.OTHER_DEVICE, Kind.LOSS_CUT_OFF, Kind.NOT_IN_OPTIMIZER, Kind.NEVER_CLEARED}
+)
+
+
+def verified(fault: Fault, candidate: Candidate) -> bool:
+    """Whether a verification can tell that ``candidate`` mends ``fault``."""
+    return fault.kind in PROVABLE and not candidate.summed
+
+
+def shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str, ...], str]:
+    """The same for a fault that no verification knows: it is gone, and the program begins as it did."""
+    old, new = before.measures, after.measures
+    if old.first is None or old.first != new.first:
+        return (), "the first loss is another one"
+    lost = sorted(set(new.idle) - set(old.idle))
+    if lost or new.learning < old.learning:
+        return (), f"{', '.join(lost) or 'parameters'} no longer learn"
+    if fault.kind is Kind.UNUSED_FORWARDS:
+        if old.losses != new.losses:
+            return (), "losses are other ones"
+        return ("the forward makes no graph any more, and losses are the same",), ""
+    if fault.kind is Kind.NEVER_CLEARED:
+        return ("each step takes its own gradients; the first loss is the same, and no parameter is lost",), ""
+    if fault.kind is Kind.OTHER_DEVICE:
+        if old.losses != new.losses[: len(old.losses)]:
+            return (), "losses are other ones"
+        return ("no tensors of two devices meet any more, and losses are the same",), ""
+    if new.learning <= old.learning:
+        return (), "no more parameters learn"
+    return (f"{new.learning} of {new.meant} parameters learn ({old.learning} before); the first loss is the same",), ""
+
+
+def as_sum(others: Sequence[Measures], measures: Measures) -> tuple[tuple[str, ...], str]:
+    """The proof of one backward of two losses, by a repair that walks both: each loss is the sum of two of its."""
+    for other in others:
+        pairs = list(zip(other.losses[::2], other.losses[1::2], strict=False))
+        same = len(pairs) == len(measures.losses) and all(
+            math.isclose(one + two, whole, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+            for (one, two), whole in zip(pairs, measures.losses, strict=True)
+        )
+        if same and pairs and measures.learning == other.learning:
+            return (f"each of {len(pairs)} losses is the sum of the two that the other repair walks apart",), ""
+    return (), "no other repair shows that the sum learns the same"
+
+
+def price(fault: Fault, before: Diagnosis, after: Diagnosis) -> str:
+    """What does not learn with a change that removes ``fault``; empty where that is not its price."""
+    old, new = before.measures, after.measures
+    came = {one.kind for one in after.faults} - {one.kind for one in before.faults}
+    gone = [one.kind for one in after.faults].count(fault.kind) < [one.kind for one in before.faults].count(fault.kind)
+    if not gone or came - {Kind.NO_GRADIENT} or after.reason or after.backwards < before.backwards:
+        return ""
+    if not new.learning or new.learning >= new.meant or old.losses[:1] != new.losses[:1]:
+        return ""
+    more = f" and {len(new.idle) - _SHOWN} more" if len(new.idle) > _SHOWN else ""
+    return f"{', '.join(new.idle[:_SHOWN]) or 'some parameters'}{more} do not learn"
+
+
+def wrong(diagnosis: Diagnosis) -> list[Fault]:
+    """The faults that a run can show to be mended."""
+    return [fault for fault in diagnosis.faults if fault.kind in PROVABLE | SHOWABLE]
+
+
+def idle(diagnosis: Diagnosis) -> list[Fault]:
+    """The faults that only waste time and memory."""
+    return [fault for fault in diagnosis.faults if fault.kind is Kind.UNUSED_FORWARDS]
+
+
+def helps(fault: Fault, before: Diagnosis, after: Diagnosis) -> bool:
+    """Whether ``fault``, or one like it, is gone, none came, and the program goes as far at least."""
+    if fault.kind is Kind.UNUSED_FORWARDS:
+        return len(idle(after)) < len(idle(before)) and no_worse(before, after)
+    return better(before, after)
+
+
+def better(before: Diagnosis, after: Diagnosis) -> bool:
+    """Whether a fault is gone, none came, and the program goes as far at least."""
+    return len(_harm(after)) < len(_harm(before)) and no_worse(before, after)
+
+
+def no_worse(before: Diagnosis, after: Diagnosis) -> bool:
+    """Whether no fault came, and the program goes as far at least."""
+    old, new = _harm(before), _harm(after)
+    if after.reason and not before.reason:
+        return False
+    return len(new) <= len(old) and not set(new) - set(old) and after.backwards >= before.backwards
+
+
+def _harm(diagnosis: Diagnosis) -> list[Kind]:
+    """The faults, less what only takes time: where a cut is made, a forward that somebody learned from for nothing
+    shows as one that nobody learns from."""
+    return [fault.kind for fault in diagnosis.faults if fault.kind is not Kind.UNUSED_FORWARDS]
