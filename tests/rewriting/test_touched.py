@@ -167,3 +167,13 @@ def test_of_a_rewrite_only_what_is_written_counts() -> None:
     rewritten = Touched(frozenset({("a.py", 3)}), frozenset())
     found = rewritten.statements({"a.py": OLD}, {"a.py": OLD.replace("y = 1", "y = float(x)")})
     assert found == [frozenset({("a.py", 3)})]
+
+
+def test_a_header_that_lines_changed_places_with_is_not_written() -> None:
+    old = "a = f()\nb = g(a)\nfor x in data:\n    h(x, b)\n"
+    new = "for x in data:\n    a = f()\n    b = g(a)\n    h(x, b)\n"
+    hunks = Touched(frozenset({("a.py", 1), ("a.py", 2)}), frozenset({("a.py", 3), ("a.py", 4)}), whole=True)
+    assert hunks.after({"a.py": old}, {"a.py": new}) == {("a.py", 2), ("a.py", 3)}
+    # One that was not there before is.
+    fresh = new.replace("for x in data:", "for x in sorted(data):")
+    assert ("a.py", 1) in hunks.after({"a.py": old}, {"a.py": fresh})

@@ -105,7 +105,8 @@ class AttachedWatch(watching.Watch):
         lines = [json.dumps(event) for event in [*self._events, *map(_step, observer.live), *more]]
         run = Run("watched", (), Outcome.OK, None, 0.0, 0, (read_record("\n".join(lines)),), "")
         sources = Sources(Path(observer.root))
-        remarks = [remark for remark in (learning.outside(run), learning.frozen(run)) if remark]
+        told = (learning.outside(run), learning.frozen(run), learning.still(run))
+        remarks = [remark for remark in told if remark]
         return Diagnosis(
             command=self.command,
             root=observer.root,

@@ -235,7 +235,12 @@ class _Examination:
 
     def _told(self, first: Run, faults: list[Fault]) -> Diagnosis:
         record = first.record
-        told = (learning.outside(first), learning.frozen(first), resources.peak(first, self._sources))
+        told = (
+            learning.outside(first),
+            learning.frozen(first),
+            learning.still(first),
+            resources.peak(first, self._sources),
+        )
         remarks = [text for text in told if text]
         diagnosis = Diagnosis(
             command=self._command.text,

@@ -12,9 +12,9 @@
 * ``learning``: taught: {meant (parameters of optimizers, or where none steps all that backwards came to), learning (how
   many of them backwards still came to in the second half), idle: names of others}, optimizers: list of {index, name,
   site, steps, parameters, uncleared, silent: list of {name, place, reached, shape}, silent_count, frozen: names (empty
-  where there is none) of those without requires_grad}; outside: list of {name, module, shape}: parameters with
-  gradients that no optimizer holds, ``module`` whether a module registers them;
-  backwards: list of {site, calls, rootless, reaches, leaves}
+  where there is none) of those without requires_grad, zero: names of those whose gradients were always zero};
+  outside: list of {name, module, shape}: parameters with gradients that no optimizer holds, ``module`` whether a module
+  registers them; backwards: list of {site, calls, rootless, reaches, leaves}
 * ``flow``: of one backward: loss (the backward's site), born (where the loss was made of numbers), cuts: list of {site,
   call, reason, leaves}, left: list of {site, call}, used and unused (names of the watched parameters)
 * ``holdings`` and ``exhausted``: site, nodes, saved, lines: list of {site, bytes}, parameters, gradients, state; bytes

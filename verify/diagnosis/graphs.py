@@ -34,9 +34,9 @@ def _second(event: Mapping[str, Any], sources: Sources) -> Fault:
     clues = [sources.clue("cause", producer, made)]
     names = event["names"]
     if names:
-        others = ", ".join(dict.fromkeys(name["name"] for name in names[1:] if name["name"] != names[0]["name"]))
-        more = f"also {others}" if others else ""
-        clues.append(Clue("carrier", None, "", names[0]["name"], names[0]["function"], more))
+        others = tuple(dict.fromkeys(name["name"] for name in names[1:] if name["name"] != names[0]["name"]))
+        more = f"also {', '.join(others)}" if others else ""
+        clues.append(Clue("carrier", None, "", names[0]["name"], names[0]["function"], more, others))
     elif not event["twice"]:
         clues.append(Clue("carrier", text="no variable holds it any more when the error comes"))
     if event["twice"]:
@@ -118,7 +118,7 @@ def _change_remedy(hit: Mapping[str, Any], name: str, source: str) -> str:
             "build the later loss after the step, or step after the last backward with gradients of its own loss alone"
         )
     if by:
-        return f"write the result to a new tensor instead of into {name}, or change a clone of it"
+        return f"write the result to a new tensor instead of into {name}, or change it behind the backward"
     return f"do not change {name} between the forward and the backward"
 
 

@@ -49,7 +49,8 @@ def rootless(run: Run) -> list[tuple[Site | None, int, str]]:
     event = last(run, "learning")
     if event is None:
         return []
-    stepped = any(row["steps"] for row in event["optimizers"])
+    # Where others learn that no optimizer holds, the optimizer is the fault, not the loss.
+    stepped = any(row["steps"] for row in event["optimizers"]) and not event["outside"]
     rows = []
     for row in event["backwards"]:
         if row["rootless"] == row["calls"]:
@@ -224,6 +225,18 @@ def frozen(run: Run) -> str:
     told = (
         f"{len(row['frozen'])} of {row['parameters']} parameters of {row['name']} are frozen "
         f"(requires_grad is False), and stay as they are: {_listed([name for name in row['frozen'] if name])}"
+        for row in rows
+    )
+    return "; ".join(text.removesuffix(": ") for text in told)
+
+
+def still(run: Run) -> str:
+    """Say which parameters only get gradients that are zero; empty if none do."""
+    event = last(run, "learning")
+    rows = [] if event is None else [row for row in event["optimizers"] if row.get("zero") and row["steps"] >= _FEWEST]
+    told = (
+        f"{len(row['zero'])} of {row['parameters']} parameters of {row['name']} get no gradients but zeros: "
+        f"{_listed([name for name in row['zero'] if name])}"
         for row in rows
     )
     return "; ".join(text.removesuffix(": ") for text in told)

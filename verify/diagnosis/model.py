@@ -37,7 +37,8 @@ class Clue:
     """One station of a fault.
 
     ``role`` is a word for people (``cause``, ``carrier``, ``consumer``, ``freed by``); ``site`` the line and ``source``
-    its text; ``name`` a path from a variable as one would type it, in ``function``; ``text`` what there is to say.
+    its text; ``name`` a path from a variable as one would type it, in ``function``; ``also``: other such paths to it;
+    ``text`` what there is to say.
     """
 
     role: str
@@ -46,6 +47,7 @@ class Clue:
     name: str = ""
     function: str = ""
     text: str = ""
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
         Kind.SECOND_BACKWARD: (
             always,
             uncached,
-            rebuilt,
             rebuilt_in_loop,
+            rebuilt,
             states.detached_after_backward,
             cut_where_it_enters,
             kept_detached,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from verify.diagnosis.model import Fault
-from verify.fixing.clues import PRIMARY, Candidate, place_of
+from verify.fixing.clues import PRIMARY, Candidate, place_of, targets
 from verify.fixing.texts import Text, Texts
 
 #: Methods that give a value without its graph, calls of torch that make a tensor of it, what switches gradients off.
@@ -24,18 +24,21 @@ def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     """The cut left out that keeps parameters of an optimizer from their gradients."""
     cuts: dict[str, list[tuple[ast.expr, ast.expr, str]]] = {}
     files: dict[str, Text] = {}
+    lists: dict[str, list[tuple[ast.expr, str]]] = {}
     for clue in (clue for clue in fault.clues if clue.role in ("cause", "made")):
         place = place_of(clue, texts)
         if place is not None:
             file, statement = place
             files[file.path] = file
             cuts.setdefault(file.path, []).extend(_cuts(statement))
+            lists.setdefault(file.path, []).extend(_lists(statement, file))
     for path, found in cuts.items():
         file = files[path]
         for chosen in [found] * (len(found) > 1) + [[each] for each in found]:
             what = ", ".join(f"{call} at {file.at(node.lineno)}" for node, _, call in chosen)
             plain = [(node, _bare(value, file)) for node, value, _ in chosen]
             stacked = [(node, _stacked(node, value, file)) for node, value, _ in chosen]
+            stacked += [(node, code) for node, code in lists[path] if node not in [each for each, _ in stacked]]
             deep = [(node, _uncut_inside(node)) for node, _, _ in chosen]
             for changes in [plain, *(each for each in (stacked, deep) if each != plain)]:
                 yield Candidate(f"leave out {what}", _LEARNS, _without_idle(file, file.replaced_all(changes)))
@@ -91,6 +94,21 @@ def _uncut(value: ast.expr) -> ast.expr:
             value = value.func.value
         else:
             return value
+
+
+def _lists(statement: ast.stmt, file: Text) -> list[tuple[ast.expr, str]]:
+    """The calls that make a tensor of the list that ``statement`` makes or adds to, as calls that stack tensors."""
+    names = {target.id for target in targets(statement) if isinstance(target, ast.Name)}
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        owner = getattr(statement.value.func, "value", None)
+        names |= {owner.id} if isinstance(owner, ast.Name) else set()
+    found: list[tuple[ast.expr, str]] = []
+    for node in ast.walk(file.function(statement) or file.tree):
+        cut = _cut(node)
+        if cut is not None and isinstance(cut[0], ast.Name) and cut[0].id in names and isinstance(node, ast.Call):
+            code = _stacked(node, cut[0], file)
+            found += [(node, code)] if code.startswith("torch.stack(") else []
+    return found
 
 
 def _stacked(node: ast.expr, value: ast.expr, file: Text) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from verify.diagnosis.model import Clue, Fault
-from verify.fixing.clues import Candidate, base, keys, named, place_of, printed, targets, variable
+from verify.fixing.clues import Candidate, base, keys, named, named_in, place_of, printed, targets, variable
 from verify.fixing.texts import Text, Texts
 
 EACH_STEP = "all behind it goes on learning; it is computed in every step, of the parameters as they are then"
@@ -19,6 +20,9 @@ def always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if place is None or not name:
         return
     file, made = place
+    if _of_the_turn(made, file, arguments=True):
+        # It is what the first batch made of it, not what the parameters do.
+        return
     test = next((n for n in ast.walk(file.tree) if isinstance(n, ast.If) and n.body == [made] and not n.orelse), None)
     if test is None or named(file, made) != [printed(name)] or made.lineno == test.lineno:
         return
@@ -27,6 +31,15 @@ def always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         return
     title = f"build {name} each time, without the condition at {file.at(test.lineno)}"
     yield Candidate(title, EACH_STEP, {file.path: text}, "rebuild", fresh=True)
+
+
+def _of_the_turn(statement: ast.stmt, file: Text, *, arguments: bool) -> bool:
+    """Whether ``statement`` reads what its loops give, or with ``arguments`` what its function is given."""
+    function = file.function(statement)
+    given = {arg.arg for arg in function.args.args[1:]} if function is not None and arguments else set()
+    for loop in file.around(statement, (ast.For, ast.While)):
+        given |= {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return bool(named_in(statement) & (given - set(named(file, statement))))
 
 
 def uncached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
@@ -54,22 +67,24 @@ def uncached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 def rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     """The statement that made the graph, made again in front of the one that uses it."""
-    place, consumer = place_of(fault.clue("cause"), texts), fault.clue("consumer")
-    name = variable(fault.clue("carrier"))
-    if place is None or consumer is None or consumer.site is None or not name:
+    place, consumer, carrier = place_of(fault.clue("cause"), texts), fault.clue("consumer"), fault.clue("carrier")
+    if place is None or consumer is None or consumer.site is None or carrier is None or not carrier.name:
         return
     file, made = place
     used = file.statement(file.line(consumer.site)) if consumer.site.path == file.path else None
-    if used is None or not file.means_the_same(made, used):
+    if used is None or not file.means_the_same(made, used) or _of_the_turn(made, file, arguments=False):
         return
     code = file.segment(made)
     if (buffer := _buffer(made, file)) is not None:
         target, value = buffer
         code = f"{target} = {file.segment(value)}"
+    else:
+        target = next(iter(named(file, made)), "")
+    ways = [variable(replace(carrier, name=name)) for name in (carrier.name, *carrier.also)]
+    name = next((way for way in ways if printed(way) == target), "")
+    used = next((loop for loop in file.around(used) if target in map(ast.unparse, ast.walk(loop.iter))), used)
     # Beside each other they run equally often: then it is made anew already.
-    elif named(file, made) != [printed(name)]:
-        return
-    if used in file.block(made):
+    if not name or (buffer is None and len(targets(made)) != 1) or used in file.block(made):
         return
     if "\n" not in code:
         moved = file.inserted(used, code, before=True)
@@ -83,7 +98,9 @@ def _buffer(statement: ast.stmt, file: Text) -> tuple[str, ast.expr] | None:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or len(call.args) < 2:
         return None
     name = call.args[0]
-    if call.func.attr != "register_buffer" or not isinstance(name, ast.Constant) or not str(name.value).isidentifier():
+    if call.func.attr != "register_buffer" or not isinstance(name, ast.Constant):
+        return None
+    if not isinstance(name.value, str) or not name.value.isidentifier():
         return None
     return f"{file.segment(call.func.value)}.{name.value}", call.args[1]
 

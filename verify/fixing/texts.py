@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from codemods.source.files import SourceFile
 from codemods.terms.findings import Place
@@ -68,6 +69,11 @@ class Text:
                 found = node
         return found
 
+    def around(self, statement: ast.stmt, kinds: Any = ast.For) -> list[Any]:
+        """The loops around ``statement`` in its function, the outermost first."""
+        function = self.function(statement) or self.tree
+        return [node for node in ast.walk(function) if isinstance(node, kinds) and statement in ast.walk(node)]
+
     def means_the_same(self, made: ast.stmt, used: ast.stmt) -> bool:
         """Whether the names in ``made`` are the same things in front of ``used``: further down in one function, in a
         function inside of it, or in another method where it speaks of the object and of what the file itself has alone.
@@ -77,7 +83,9 @@ class Text:
             return made.lineno < used.lineno
         if there is None:
             return False
+        inner = [node.target for node in ast.walk(made) if isinstance(node, ast.comprehension)]
         names = {node.id for node in ast.walk(made) if isinstance(node, ast.Name)}
+        names -= {node.id for target in inner for node in ast.walk(target) if isinstance(node, ast.Name)}
         if here is None or there in ast.walk(here):
             return self._means_the_same_inside(made, used, there, names)
         if not here.args.args or not there.args.args:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from textwrap import dedent
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.verify.diagnosis.scripts import SCRIPTS
+from tests.verify.diagnosis import unusual  # noqa: F401 - adds scripts
+from tests.verify.diagnosis.scripts import HEAD, SCRIPTS
 from tests.verify.zygote import ForkedPlace
 from verify.diagnosis.diagnose import diagnose
 from verify.diagnosis.model import Diagnosis, Kind
@@ -47,7 +49,7 @@ def test_what_is_wrong_is_named(name: str, tmp_path: Path) -> None:
     if not script.kinds:
         return
     fault = diagnosis.faults[0]
-    for role in ("cause", "consumer", "freed_by", "saved_by", "made", "loss", "step"):
+    for role in ("cause", "consumer", "freed_by", "saved_by", "made", "loss", "step", "called_from"):
         if wanted := marked(script.text, role):
             lines = [clue.site.line for clue in fault.clues if clue.role == role.replace("_", " ") and clue.site]
             assert lines, role
@@ -97,3 +99,20 @@ for step in range(30):
     assert fault.kind.value == "slower-steps"
     assert fault.site is not None
     assert fault.site.line == 9
+
+
+def test_gradients_that_are_all_zero_are_worth_a_remark(tmp_path: Path) -> None:
+    text = """
+    body, head = nn.Linear(4, 4), nn.Linear(4, 4)
+    optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], 0.1)
+    for step in range(6):
+        x = torch.randn(3, 4)
+        loss = (head(body(x).round()) - x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+    whole = examined(HEAD + dedent(text).lstrip(), tmp_path)
+    assert whole.faults == ()
+    assert whole.remarks == ("2 of 4 parameters of SGD get no gradients but zeros: body.weight, body.bias",)
+    assert examined(HEAD + dedent(text).lstrip().replace(".round()", ""), tmp_path).remarks == ()

@@ -47,7 +47,7 @@ def f():
 def test_a_graph_made_before_the_loop_is_made_in_it() -> None:
     clues = (Clue("cause", at(2)), Clue("carrier", name="y", function="f"), Clue("consumer", at(4)))
     found = changed(Kind.SECOND_BACKWARD, LOOP, *clues, Clue("freed by", at(5)))
-    assert found[:3] == ["y = t @ a", "for step in range(3):", "y = y.detach()"]
+    assert found[:3] == ["for step in range(3):", "y = t @ a", "y = y.detach()"]
     assert found[-1] == "loss = (y.detach() - 1).sum()"
 
 
@@ -214,6 +214,39 @@ def test_a_graph_and_what_is_made_of_it_are_made_in_the_loop() -> None:
     for line in ("criterion = partial(divergence, prior=prior)", "prior = net(z).sigmoid()"):
         other = MADE.replace(line, "print(prior)" if "partial" in line else "self.prior, prior = net(z)")
         assert not any("each turn" in each.title for each in offered(Kind.SECOND_BACKWARD, other, *clues))
+
+
+def test_a_list_is_made_again_before_the_loop_over_it() -> None:
+    text = """
+    class N(nn.Module):
+        def __init__(self):
+            self.scales = [p.exp() for p in self.raw]
+        def forward(self, x):
+            for s in self.scales:
+                x = x * s
+            return x
+    """
+    carrier = Clue("carrier", name="s", function="forward", also=("self.scales[0]",))
+    clues = (Clue("cause", at(3, "__init__")), carrier, Clue("consumer", at(6, "forward")))
+    (found, *_) = offered(Kind.SECOND_BACKWARD, text, *clues)
+    assert "(self, x):\n        self.scales = [p.exp() for p in self.raw]\n        for s in" in found.files["t.py"]
+    (other, *_) = offered(Kind.SECOND_BACKWARD, text, clues[0], replace(carrier, also=()), clues[2])
+    assert other.way == "cut"
+
+
+def test_what_the_first_batch_gave_is_not_made_of_each_batch() -> None:
+    text = """
+    for x in data:
+        z = net(x)
+        if anchor is None:
+            anchor = z.mean(0)
+        loss = (z - anchor).sum()
+        loss.backward()
+    """
+    clues = (Clue("cause", at(4)), Clue("carrier", name="anchor"), Clue("consumer", at(5)), Clue("freed by", at(6)))
+    assert {each.way for each in offered(Kind.SECOND_BACKWARD, text, *clues)} == {"cut"}
+    of_parameters = text.replace("z.mean(0)", "net.weight.exp()")
+    assert offered(Kind.SECOND_BACKWARD, of_parameters, *clues)[0].way == "rebuild"
 
 
 def test_a_buffer_is_made_where_it_is_used() -> None:

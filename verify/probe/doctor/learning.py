@@ -47,6 +47,8 @@ class Learning:
         self._last: dict[int, int] = {}
         #: id of each parameter: how many backwards there were when its gradient was looked at, and found to be zero.
         self._zero: dict[int, int] = {}
+        #: Of those that were looked at, the ones that had another gradient than zero.
+        self._moved: set[int] = set()
         self._count = 0
 
     def backward(self, site: Any, leaves: set[int], rootless: bool, grad: bool) -> None:
@@ -84,10 +86,11 @@ class Learning:
         """Note which gradients are zero: two ways to a parameter can take each other's gradients away."""
         for parameter in held:
             if parameter.grad is not None and not parameter.grad.is_sparse:
-                zero = _clear(parameter)
                 self._zero.pop(id(parameter), None)
-                if zero:
+                if _clear(parameter):
                     self._zero[id(parameter)] = self._count
+                else:
+                    self._moved.add(id(parameter))
 
     def stepped(self, index: int, site: Any) -> None:
         """The step is over."""
@@ -125,6 +128,11 @@ class Learning:
                         for place, p in ((place, state.parameters[place]) for place in sorted(state.silent))
                     ][:_MOST],
                     "silent_count": len(state.silent),
+                    "zero": [
+                        named.get(id(p), ("", ""))[0]
+                        for p in state.parameters
+                        if id(p) in self._zero and id(p) not in self._moved
+                    ],
                     "frozen": [
                         named.get(id(p), ("", ""))[0]
                         for p in state.parameters
