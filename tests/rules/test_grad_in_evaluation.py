@@ -115,6 +115,32 @@ def test_what_only_evaluates_is_decorated(tmp_path: Path, name: str) -> None:
     assert after.splitlines()[at + 1].startswith("def ")
 
 
+@pytest.mark.parametrize(
+    ("ask", "wrapped"),
+    [
+        ("import inspect\nprint(inspect.getfullargspec(score).args)", True),
+        ("from inspect import getfullargspec as spec\nprint(score.__code__.co_varnames)", True),
+        ("print(score.__defaults__)", True),
+        # these follow __wrapped__, or copy it
+        ("import inspect\nprint(inspect.signature(score))", False),
+        ("print(score.__name__, score.__doc__)", False),
+    ],
+)
+def test_a_function_that_is_asked_for_its_arguments_keeps_them(tmp_path: Path, ask: str, wrapped: bool) -> None:
+    code = """
+        def score(model, loader):
+            model.eval()
+            for x, y in loader:
+                print(criterion(model(x), y).item())
+
+        learn()
+        score(model, loader)
+        """
+    after = mended(tmp_path, found(tmp_path, RULE, START, dedent(code) + ask))
+    assert ("def score(model, loader):\n    with torch.no_grad():\n" in after) is wrapped
+    assert ("@torch.no_grad()" in after) is not wrapped
+
+
 METHODS = """
     class Agent:
         def __init__(self):

@@ -219,7 +219,9 @@ class Placement:
         promise = self._promise(forwards, node, kernels=site.any("kernels"))
         message = f"{node.name}() only evaluates but records a graph that is never used"
         edits: list[tuple[str, Edit]]
-        if self.style == "with" and not suspends(node):
+        # Where somebody asks functions for their arguments, a decorated one would give its wrapper's.
+        within = self.style == "with" or (self.style == "auto" and site.any("asked"))
+        if within and not suspends(node):
             first = node.body[1] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body[0]
             edits = [(path, WrapBlock(file.span(first), file.span(node.body[-1]), "with {torch}.no_grad():"))]
             remedy = "wrap its body in `with torch.no_grad():`"

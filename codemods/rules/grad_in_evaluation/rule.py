@@ -108,10 +108,11 @@ class GradInEvaluation(Rule):
             known = seen.get(key)
             if known is None or severity(verdict) > severity(known[1]):
                 seen[key] = (frame, verdict, facts)
+        asked = any(file.once(_looks_at_signatures, file.tree) for file in {frame.file for frame in trace.frames})
         for frame, verdict, facts in seen.values():
             if verdict != "quiet":
                 assert frame.definition is not None
-                yield self.seen(frame.file, frame.definition, "function", verdict, **facts)
+                yield self.seen(frame.file, frame.definition, "function", verdict, asked=asked, **facts)
         for frame in opened.values():
             assert frame.definition is not None
             yield self.seen(frame.file, frame.definition, "open", "needed")
@@ -276,6 +277,17 @@ def _calls_own_eval(definition: ast.AST) -> bool:
         and isinstance(n.func.value, ast.Name)
         and n.func.value.id == own
         for n in walk(definition)
+    )
+
+
+_SIGNATURES = frozenset(("__code__", "__defaults__", "__kwdefaults__", "getargspec", "getfullargspec"))
+"""What tells a decorated function from its own: unlike ``inspect.signature``, these do not follow ``__wrapped__``."""
+
+
+def _looks_at_signatures(tree: ast.AST) -> bool:
+    return any(
+        (isinstance(n, ast.Attribute) and n.attr in _SIGNATURES) or (isinstance(n, ast.Name) and n.id in _SIGNATURES)
+        for n in walk(tree)
     )
 
 
