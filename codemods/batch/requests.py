@@ -14,8 +14,10 @@ from codemods.batch import forges
 from codemods.batch.errors import Failed
 from codemods.batch.standing import (
     GITHUB_FIELDS,
+    OPEN,
     Answer,
     has_remarks,
+    is_approved_on_gitlab,
     notes_of_gitlab,
     of_github,
     of_gitlab,
@@ -73,11 +75,23 @@ def ask(place: Place, cwd: Path) -> Answer:
     else:
         told = _object(_run(place, "view", cwd, "--output", "json"))
         answer = of_gitlab(told)
+        at = f"projects/{quote(place.path, safe='')}/merge_requests/{place.number}"
+        if answer.standing.state == OPEN and not answer.standing.review and _approved(place, at, cwd):
+            answer = answer._replace(standing=replace(answer.standing, review="approved"))
         if not answer.standing.comments:
             return answer
-        where = f"projects/{quote(place.path, safe='')}/merge_requests/{place.number}/notes?per_page=100"
-        said = notes_of_gitlab(_api(place, where, cwd), str((told.get("author") or {}).get("username", "")))
+        said = notes_of_gitlab(
+            _api(place, f"{at}/notes?per_page=100", cwd), str((told.get("author") or {}).get("username", ""))
+        )
     return answer._replace(standing=replace(answer.standing, comments=len(said)), comments=said)
+
+
+def _approved(place: Place, at: str, cwd: Path) -> bool:
+    try:
+        return is_approved_on_gitlab(_object(_call(place, f"{at}/approvals", cwd)))
+    except Failed:
+        # Not every GitLab has approvals: then nobody is known to have given one.
+        return False
 
 
 def close(place: Place, comment: str, cwd: Path) -> None:
@@ -133,11 +147,15 @@ def _run(place: Place, verb: str, cwd: Path, *words: str) -> str:
 
 
 def _api(place: Place, where: str, cwd: Path) -> Sequence[dict[str, Any]]:
-    text = forges.run_client([place.client, "api", "--hostname", place.host, where], cwd)
+    text = _call(place, where, cwd)
     rows = _json(text, place.client)
     if not isinstance(rows, list):
         raise Failed(f"{place.client} answered {text.strip()[:100]!r}")
     return rows
+
+
+def _call(place: Place, where: str, cwd: Path) -> str:
+    return forges.run_client([place.client, "api", "--hostname", place.host, where], cwd)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ GITHUB_FIELDS = (
 )
 #: The states in which a check is over: https://docs.github.com/en/graphql/reference/enums#checkconclusionstate
 _GREEN = frozenset({"SUCCESS", "NEUTRAL", "SKIPPED"})
-_WAITING = frozenset({"", "PENDING", "EXPECTED"})
+_WAITING = frozenset({"", "PENDING", "EXPECTED", "STALE"})
 #: And GitLab's: https://docs.gitlab.com/api/pipelines/
 _PIPELINES = {"success": "green", "skipped": "green", "failed": "red", "canceled": "red"}
 
@@ -113,7 +113,10 @@ def of_github(answer: Mapping[str, Any]) -> Answer:
     if state is None:
         raise Failed(f"gh told a state that is none: {answer.get('state')!r}")
     ends = []
-    for check in answer.get("statusCheckRollup") or ():
+    checks = answer.get("statusCheckRollup") or ()
+    for check in checks:
+        if any(_is_after(other, check) for other in checks):
+            continue
         # A status has a state, the run of a check a conclusion once it is over.
         over = check.get("state") or (check.get("conclusion") if check.get("status") == "COMPLETED" else "") or ""
         ends.append("waiting" if over in _WAITING else "green" if over in _GREEN else "red")
@@ -129,6 +132,22 @@ def of_github(answer: Mapping[str, Any]) -> Answer:
         answer.get("mergeable") == "CONFLICTING",
     )
     return Answer(standing, *_times(answer, "createdAt", "mergedAt", "closedAt"), tuple(said))
+
+
+def _is_after(later: Mapping[str, Any], check: Mapping[str, Any]) -> bool:
+    """Whether ``later`` is the same check, run once more.
+
+    Runs beside each other may be of two events, a push and a request: both count. One that was cancelled made way.
+    """
+    names = ("__typename", "name", "workflowName")
+    if check.get("__typename") != "CheckRun" or any(later.get(name) != check.get(name) for name in names):
+        return False
+    begun, again, over = (
+        _seconds(one) for one in (check.get("startedAt"), later.get("startedAt"), check.get("completedAt"))
+    )
+    if begun is None or again is None or over is None or again <= begun:
+        return False
+    return over <= again or check.get("conclusion") == "CANCELLED"
 
 
 def _said_on_github(answer: Mapping[str, Any]) -> list[Comment]:
@@ -183,6 +202,11 @@ def of_gitlab(answer: Mapping[str, Any]) -> Answer:
         bool(answer.get("has_conflicts")),
     )
     return Answer(standing, *_times(answer, "created_at", "merged_at", "closed_at"), ())
+
+
+def is_approved_on_gitlab(answer: Mapping[str, Any]) -> bool:
+    """Read what ``glab api projects/ID/merge_requests/N/approvals`` says: whether somebody has approved a request."""
+    return bool(answer.get("approved_by"))
 
 
 def notes_of_gitlab(rows: Sequence[Mapping[str, Any]], me: str) -> tuple[Comment, ...]:

@@ -280,6 +280,12 @@ class Client:
             self.flags["repo"] = [f"{self.flag('hostname')}/{unquote(about[1] or about[2])}"]
             self.about(about[3] or "", query)
             return
+        approvals = re.fullmatch(r"projects/([^/]+)/merge_requests/(\d+)/approvals", path)
+        if approvals is not None:
+            self.flags["repo"] = [f"{self.flag('hostname')}/{unquote(approvals[1])}"]
+            self.rest = [approvals[2]]
+            print(json.dumps(approved(self.found())))
+            return
         assert "per_page=100" in query
         if self.name == "gh":
             match = re.fullmatch(r"repos/(.+)/pulls/(\d+)/comments", path)
@@ -443,6 +449,12 @@ def gitlab(client: Client, request: Request) -> dict[str, Any]:
         "head_pipeline": {**pipeline, "detailed_status": {"text": status}} if status else None,
         "web_url": client.url(request),
     }
+
+
+def approved(request: Request) -> dict[str, Any]:
+    """Who has approved a request, as GitLab's interface tells it."""
+    people = [{"user": {"id": 2, "username": name, "state": "active"}} for name in request.get("approved_by", [])]
+    return {"id": 5, "iid": request["number"], "approvals_required": 0, "approvals_left": 0, "approved_by": people}
 
 
 def notes(request: Request) -> list[dict[str, Any]]:

@@ -68,7 +68,7 @@ def test_requests_are_followed_to_their_end(campaign: Campaign, forge: Forge) ->
     forge.forget()
     followed(campaign)
     # What is merged stays so; what is closed may be opened again.
-    assert [words[5] for words in forge.asked()] == [B, f"https://{C}"]
+    assert [words[5] for words in forge.asked("view")] == [B, f"https://{C}"]
     told = status_text(status(campaign), verbose=True)
     assert "  a: published: merged\n" in told
     assert "pull requests: 1 merged, 1 open, 1 closed\n" in told
@@ -112,11 +112,22 @@ def test_what_people_said_is_kept_and_told(campaign: Campaign, forge: Forge) -> 
     # Where nobody has said anything, nobody is asked for it.
     assert [words[-1] for words in forge.asked("api")] == [
         "repos/o/a/pulls/1/comments?per_page=100",
+        "projects/g%2Fs%2Fc/merge_requests/1/approvals",
         "projects/g%2Fs%2Fc/merge_requests/1/notes?per_page=100",
     ]
     # What was taken back is not told any more.
     forge.change(A, comments=[], reviews=[], remarks=[])
     assert "    ada: does it still learn?" not in followed(campaign, comments=True)[1]
+
+
+def test_an_approval_on_gitlab_is_asked_for(campaign: Campaign, forge: Forge) -> None:
+    forge.change(C, approved_by=["ada"])
+    assert f"c: open, approved: https://{C}/-/merge_requests/1" in followed(campaign)[1]
+    forge.change(C, detailed="requested_changes")
+    assert f"c: open, changes requested: https://{C}/-/merge_requests/1" in followed(campaign)[1]
+    # Where the interface has none, nobody is known to have approved it.
+    forge.change(C, detailed="mergeable", refuse={"api": "glab: 404 Not Found (HTTP 404)"})
+    assert f"c: open: https://{C}/-/merge_requests/1" in followed(campaign)[1]
 
 
 def test_one_that_cannot_be_asked_for_is_told_and_the_others_are(campaign: Campaign, forge: Forge) -> None:

@@ -40,6 +40,41 @@ def test_what_github_says(answer: dict[str, Any], told: str) -> None:
     assert of_github(answer).standing.text() == told
 
 
+def times(conclusion: str, started: str, completed: str, **more: Any) -> dict[str, Any]:
+    """The run of a check from and to times of day."""
+    day = "2026-11-01T{}:00Z"
+    return {
+        **check("COMPLETED", conclusion),
+        "startedAt": day.format(started),
+        "completedAt": day.format(completed),
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("checks", "told"),
+    [
+        # Run again, the later one counts, whatever the order they are told in.
+        ([times("FAILURE", "10:00", "10:05"), times("SUCCESS", "11:00", "11:05")], "green"),
+        ([times("SUCCESS", "11:00", "11:05"), times("FAILURE", "10:00", "10:05")], "green"),
+        ([times("SUCCESS", "10:00", "10:05"), times("FAILURE", "11:00", "11:05")], "red"),
+        ([times("FAILURE", "10:00", "10:05"), RUNNING | {"startedAt": "2026-11-01T11:00:00Z"}], "waiting"),
+        # Beside each other they are of two events, and one is red.
+        ([times("FAILURE", "10:00", "10:05"), times("SUCCESS", "10:01", "10:06")], "red"),
+        # One that was cancelled made way for the later one.
+        ([times("CANCELLED", "10:00", "10:05"), times("SUCCESS", "10:01", "10:06")], "green"),
+        ([times("CANCELLED", "10:00", "10:05")], "red"),
+        # Others have other names.
+        ([times("FAILURE", "10:00", "10:05"), times("SUCCESS", "11:00", "11:05", name="lint")], "red"),
+        ([times("FAILURE", "10:00", "10:05"), times("SUCCESS", "11:00", "11:05", workflowName="Docs")], "red"),
+        ([{**STATUS, "state": "FAILURE"}, {**STATUS, "state": "SUCCESS", "startedAt": "2026-11-01T12:00:00Z"}], "red"),
+        ([times("STALE", "10:00", "10:05")], "waiting"),
+    ],
+)
+def test_checks_that_were_run_again(checks: list[dict[str, Any]], told: str) -> None:
+    assert of_github(github(checks=checks)).standing.checks == told
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
