@@ -1,32 +1,54 @@
 """What inside a changed statement may stay out of a run although its line runs: the sides of conditions, bodies of
-comprehensions and lambdas, the second statement of a line; and of conditions that changed, both of their outcomes."""
+comprehensions and lambdas, the second statement of a line; of conditions that changed, both of their outcomes; and
+choices of which no run shows how they came out."""
 
 from __future__ import annotations
 
 import ast
-import copy
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from codemods.rewriting.choices import (
+    CATCHING,
+    catching,
+    defaults,
+    fallbacks,
+    is_choice,
+    is_coarse,
+    is_number,
+    name_of,
+    placing,
+)
 from codemods.source.errors import SourceError
 from codemods.source.syntax import parse
 
 #: Longest text of a part that is told whole.
 _MOST = 40
-_SUITES = ("body", "orelse", "finalbody", "handlers", "cases")
+SUITES = ("body", "orelse", "finalbody", "handlers", "cases")
 _CLAUSES = (ast.ExceptHandler, ast.match_case)
-#: Of what torch bounds nothing shows whether the bound was met.
-_BOUNDS = ("clamp", "clamp_", "clamp_max", "clamp_min", "clip", "clip_", "hardtanh", "maximum", "minimum", "threshold")
-_THRESHOLDS = frozenset((*_BOUNDS, "renorm", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"))
 #: Statements of which nothing is left to run, or which Python may have joined with their neighbours.
 IDLE = (ast.Pass, ast.Continue, ast.Break, ast.Global, ast.Nonlocal)
 
 
+#: What no run shows, by the kind of the part, and how people are told.
+UNSEEN = {
+    "value": "which way `{}` came out cannot be seen",
+    "fallback": "whether `{}` was ever needed cannot be seen",
+    "error": "no error came that `{}` could end",
+    "device": "what `{}` does nothing shows where all is on one device",
+}
+DEFAULT = "default "
+
+
 class Part(NamedTuple):
-    """A place within a line: ``ran`` if any of it runs, ``both`` if a condition was met and was not, ``loop`` if a loop
-    turned and came to its end, ``value`` for a choice that no run shows. Columns count the bytes of UTF-8, from 0;
-    ``text`` is for people."""
+    """A place within a line, and what has to be seen there.
+
+    ``kind``: ``ran`` if any of it runs, ``both`` if a condition was met and was not, ``loop`` if a loop turned and came
+    to its end, ``default NAME`` if a call left that parameter to its default (the place begins with the function, then,
+    as Python counts its lines); of those of :data:`UNSEEN` nothing can be seen. Columns count the bytes of UTF-8, from
+    0; ``text`` is for people.
+    """
 
     path: str
     line: int
@@ -46,8 +68,10 @@ class Part(NamedTuple):
             return f"line {self.line} (`{self.text}` never came out the other way)"
         if self.kind == "loop":
             return f"line {self.line} (the loop over `{self.text}` never came to its end)"
-        if self.kind == "value":
-            return f"line {self.line} (which way `{self.text}` came out cannot be seen)"
+        if self.kind in UNSEEN:
+            return f"line {self.line} ({UNSEEN[self.kind].format(self.text)})"
+        if self.kind.startswith(DEFAULT):
+            return f"line {self.line} (no call left `{self.kind[len(DEFAULT) :]}` to its default `{self.text}`)"
         return f"line {self.line} from column {self.column + 1} (`{self.text}`)"
 
 
@@ -67,7 +91,7 @@ def pieces(text: str, path: str, lines: Collection[int]) -> list[Piece]:
         tree = parse(text, path)
     except SourceError:
         return []
-    found = _Finder(text, path)
+    found = _Finder(text, path, catching(tree))
     for parent, suite in suites(tree):
         shared: int | None = header_end(parent)
         for node in suite:
@@ -97,24 +121,9 @@ def missing(here: list[Piece], there: list[Piece], *, whole: bool) -> list[Part]
     return list(parts.values())
 
 
-def changed_constants(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
-    """Say which constants (numbers, texts, names such as ``SUM``) differ, if the statements at the lines ``before`` of
-    ``old`` and ``after`` of ``new`` differ in nothing else; empty if they do."""
-    was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
-    if not was or len(was) != len(became):
-        return ""
-    told: list[str] = []
-    for one, other in zip(was, became, strict=True):
-        first, second = _constants(one), _constants(other)
-        if ast.dump(_blank(one)) != ast.dump(_blank(other)) or len(first) != len(second):
-            return ""
-        told += [f"{a!r} became {b!r}" for a, b in zip(first, second, strict=True) if a != b]
-    return ", ".join(dict.fromkeys(told))
-
-
 def header(node: ast.stmt) -> range:
     """The lines of a statement without those inside it."""
-    suites = [getattr(node, name, None) for name in _SUITES]
+    suites = [getattr(node, name, None) for name in SUITES]
     inner = [suite[0] for suite in suites if isinstance(suite, list) and suite]
     first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
     if not inner:
@@ -128,7 +137,7 @@ def header(node: ast.stmt) -> range:
 def suites(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.AST]]]:
     """The lists of statements and of clauses (``except``, ``case``) in ``tree``, each with whose they are."""
     for node in ast.walk(tree):
-        for name in _SUITES:
+        for name in SUITES:
             suite = getattr(node, name, None)
             if isinstance(suite, list) and suite:
                 yield node, suite
@@ -150,17 +159,29 @@ def clause(node: ast.AST) -> range:
 class _Finder:
     """Collects the pieces of one text."""
 
-    def __init__(self, text: str, path: str) -> None:
+    def __init__(self, text: str, path: str, catching: Collection[str]) -> None:
         self._lines = [line.encode() for line in text.splitlines()]
         self._path = path
+        self._catching = catching
         self.pieces: list[Piece] = []
-        self._tests: set[ast.expr] = set()
+        self._tests: set[ast.AST] = set()
 
-    def add(self, role: str, node: ast.AST, dumped: ast.AST, kind: str = "ran", end: ast.AST | None = None) -> None:
+    def add(
+        self,
+        role: str,
+        node: ast.AST,
+        dumped: ast.AST,
+        kind: str = "ran",
+        end: ast.AST | None = None,
+        *,
+        shown: ast.AST | None = None,
+        start: tuple[int, int] | None = None,
+    ) -> None:
+        """Note a piece at ``node``; pieces with the same ``role`` and ``dumped`` do the same."""
         end_line, end_column = _end(node if end is None else end)
-        line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
-        shown = ast.unparse(dumped).strip().splitlines()[0]
-        text = shown if len(shown) <= _MOST else f"{shown[:_MOST]}..."
+        line, column = start or (node.lineno, node.col_offset)  # type: ignore[attr-defined]
+        words = ast.unparse(dumped if shown is None else shown).strip().splitlines()[0]
+        text = words if len(words) <= _MOST else f"{words[:_MOST]}..."
         part = Part(self._path, line, column, end_line, end_column, kind, text)
         trivial = isinstance(dumped, ast.Name | ast.Constant)
         self.pieces.append(Piece(f"{kind} {role}", ast.dump(dumped), part, trivial))
@@ -173,8 +194,12 @@ class _Finder:
                 self.add("for", node, iterated, "loop", iterated)
             case ast.Assert(msg=ast.expr() as message):
                 self.add("message", message, message)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._defaults(node.args, header(node)[0])
             case _:
                 pass
+        for each in (*getattr(node, "decorator_list", ()), *(item.context_expr for item in getattr(node, "items", ()))):
+            self._ends_errors(each)
         for child in _expressions(node):
             self._walk(child)
 
@@ -196,13 +221,16 @@ class _Finder:
             case ast.Compare(comparators=[_, *others]):
                 for other in others:
                     self.add("chain", other, other)
-                if node not in self._tests and any(_is_number(each) for each in (node.left, *node.comparators)):
+                if node not in self._tests and any(is_number(each) for each in (node.left, *node.comparators)):
                     self.add("bound", node, node, "value")
-            case ast.Call(func=ast.Name(id="min" | "max"), args=[_, _, *_]):
+            case ast.BinOp() if is_coarse(node) and node not in self._tests:
                 self.add("choice", node, node, "value")
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in _THRESHOLDS:
-                self.add("choice", node, node, "value")
+            case ast.Slice(upper=ast.expr() as upper):
+                self.add("slice", upper, upper, "value")
+            case ast.Call():
+                self._call(node)
             case ast.Lambda(body=body):
+                self._defaults(node.args, node.lineno)
                 self.add("lambda", body, body)
             case ast.comprehension():
                 for test in node.ifs:
@@ -216,6 +244,25 @@ class _Finder:
         for child in ast.iter_child_nodes(node):
             self._walk(child)
 
+    def _call(self, node: ast.Call) -> None:
+        if is_choice(node) and node not in self._tests:
+            self.add("choice", node, node, "value")
+        for default in fallbacks(node):
+            self.add("fallback", default, default, "fallback", shown=node)
+        moved = placing(node)
+        if moved is not None:
+            self.add("device", node, moved, "device", shown=node)
+        self._ends_errors(node)
+
+    def _ends_errors(self, node: ast.AST) -> None:
+        name = name_of(node)
+        if name in self._catching or name in CATCHING:
+            self.add("error", node, ast.Name(name), "error")
+
+    def _defaults(self, args: ast.arguments, line: int) -> None:
+        for arg, default in defaults(args):
+            self.add(f"default {arg}", default, default, f"{DEFAULT}{arg}", start=(line, 0))
+
     def _test(self, role: str, node: ast.expr) -> None:
         """The outcomes of a condition, operand by operand."""
         match node:
@@ -226,7 +273,8 @@ class _Finder:
             case ast.Constant():
                 pass
             case _:
-                self._tests.add(node)
+                # What a condition is computed of its outcomes show.
+                self._tests.update(ast.walk(node))
                 self.add(role, node, node, "both")
 
     def _operands(self, role: str, node: ast.BoolOp, *, last: bool) -> None:
@@ -241,7 +289,7 @@ class _Finder:
 def _expressions(node: ast.stmt) -> Iterator[ast.AST]:
     """The children of a statement that are no statements themselves."""
     for name, value in ast.iter_fields(node):
-        if name in _SUITES and isinstance(node, ast.stmt) and isinstance(value, list):
+        if name in SUITES and isinstance(node, ast.stmt) and isinstance(value, list):
             continue
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, ast.AST):
@@ -250,76 +298,3 @@ def _expressions(node: ast.stmt) -> Iterator[ast.AST]:
 
 def _end(node: ast.AST) -> tuple[int, int]:
     return node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
-
-
-def _headers(text: str, path: str, lines: Collection[int]) -> list[ast.AST]:
-    """The statements at ``lines``, of compound ones the headers."""
-    try:
-        tree = parse(text, path)
-    except SourceError:
-        return []
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and set(header(node)).intersection(lines)]
-    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
-    return [_Folded().visit(_bare(node)) for node in nodes]
-
-
-def _bare(node: ast.stmt) -> ast.AST:
-    fields = {
-        name: ([] if name in _SUITES and isinstance(value, list) else value) for name, value in ast.iter_fields(node)
-    }
-    return type(node)(**fields)
-
-
-def _constants(node: ast.AST) -> list[object]:
-    """The numbers, texts and names of constants in ``node``."""
-    found: list[object] = []
-    for each in ast.walk(node):
-        if _is_number(each) or _is_text(each):
-            found.append(each.value)  # type: ignore[attr-defined]
-        elif _is_named(each):
-            found.append(each.attr)  # type: ignore[attr-defined]
-    return found
-
-
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
-
-
-def _is_named(node: ast.AST) -> bool:
-    """Whether ``node`` is a constant by its name, as members of an enumeration are."""
-    return isinstance(node, ast.Attribute) and node.attr.isupper() and len(node.attr) > 1
-
-
-def _is_number(node: ast.AST) -> bool:
-    value = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
-    return isinstance(value, int | float | complex) and not isinstance(value, bool)
-
-
-class _Folded(ast.NodeTransformer):
-    """Numbers that are computed of numbers alone become one."""
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        self.generic_visit(node)
-        of_numbers = _is_number(node.left) and _is_number(node.right)
-        if not of_numbers or not isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.FloorDiv):
-            return node
-        try:
-            return ast.Constant(eval(compile(ast.Expression(ast.fix_missing_locations(node)), "", "eval")))
-        except ArithmeticError:
-            return node
-
-
-class _Blank(ast.NodeTransformer):
-    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        if _is_text(node):
-            return ast.Constant("")
-        return ast.Constant(0) if _is_number(node) else node
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        self.generic_visit(node)
-        return ast.Attribute(node.value, "_", node.ctx) if _is_named(node) else node
-
-
-def _blank(node: ast.AST) -> ast.AST:
-    blank: ast.AST = _Blank().visit(copy.deepcopy(node))
-    return blank

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from codemods.rewriting.constants import changed_constants
 from codemods.rewriting.parts import (
     IDLE,
     Part,
     Piece,
-    changed_constants,
     clause,
     header,
     header_end,

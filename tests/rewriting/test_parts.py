@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.rewriting.parts import changed_constants, missing, pieces
+from codemods.rewriting.constants import changed_constants
+from codemods.rewriting.parts import missing, pieces
 
 
 def told(old: str, new: str, *, whole: bool = True) -> list[tuple[str, str]]:
@@ -36,6 +37,23 @@ def told(old: str, new: str, *, whole: bool = True) -> list[tuple[str, str]]:
         ("x = min(a, b)\n", "x = min(a, c)\n", [("value", "min(a, c)")]),
         ("x = y.clamp(0, b)\n", "x = y.clamp(0, c)\n", [("value", "y.clamp(0, c)")]),
         ("clip_grad_norm_(p, a)\n", "clip_grad_norm_(p, b)\n", [("value", "clip_grad_norm_(p, b)")]),
+        ("x = y\n", "x = abs(y)\n", [("value", "abs(y)")]),
+        ("x = y\n", "x = y.squeeze()\n", [("value", "y.squeeze()")]),
+        ("x = sorted(a)\n", "x = sorted(b)\n", [("value", "sorted(b)")]),
+        ("x = y // 30\n", "x = y // (30 + y)\n", [("value", "y // (30 + y)")]),
+        ("x = int(a * b)\n", "x = int(a * c)\n", [("value", "int(a * c)")]),
+        ("x = y[:n]\n", "x = y[:m]\n", [("value", "m")]),
+        ("x = c.get('k', a)\n", "x = c.get('k', b)\n", [("fallback", "c.get('k', b)")]),
+        ("x = getattr(c, 'k', a)\n", "x = getattr(c, 'k', b)\n", [("fallback", "getattr(c, 'k', b)")]),
+        ("x = next(c)\n", "x = next(c, a)\n", [("fallback", "next(c, a)")]),
+        ("with a: x\n", "with suppress(E): x\n", [("error", "suppress")]),
+        ("s.enter(a)\n", "s.enter(contextlib.suppress(E))\n", [("error", "suppress")]),
+        ("x = y.to(d)\n", "x = y.to(e)\n", [("device", "y.to(e)")]),
+        ("x = y.cuda()\n", "x = y.cpu()\n", [("device", "y.cpu()")]),
+        ("x = torch.zeros(3, device=d)\n", "x = torch.zeros(3, device=e)\n", [("device", "torch.zeros(3, device=e)")]),
+        ("def f(a, b=c): pass\n", "def f(a, b=d): pass\n", [("default b", "d")]),
+        ("def f(*, b=c): x\n", "def f(*, b=d): x\n", [("default b", "d")]),
+        ("g = lambda a=b: a\n", "g = lambda a=c: a\n", [("default a", "c")]),
     ],
 )
 def test_what_may_stay_out_has_to_be_seen(old: str, new: str, parts: list[tuple[str, str]]) -> None:
@@ -51,10 +69,42 @@ def test_what_may_stay_out_has_to_be_seen(old: str, new: str, parts: list[tuple[
         ("while True: x = f()\n", "while 1: x = f()\n"),
         ("if a: x = 1\n", "if  a: x = 1  # why\n"),
         ("assert a\n", "assert b\n"),
+        ("x = f(y // 2)\n", "x = f(y // 2).item()\n"),
+        ("x = 'at %d' % a\n", "x = 'of %d' % b\n"),
+        ("x = f'{a}' % b\n", "x = f'{b}' % a\n"),
+        ("x = y[i]\n", "x = y[j:]\n"),
+        ("x = y.to(d) + a\n", "x = z.to(d) + b\n"),
+        ("x = y.to(torch.float32)\n", "x = y.to(torch.float64)\n"),
+        ("x = c.get('a', b)\n", "x = d.get('e', b)\n"),
+        ("x = c.get('a')\n", "x = d.get('b')\n"),
+        ("x = max(y)\n", "x = max(z)\n"),
+        ("with a: x = 1\n", "with torch.no_grad(): x = 1\n"),
+        ("def f(a=b): x = 1\n", "def f(c, a=b): x = 1\n"),
     ],
 )
 def test_what_stays_as_it_was_need_not(old: str, new: str) -> None:
     assert told(old, new) == []
+
+
+def test_functions_and_contexts_of_the_file_that_end_errors() -> None:
+    text = (
+        "class Quiet:\n    def __exit__(self, *error): return True\n"
+        "class Loud:\n    def __exit__(self, *error): return None\n"
+        "@contextmanager\ndef hush():\n    try: yield\n    except ValueError: pass\n"
+        "with Quiet(), Loud():\n    x = 1\n"
+        "with hush():\n    x = 2\n"
+        "@hush\ndef f():\n    x = 3\n"
+    )
+    found = missing(pieces(text, "a.py", set(range(9, 16))), [], whole=True)
+    assert [(part.line, part.kind, part.text) for part in found] == [
+        (9, "error", "Quiet"),
+        (11, "error", "hush"),
+        (13, "error", "hush"),
+    ]
+
+
+def test_what_a_condition_is_computed_of_its_outcomes_show() -> None:
+    assert told("if i % n: x = 1\n", "if i % n == n - 1: x = 1\n") == [("both", "i % n == n - 1")]
 
 
 def test_our_own_rules_answer_for_their_conditions_and_for_plain_names() -> None:

@@ -21,6 +21,11 @@ _TENSOR = re.compile(
     r"|\btensor\b|\b0x[0-9a-fA-F]+\b|\bParameter containing:?"
 )
 _WORD = re.compile(r"[^\W\d_]+")
+#: Names with digits in them, of which some are a time or a size.
+_NAME = re.compile(r"\w*\d[\w.]*")
+_MEASURED = re.compile(rf"[\d.]+(?:{_UNIT.pattern})")
+#: What is no mark: a tensor has brackets around its number, what item() gives has none.
+_UNMARKED = re.compile(r"[\w\s().+-]+")
 
 
 class Number(NamedTuple):
@@ -32,16 +37,19 @@ class Number(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The words of a line, and its numbers without those that tell a time or a size."""
+    """The words of a line, its numbers without those that tell a time or a size, and the ``marks`` between them with
+    the names that have digits; None where a time or a size stood among them."""
 
     words: str
     numbers: tuple[Number, ...]
+    marks: str | None
 
 
 class Unlike(NamedTuple):
     """Two texts part: at the ``place``-th number of a line with these words, or (-1) in what is said at all.
 
-    ``whole``: both are whole numbers, of which nothing tells whether they count something or were rounded.
+    ``whole``: both are whole numbers, of which nothing tells whether they count something or were rounded. ``marks``:
+    what differs are the marks between the numbers.
     """
 
     words: str
@@ -49,6 +57,7 @@ class Unlike(NamedTuple):
     told: str
     relative: float
     whole: bool = False
+    marks: bool = False
 
     @property
     def digits(self) -> bool:
@@ -59,11 +68,13 @@ class Unlike(NamedTuple):
 def read(text: str) -> Line:
     """Take a line apart."""
     plain = _CLOCK.sub(" ", _TENSOR.sub(" ", text))
-    numbers = []
-    for match in _NUMBER.finditer(plain):
-        if not _UNIT.match(plain, match.end()):
-            numbers.append(_number(match.group()))
-    return Line(" ".join(_WORD.findall(_NUMBER.sub(" ", plain))), tuple(numbers))
+    found = list(_NUMBER.finditer(plain))
+    numbers = [_number(match.group()) for match in found if not _UNIT.match(plain, match.end())]
+    rest = _NUMBER.sub(" ", plain)
+    names = _NAME.findall(rest)
+    measured = len(numbers) < len(found) or any(_MEASURED.fullmatch(name) for name in names)
+    marks = None if measured or _CLOCK.search(text) else " ".join((_UNMARKED.sub("", rest), *names))
+    return Line(" ".join(_WORD.findall(rest)), tuple(numbers), marks)
 
 
 def unlike(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Unlike]:
@@ -75,6 +86,8 @@ def unlike(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Unlike]:
         if left.words != right.words or len(left.numbers) != len(right.numbers):
             yield Unlike(left.words, -1, f"{one.strip()[:60]!r} and {other.strip()[:60]!r}", math.inf)
             return
+        if left.marks != right.marks and None not in (left.marks, right.marks):
+            yield Unlike(left.words, -1, f"{one.strip()[:60]!r} and {other.strip()[:60]!r}", math.inf, marks=True)
         for place, (a, b) in enumerate(zip(left.numbers, right.numbers, strict=True)):
             relative = _apart(a, b)
             if relative:

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from verify.comparing.distances import Training, apart, distance, length
 from verify.comparing.numbers import TOTALS, read, unlike
-from verify.measured.records import Output, Rates, Record, Step, Waiting, Written
+from verify.measured.records import Output, Rates, Record, Step, Variables, Waiting, Written
 from verify.measured.steered import Observed
 from verify.measured.values import Values
 
@@ -139,6 +139,7 @@ def variables(one: Record, other: Record) -> Iterator[Gap]:
             gap = abs(number - value)
             relative = gap / max(abs(number), abs(value)) if math.isfinite(gap) else math.inf
             yield _variable(name, f"{number:.9g} and {value:.9g}", relative)
+    yield from _variable_texts(mine, theirs)
     places = {name: place for place, name in enumerate(theirs.names)}
     ours, others = mine.tensors.rows(), theirs.tensors.rows()
     for row, name in zip(ours, mine.names, strict=True):
@@ -148,6 +149,26 @@ def variables(one: Record, other: Record) -> Iterator[Gap]:
             if gap or math.isnan(gap):
                 relative = gap / size if math.isfinite(gap) and size else math.inf
                 yield _variable(name, _share(relative), relative)
+
+
+def _variable_texts(mine: Variables, theirs: Variables) -> Iterator[Gap]:
+    """Texts that differ, and what is a text in one program and something else in the other."""
+    for name, text in mine.texts.items():
+        match = theirs.texts.get(name)
+        if match is None:
+            if name in theirs.numbers or name in theirs.names:
+                yield _variable(name, f"{_quoted(text)} and something else", math.inf)
+        elif text != match:
+            found = max((part.relative for part in unlike([text], [match])), default=0.0)
+            if found > TOTALS or read(text)[:2] == read(match)[:2]:
+                yield _variable(name, f"{_quoted(text)} and {_quoted(match)}", found)
+    for name in theirs.texts.keys() - mine.texts.keys():
+        if name in mine.numbers or name in mine.names:
+            yield _variable(name, f"something else and {_quoted(theirs.texts[name])}", math.inf)
+
+
+def _quoted(text: str) -> str:
+    return repr(text[:60])
 
 
 def _variable(name: str, told: str, relative: float) -> Gap:
@@ -222,8 +243,8 @@ def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[
             where = f"{mine.path} differs, and what such a file holds is not known here"
             ended = "" if whole else "the runs ended at different places"
             yield Gap(f"file {mine.path}", key, where, undecided=True, missing=ended)
-    elif mine.names != theirs.names or mine.numbers.keys() != theirs.numbers.keys():
-        names = {*mine.names, *mine.numbers} ^ {*theirs.names, *theirs.numbers}
+    elif _names(mine) != _names(theirs):
+        names = {*mine.names, *mine.numbers, *mine.texts} ^ {*theirs.names, *theirs.numbers, *theirs.texts}
         yield Gap("files", key, f"{mine.path} holds other things: {', '.join(sorted(names)[:3])}", math.inf)
     else:
         yield _values("files", mine.tensors, theirs.tensors, mine.names, theirs.names, f"in {mine.path}", key)
@@ -235,6 +256,14 @@ def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[
                 where = f"{name} in {mine.path}: {number:.9g} and {other:.9g}"
                 whole = number.is_integer() and other.is_integer()
                 yield _number("files", f"{key}: {name}", where, relative, whole=whole)
+        for name, text in mine.texts.items():
+            if text != theirs.texts[name]:
+                where = f"{name} in {mine.path}: {_quoted(text)} and {_quoted(theirs.texts[name])}"
+                yield Gap("files", f"{key}: {name}", where, math.inf)
+
+
+def _names(written: Written) -> tuple[object, ...]:
+    return written.names, set(written.numbers), set(written.texts)
 
 
 def _lines(
@@ -244,7 +273,10 @@ def _lines(
     yield Gap(what, key)
     for found in unlike(mine, theirs):
         own = key if found.place < 0 else f"{key}: {found.words} {found.place}"
-        yield _number(what, own, at + found.told, found.relative, whole=found.whole)
+        if found.marks:
+            yield Gap(what, f"{key}: {found.words} marks", at + found.told, undecided=True)
+        else:
+            yield _number(what, own, at + found.told, found.relative, whole=found.whole)
     if whole and len(mine) != len(theirs):
         yield Gap(what, key, f"{at}{len(mine)} lines with numbers and {len(theirs)}", math.inf)
 

@@ -91,7 +91,8 @@ class _Reading:
         self.record.state = _state(event)
 
     def variables(self, event: dict[str, Any]) -> None:
-        self.record.variables = Variables(tuple(event["names"]), _values(event), _numbers(event))
+        named = tuple(event["names"]), _values(event)
+        self.record.variables = Variables(*named, _numbers(event), event.get("texts", {}))
 
     def census(self, event: dict[str, Any]) -> None:
         self.record.census = Census(
@@ -331,6 +332,7 @@ def _written(event: Mapping[str, Any]) -> Written:
         _values(event) if kind == "tensors" else Values(event.get("digest", ""), 0),
         _numbers(event),
         tuple(event.get("lines", ())),
+        event.get("texts", {}),
     )
 
 

@@ -30,11 +30,13 @@ The events and their fields:
   it was too large
 * ``precision``: type (float16 or bfloat16) in which modules compute, whatever their parameters are
 * ``printed``: stream (stdout or stderr), text (a line that has digits; null: from here on lines were left out)
-* ``file``: path (below the root, else its name), kind (``tensors``: names, digest, count, sums, numbers {name: hex}, a
-  ``torch.save``, a ``pickle.dump`` or an array; ``text``: lines; ``bytes``: digest), in order of writing
+* ``file``: path (below the root, else its name), kind (``tensors``: names, digest, count, sums, numbers {name: hex},
+  texts {name: text}, a ``torch.save``, a ``pickle.dump`` or an array; ``text``: lines; ``bytes``: digest), in order of
+  writing
 * ``state``: what is alive at the end: rng, names and parameters (of modules that were called), buffers, rates, waiting
   (list of {made, name, digest, count, sums, missing}: gradients of optimizers that made no step)
-* ``variables``: what the user's variables hold at the end, by name: numbers {name: hex}, names, digest, count, sums
+* ``variables``: what the user's variables hold at the end, by name: numbers {name: hex}, texts {name: text}, names,
+  digest, count, sums
 * ``reached``: path, line: a watched line ran for the first time
 * ``part``: place ([path, line, column, end line, end column, kind]): a watched part of lines has been seen
 * ``seed``: generator (torch, random, numpy), value: what the script seeded with; replayed by later runs
@@ -140,8 +142,8 @@ class Tensors(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A file as it was written: ``tensors`` by their ``names`` and ``numbers`` by theirs, the ``lines`` of a text, or
-    the digest of something else; ``kind`` as above."""
+    """A file as it was written: ``tensors`` by their ``names``, ``numbers`` and ``texts`` by theirs, the ``lines`` of a
+    text, or the digest of something else; ``kind`` as above."""
 
     path: str
     kind: str
@@ -149,6 +151,7 @@ class Written(NamedTuple):
     tensors: Values
     numbers: Mapping[str, float]
     lines: tuple[str, ...]
+    texts: Mapping[str, str] = {}
 
 
 #: What schedulers change, by group: {lr: 0.1, ...}.
@@ -168,11 +171,12 @@ class State:
 
 
 class Variables(NamedTuple):
-    """What variables led to when the process ended: tensors by their ``names``, ``numbers`` by theirs."""
+    """What variables led to when the process ended: tensors by their ``names``, ``numbers`` and ``texts`` by theirs."""
 
     names: tuple[str, ...]
     tensors: Values
     numbers: Mapping[str, float]
+    texts: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)

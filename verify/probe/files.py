@@ -8,11 +8,13 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from types import FunctionType, ModuleType
 from typing import Any
 
 from .guard import Part, Write
 from .hooks import when_imported
 from .params import Parameters
+from .plain import number_of, tensor_of, text_of
 from .tensors import hasher
 
 _TEXTS = (".csv", ".tsv", ".json", ".jsonl", ".txt", ".log", ".yaml", ".yml", ".md")
@@ -105,15 +107,18 @@ class Files:
             return
         path = os.path.abspath(os.fspath(path))
         self._saved.add(path)
-        names, tensors, numbers = [], [], {}
+        names, tensors, numbers, texts = [], [], {}, {}
         for name, value in _things(obj):
             if isinstance(value, float):
                 numbers[name] = value.hex()
+            elif isinstance(value, str):
+                texts[name] = value
             else:
                 names.append(name)
                 tensors.append(value)
         assert self._reader is not None
         event = {"event": "file", "path": self._name(path), "kind": "tensors", "names": names, "numbers": numbers}
+        event.update(texts=texts)
         event.update(self._reader.read(tensors))
         self._write(event)
 
@@ -181,29 +186,27 @@ class Files:
 
 
 def _things(obj: Any) -> Iterator[tuple[str, Any]]:
-    """The tensors and numbers in what is saved, each with the way to it; one-element tensors are numbers."""
+    """The tensors, numbers and texts in what is saved, each with the way to it; one-element tensors are numbers."""
     import torch
 
     stack = [("", obj, 0)]
-    seen = 0
-    while stack:
+    things = 0
+    while stack and things < _MOST_THINGS:
         name, value, depth = stack.pop()
+        things += 1
         if isinstance(value, torch.Tensor):
-            seen += 1
             if value.numel() == 1 and value.layout is torch.strided and not value.is_complex() and not value.is_meta:
                 yield name, float(value.detach().item())
             else:
                 yield name, value
-        elif isinstance(value, (int, float)):
-            yield name, float(value)
-        elif type(value).__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):
-            number = value.item()
-            if isinstance(number, (int, float)):
-                yield name, float(number)
+            continue
+        found = number_of(value)
+        found = float(found) if found is not None else text_of(value)
+        found = tensor_of(value) if found is None else found
+        if found is not None:
+            yield name, found
         elif depth < _DEEPEST:
             stack.extend((name + part, child, depth + 1) for part, child in reversed(list(_parts(value))))
-        if seen >= _MOST_THINGS:
-            return
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
@@ -216,3 +219,9 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, torch.nn.Module):
         for table in ("_parameters", "_buffers", "_modules"):
             yield from ((f".{key}", child) for key, child in vars(value).get(table, {}).items())
+    elif not isinstance(value, (type, ModuleType, FunctionType)):
+        try:
+            attributes = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            return
+        yield from ((f".{key}", child) for key, child in attributes.items())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import made
 from .graph import Graph, live_tensors, old, reached, roots
+from .plain import steps_of
 from .sites import Tree
 
 _DEEPEST = 6
@@ -253,6 +254,7 @@ def _exact(value: Any, tree: Tree) -> Iterator[tuple[str, Any]]:
             yield f"[{key!r}]" if type(key) in (str, int, float, bool) else f"[key {i}]", child
     elif not issubclass(kind, (set, frozenset)) and not _is_absent(value):
         yield from _children(value, tree)
+        yield from steps_of(value)
 
 
 def _is_absent(value: Any) -> bool:

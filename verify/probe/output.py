@@ -10,6 +10,8 @@ from typing import Any
 
 #: What shows that a process trains. The others (workers that load data, tools that the script starts) stay silent.
 _WORTH_A_FILE = ("backward", "step", "caught")
+#: What they have to tell all the same, in the record of the process that they were forked from.
+_OF_ALL = ("reached", "part")
 _MOST_WAITING = 1000
 
 
@@ -17,10 +19,18 @@ class Recorder:
     """Writes events of this process into ``folder``, each line at once.
 
     A process that the user did not name (``eager`` is False) writes nothing until it calls backward; what came before
-    waits. ``about`` returns the fields of the start event.
+    waits. ``about`` returns the fields of the start event, ``above`` is the recorder of the process that this one was
+    forked from.
     """
 
-    def __init__(self, folder: str, eager: bool, name: str, about: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        eager: bool,
+        name: str,
+        about: Callable[[], dict[str, Any]],
+        above: Recorder | None = None,
+    ) -> None:
         self.eager = eager
         self._folder = folder
         self._name = name
@@ -31,6 +41,7 @@ class Recorder:
         self._waiting: list[dict[str, Any]] = []
         self._encode: Callable[[Any], str] | None = None
         self._lock = _thread.allocate_lock()
+        self._above = "" if above is None else above._path or above._above
 
     @property
     def opened(self) -> bool:
@@ -43,11 +54,21 @@ class Recorder:
         with self._lock:
             if not self._path:
                 if not self.eager and event["event"] not in _WORTH_A_FILE:
+                    if event["event"] in _OF_ALL and self._above:
+                        self._tell_above(event)
                     if len(self._waiting) < _MOST_WAITING:
                         self._waiting.append(event)
                     return
                 self._open()
             self._append(event)
+
+    def _tell_above(self, event: dict[str, Any]) -> None:
+        """Add a line to the record of the other process, where several may write: all at once, at the end."""
+        descriptor = os.open(self._above, os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0))
+        try:
+            os.write(descriptor, self._line(event))
+        finally:
+            os.close(descriptor)
 
     def open(self) -> None:
         """Make the file now, with the start event alone."""
@@ -80,13 +101,15 @@ class Recorder:
         return self._name
 
     def _append(self, event: dict[str, Any]) -> None:
+        os.write(self._descriptor(), self._line(event))
+
+    def _line(self, event: dict[str, Any]) -> bytes:
         if self._encode is None:
             # Imported late: most processes that a script starts write nothing.
             import json
 
             self._encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-        line = self._encode(event) + "\n"
-        os.write(self._descriptor(), line.encode("utf-8", "backslashreplace"))
+        return (self._encode(event) + "\n").encode("utf-8", "backslashreplace")
 
     def _descriptor(self) -> int:
         """The descriptor, or a new one: a script that closes all (daemons do) may have a file of its own there."""

@@ -6,8 +6,9 @@ Each instruction knows the place in the text that it comes from, from Python 3.1
 from __future__ import annotations
 
 import dis
+import gc
 from collections.abc import Callable, Container, Iterable
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .guard import Write
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 #: What stands between the value of a condition and the jump.
 _BETWEEN = ("COPY", "TO_BOOL", "SWAP", "CACHE", "EXTENDED_ARG", "NOT_TAKEN")
+#: Kinds of parts that can be seen: by instructions, by jumps, by what a function is called with.
+_RAN, _BOTH, _LOOP, _DEFAULT = "ran", "both", "loop", "default "
+#: Calls of a function of which the defaults are looked up: one that is made anew each time may have others each time.
+_LOOKUPS = 50
 #: What a loop does first; the jump of a condition is told by its name.
 _LOOPS = ("FOR_ITER", "SEND")
 
@@ -38,6 +43,9 @@ class Plan:
         self.jumps: dict[int, _Jump] = {}
         self.lines: set[int] = set()
         self.parts: set[int] = set()
+        #: Parameters by the parts that tell of their defaults.
+        self.defaults: dict[int, str] = {}
+        self.lookups = 0
 
 
 class Parts:
@@ -46,7 +54,7 @@ class Parts:
 
     def __init__(self, wanted: Iterable[list[Any]], tree: Tree, write: Write) -> None:
         self._wanted = [tuple(each) for each in wanted]
-        self._open = {index for index, part in enumerate(self._wanted) if part[5] != "value"}
+        self._open = {index for index, part in enumerate(self._wanted) if _is_seen(part[5])}
         self._outcomes: dict[int, set[bool]] = {}
         self._tree = tree
         self._write = write
@@ -70,16 +78,32 @@ class Parts:
         plan = self._plans[code]
         return plan if plan is not None and plan.parts & self._open else None
 
-    def watch(self, plan: Plan) -> Watch:
-        """Watch one frame of the code that ``plan`` is of."""
+    def watch(self, plan: Plan, frame: FrameType) -> Watch:
+        """Watch ``frame``, which begins to run the code that ``plan`` is of."""
+        if not self._open.isdisjoint(plan.defaults):
+            self._called(plan, frame)
         return Watch(plan, self._ran, self._jumped)
+
+    def _called(self, plan: Plan, frame: FrameType) -> None:
+        """See which parameters were left to their defaults."""
+        plan.lookups += 1
+        functions = _functions(frame.f_code) if plan.lookups <= _LOOKUPS else []
+        given = frame.f_locals
+        for index, name in plan.defaults.items():
+            if any(name in given and _default(function, name) is given[name] for function in functions):
+                self._ran([index])
 
     def _made(self, code: CodeType) -> Plan | None:
         path = self._tree.relative(code.co_filename)
         mine = [index for index in self._open if self._wanted[index][0] == path]
-        if not mine or not _meets(code, [self._wanted[index] for index in mine]):
-            return None
         plan = Plan()
+        for index in mine:
+            kind = self._wanted[index][5]
+            if kind.startswith(_DEFAULT) and _takes(code, self._wanted[index][1], kind[len(_DEFAULT) :]):
+                plan.defaults[index] = kind[len(_DEFAULT) :]
+                plan.parts.add(index)
+        if not mine or not _meets(code, [self._wanted[index] for index in mine]):
+            return plan if plan.parts else None
         instructions = list(dis.get_instructions(code))
         found = places(code)
         for number, instruction in enumerate(instructions):
@@ -88,7 +112,7 @@ class Parts:
                 continue
             for index in mine:
                 part = self._wanted[index]
-                if part[5] == "ran" and _within(place, part):
+                if part[5] == _RAN and _within(place, part):
                     plan.ran.setdefault(instruction.offset, []).append(index)
                     self._add(plan, index, place)
             self._jump(plan, instructions, number, found, mine)
@@ -112,9 +136,9 @@ class Parts:
         parts = []
         for index in mine:
             part = self._wanted[index]
-            if loop and part[5] == "loop" and at is not None and _heads(at, part):
+            if loop and part[5] == _LOOP and at is not None and _heads(at, part):
                 parts.append(index)
-            if not loop and part[5] == "both" and value is not None:
+            if not loop and part[5] == _BOTH and value is not None:
                 # `x is None` is one instruction with the jump; of it only `x` stands before.
                 exact = value == part[1:5]
                 if exact or ("NONE" in name and _within(value, part) and value[:2] == part[1:3]):
@@ -174,6 +198,32 @@ class Watch:
             if parts is not None:
                 self._ran(parts)
             self._jump = self._plan.jumps.get(offset)
+
+
+def _is_seen(kind: str) -> bool:
+    return kind in (_RAN, _BOTH, _LOOP) or kind.startswith(_DEFAULT)
+
+
+def _takes(code: CodeType, line: int, name: str) -> bool:
+    """Whether ``code`` is of a function that begins on ``line`` and has a parameter ``name``."""
+    return code.co_firstlineno == line and name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _functions(code: CodeType) -> list[FunctionType]:
+    """The functions that are made of ``code`` and alive."""
+    return [each for each in gc.get_referrers(code) if type(each) is FunctionType and each.__code__ is code]
+
+
+#: What no parameter is given.
+_NOTHING = object()
+
+
+def _default(function: FunctionType, name: str) -> Any:
+    code, defaults = function.__code__, function.__defaults__ or ()
+    place = code.co_varnames.index(name) - (code.co_argcount - len(defaults))
+    if 0 <= place < len(defaults):
+        return defaults[place]
+    return (function.__kwdefaults__ or {}).get(name, _NOTHING)
 
 
 def _meets(code: CodeType, parts: list[tuple[Any, ...]]) -> bool:

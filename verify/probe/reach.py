@@ -251,7 +251,7 @@ class _Tracing:
             return None
         plan = self._reach.parts.plan(code)
         if plan is not None:
-            return self._within(self._reach.parts.watch(plan), frame)
+            return self._within(self._reach.parts.watch(plan, frame), frame)
         return self._line if wanted else None
 
     def _within(self, watch: Watch, frame: FrameType) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-from . import compiling, errors, hooks, knobs, settings, stops
+from . import ambient, compiling, errors, hooks, knobs, settings, stops
 from .backward import Backwards, Call
 from .drive import Drive
 from .files import Files
@@ -171,6 +171,8 @@ class Session:
                 raised=self._raised,
             )
             self._forwards.install()
+        with self._part("settings of the process"):
+            ambient.install()
         with self._part("torch.compile"):
             compiling.hide(__name__.rpartition(".")[0])
         if self._config.get("doctor") is not None:
@@ -210,7 +212,7 @@ class Session:
         try:
             self._watchdog = None
             self._status = None
-            self._recorder = Recorder(self._config["records"], False, "child", self._about)
+            self._recorder = Recorder(self._config["records"], False, "child", self._about, self._recorder)
             self._seeds.pid = os.getpid()
             if self._torch_seen and not self._ended:
                 self._counters()

@@ -290,6 +290,25 @@ def test_files_by_name() -> None:
         assert "model.pt" in found.first or "log.csv" in found.first
 
 
+def test_texts_in_files() -> None:
+    def saved(**texts: str) -> Record:
+        file = Written("kept.pt", "tensors", (), values(), {}, (), texts)
+        return replace(record(LOSSES), files=[file])
+
+    one = saved(arch="small")
+    assert compare(steady(one), run(saved(arch="small")), tolerance=0).difference is Difference.IDENTICAL
+    assert compare(steady(one), run(saved(arch="large")), tolerance=1).first == "arch in kept.pt: 'small' and 'large'"
+    assert compare(steady(one), run(saved()), tolerance=1).first == "kept.pt holds other things: arch"
+
+
+def test_marks_between_numbers_leave_it_undecided() -> None:
+    def saved(line: str) -> Record:
+        return replace(record(LOSSES), files=[Written("log.csv", "text", (), Values("", 0), {}, (line,))])
+
+    found = compare(steady(saved("1,0.5")), run(saved("1;0.5")), tolerance=0)
+    assert (found.difference, found.undecided) == (Difference.IDENTICAL, "log.csv: '1,0.5' and '1;0.5'")
+
+
 def test_files_of_which_nobody_knows_what_they_hold_leave_it_undecided() -> None:
     def saved(digest: str) -> Record:
         return replace(record(LOSSES), files=[Written("plot.png", "bytes", (), Values(digest, 0), {}, ())])
@@ -322,6 +341,38 @@ def test_variables_leave_it_undecided() -> None:
     nan = holding({"bad": math.nan})
     assert compare(steady(nan), run(nan), tolerance=0).undecided == ""
     assert compare(steady(nan), run(one), tolerance=0).undecided.startswith("`bad`")
+
+
+def naming(texts: dict[str, str], **numbers: float) -> Record:
+    """A record of variables with these texts and numbers."""
+    return replace(record(LOSSES, end="steps"), variables=Variables((), values(), numbers, texts))
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        ({"kind": "small"}, ""),
+        ({"yours": "new"}, ""),
+        ({"note": "loss 0.50000001"}, ""),
+        ({"kind": "small 1"}, "`kind` differs at the end: 'small' and 'small 1'"),
+        ({"kind": "small1"}, "`kind` differs at the end: 'small' and 'small1'"),
+        ({"kind": "large"}, "`kind` differs at the end: 'small' and 'large'"),
+        ({"note": "loss 0.75"}, "`note` differs at the end: 'loss 0.5000000' and 'loss 0.75'"),
+        ({"count": "None"}, "`count` differs at the end: something else and 'None'"),
+    ],
+)
+def test_texts_of_variables_leave_it_undecided(texts: dict[str, str], told: str) -> None:
+    one = naming({"kind": "small", "note": "loss 0.5000000"}, count=1.0)
+    found = compare(steady(one), run(naming(texts)), tolerance=0)
+    assert (found.difference, found.undecided) == (Difference.IDENTICAL, told)
+    again = replace(run(one), unsteady=unsteady(run(one), run(naming(texts))))
+    assert compare(again, run(naming(texts)), tolerance=0).undecided == ""
+
+
+def test_a_text_that_became_a_number() -> None:
+    one, other = naming({"kind": "small"}), naming({}, kind=1.0)
+    found = compare(steady(one), run(other), tolerance=0)
+    assert found.undecided == "`kind` differs at the end: 'small' and something else"
 
 
 def test_variables_that_differ_anyway_say_nothing() -> None:

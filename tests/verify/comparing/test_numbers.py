@@ -57,6 +57,28 @@ def test_differences(one: str, other: str) -> None:
     assert gaps(one, other) == [False]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [("1,0.5", "1;0.5"), ("a 1: 0.5", "a 1 = 0.5"), ("[1, 2]", "1, 2"), ("a1 0.5", "a2 0.5")]
+)
+def test_marks_between_numbers(one: str, other: str) -> None:
+    (found,) = unlike([one], [other])
+    assert found.marks
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("tensor(0.5)", "0.5"),
+        ("1 - 0.5", "1 -0.5"),
+        ("5%|# | 1/20 [00:01<00:19]", "5%|## | 1/20 [00:01<?]"),
+        ("1.5s,", "2s"),
+        ("a1 took 1.5s,", "a1 took 22ms"),
+    ],
+)
+def test_no_marks(one: str, other: str) -> None:
+    assert not any(found.marks for found in unlike([one], [other]))
+
+
 def test_a_number_is_told_by_its_words_and_place() -> None:
     (found,) = unlike(["epoch 1 loss 0.5 accuracy 0.75"], ["epoch 1 loss 0.5 accuracy 0.25"])
     assert (found.words, found.place) == ("epoch loss accuracy", 2)

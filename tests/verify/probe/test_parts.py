@@ -65,3 +65,53 @@ def test_both_outcomes(tmp_path: Path) -> None:
 def test_a_loop_that_is_left_has_not_come_to_its_end(tmp_path: Path) -> None:
     found = seen(tmp_path, (1, 2, ()))
     assert "loop xs" not in found, "it never turned"
+
+
+#: Functions with defaults, and calls of them.
+DEFAULTS = """\
+def plain(a, b=1.5, *, c=None): return a, b, c
+class Thing:
+    @staticmethod
+    def method(x=(7,),
+               y="text"): return x, y
+small = lambda n=2.5: n
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "left"),
+    [
+        ("", set()),
+        ("plain(1, 2.0, c=3)", set()),
+        ("plain(1)", {"b", "c"}),
+        ("plain(1, c=3)", {"b"}),
+        ("plain(1, 2.5 + 1, c=[])", set()),
+        ("Thing.method()", {"x", "y"}),
+        ("Thing.method((7, 8))", {"y"}),
+        ("small(1); small()", {"n"}),
+    ],
+)
+def test_parameters_that_a_call_leaves_to_their_defaults(tmp_path: Path, calls: str, left: set[str]) -> None:
+    text = f"{DEFAULTS}\n\ndef calls():\n    {calls or 'pass'}\n"
+    (tmp_path / "a.py").write_text(text)
+    parts = missing(pieces(text, "a.py", set(range(1, 7))), [], whole=True)
+    wanted = [list(part.place) for part in parts if part.kind.startswith("default")]
+    assert len(wanted) == 5
+    assert watched(tmp_path, text, wanted) == {f"default {name}" for name in left}
+
+
+def watched(folder: Path, text: str, parts: list[list[Any]]) -> set[str]:
+    """The kinds of ``parts`` that are seen while ``calls`` of ``text`` runs."""
+    found: list[dict[str, Any]] = []
+    reach = Reach([], Tree(str(folder)), found.append, [], parts)
+    namespace: dict[str, Any] = {}
+    exec(compile(text, str(folder / "a.py"), "exec"), namespace)
+    trace = sys.gettrace()
+    sys.settrace(None)
+    try:
+        reach.install()
+        namespace["calls"]()
+        reach.remove()
+    finally:
+        sys.settrace(trace)
+    return {event["place"][5] for event in found if event["event"] == "part"}

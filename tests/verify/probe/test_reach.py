@@ -57,6 +57,36 @@ def test_threads_and_functions_called_from_torch() -> None:
     assert record.reached == {("train.py", line) for line in (5, 7, 11)}
 
 
+def test_lines_and_parts_that_only_workers_run() -> None:
+    record, done = forked(
+        """
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Data(Dataset):
+            def __len__(self):
+                return 8
+            def __getitem__(self, index):
+                scale = 2.0 if index < 20 else 0.5
+                return torch.ones(3) * scale
+
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for x in DataLoader(Data(), batch_size=2, num_workers=2):
+            optimizer.zero_grad()
+            net(x).sum().backward()
+            optimizer.step()
+        """,
+        watch={"train.py": [9, 10]},
+        parts=[["train.py", 9, 20, 9, 23, "ran"], ["train.py", 9, 45, 9, 48, "ran"]],
+    )
+    assert done.returncode == 0, done.stderr
+    assert record.reached == {("train.py", 9), ("train.py", 10)}
+    assert len(record.steps) == 4
+    if sys.version_info >= (3, 11):
+        assert list(record.parts_after) == [("train.py", 9, 20, 9, 23, "ran")]
+
+
 def test_lines_in_a_forked_trainer() -> None:
     records, _ = probe_all(
         """

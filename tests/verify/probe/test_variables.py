@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from tests.verify.probe.tools import forked, probe
 
 SCRIPT = """
-import collections, random
+import collections, itertools, random
 import numpy, torch
 from torch import nn
 
@@ -29,6 +31,9 @@ recent = collections.deque([1.5, 2.5])
 array, numbers = numpy.arange(4.0), torch.Generator().manual_seed(4)
 by_object = {object(): 3, "plain": 4}
 huge, text = 10 ** 400, "text"
+by_number, nothing, long = {1: "a", 2: b"b"}, None, "x" * 1000
+turns, ahead = itertools.cycle([1.5, 2.5, 3.5]), iter([4, 5, 6])
+next(turns), next(ahead)
 
 def train():
     count = 0
@@ -58,6 +63,53 @@ def test_numbers_and_tensors_by_name() -> None:
     assert found.numbers["net.training"] == 1
     assert {"holder.average['weight']", "array", "numbers"} <= set(found.names)
     assert not any(name.startswith(("flags", "huge", "text")) for name in [*found.numbers, *found.names])
+
+
+def test_texts_sizes_and_how_far_iterators_are() -> None:
+    record, _ = forked(SCRIPT, steps=3)
+    found = record.variables
+    assert found is not None
+    assert found.texts["text"] == "text"
+    assert found.texts["flags"] == "{1, 2}"
+    assert found.texts["list(by_number)"] == "1, 2"
+    assert found.texts["by_number[2]"] == "b'b'"
+    assert found.texts["nothing"] == "None"
+    assert found.texts["long"].startswith("x" * 40 + "... (1000 letters, ")
+    assert found.numbers["len(recent)"] == 2
+    # The place in a list, and what it goes over.
+    assert found.numbers["ahead.<part 1>"] == 1
+    assert found.numbers["ahead.<part 0>[2]"] == 6
+    if sys.version_info < (3, 12):
+        assert found.numbers["turns.<part 0>.<part 1>"] == 1
+
+
+def test_what_is_set_for_the_whole_process() -> None:
+    settings = (
+        "import os, signal\n"
+        "torch.set_default_dtype(torch.float64)\n"
+        "torch.set_num_threads(1)\n"
+        "torch.backends.cuda.matmul.allow_tf32 = True\n"
+        "torch.autograd.set_detect_anomaly(True)\n"
+        "os.environ['MODE'] = 'fast'\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: None)\n"
+    )
+    plain, _ = forked(SCRIPT, steps=3)
+    record, _ = forked(SCRIPT.replace("net = nn", f"{settings}net = nn"), steps=3)
+    one, other = plain.variables, record.variables
+    assert one is not None
+    assert other is not None
+    assert record.notes == []
+    names = one.numbers.keys() & other.numbers.keys() | one.texts.keys() & other.texts.keys()
+    differ = {name for name in names if {**one.numbers, **one.texts}[name] != {**other.numbers, **other.texts}[name]}
+    assert {
+        "torch.get_default_dtype()",
+        "torch.set_num_threads",
+        "torch.backends.cuda.matmul.allow_tf32",
+        "torch.is_anomaly_enabled()",
+        "os.environ",
+        "the handler of SIGUSR1",
+    } <= differ
+    assert other.texts["os.environ['MODE']"] == "fast"
 
 
 def test_without_parameters_nothing_is_read() -> None:

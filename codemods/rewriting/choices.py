@@ -1,0 +1,107 @@
+"""Expressions that may come out the same whatever they say: bounds, fallbacks, what ends errors, moves to a device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+#: Of what torch bounds nothing shows whether the bound was met.
+_BOUNDS = ("clamp", "clamp_", "clamp_max", "clamp_min", "clip", "clip_", "hardtanh", "maximum", "minimum", "threshold")
+_THRESHOLDS = (*_BOUNDS, "renorm", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_")
+#: What gives back some values as they were.
+_SOMETIMES = (
+    *("abs", "abs_", "absolute", "fabs", "relu", "relu_", "relu6", "leaky_relu", "leaky_relu_", "nan_to_num"),
+    *("nan_to_num_", "masked_fill", "masked_fill_", "where", "fmod", "remainder", "unique", "sort", "sorted"),
+    *("strip", "lstrip", "rstrip", "lower", "upper", "replace", "fillna", "dropna", "drop_duplicates"),
+)
+#: What gives the same for many values.
+_COARSE = ("int", "round", "floor", "ceil", "trunc", "round_", "floor_", "ceil_", "trunc_", "isclose", "allclose")
+_CHOICES = frozenset((*_THRESHOLDS, *_SOMETIMES, *_COARSE))
+#: What ends errors by its name.
+CATCHING = frozenset(("suppress", "raises", "assertRaises", "assertRaisesRegex"))
+_TYPES = frozenset(
+    (
+        *("float", "float16", "float32", "float64", "half", "double", "bfloat16", "int8", "int16", "int32", "int64"),
+        *("uint8", "short", "int", "long", "bool", "complex64", "complex128"),
+    )
+)
+_PLACES = ("device", "map_location", "pin_memory", "non_blocking")
+
+
+def is_number(node: ast.AST) -> bool:
+    """Whether ``node`` is a number that stands in the text."""
+    value = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
+    return isinstance(value, int | float | complex) and not isinstance(value, bool)
+
+
+def is_coarse(node: ast.BinOp) -> bool:
+    """Whether it is a division that drops a rest, or the rest."""
+    text = isinstance(node.left, ast.JoinedStr) or isinstance(getattr(node.left, "value", None), str | bytes)
+    return isinstance(node.op, ast.FloorDiv | ast.Mod) and not text
+
+
+def is_choice(node: ast.Call) -> bool:
+    """Whether it is the call of a bound, or of something else that need not change what it is given."""
+    name = name_of(node)
+    if name in ("min", "max"):
+        return isinstance(node.func, ast.Name) and len(node.args) > 1
+    return name in _CHOICES or (name == "squeeze" and isinstance(node.func, ast.Attribute) and not node.args)
+
+
+def fallbacks(node: ast.Call) -> Iterator[ast.expr]:
+    """What a call gives where it does not find what it is asked for."""
+    name, args = name_of(node), node.args
+    method = isinstance(node.func, ast.Attribute)
+    if method and name in ("get", "pop", "setdefault", "getenv") and len(args) == 2:
+        yield args[1]
+    elif not method and name == "getattr" and len(args) == 3:
+        yield args[2]
+    elif not method and name == "next" and len(args) == 2:
+        yield args[1]
+    yield from (each.value for each in node.keywords if each.arg == "default" and name in ("get", "min", "max", "pop"))
+
+
+def placing(node: ast.Call) -> ast.expr | None:
+    """What a call says of the device on which something is, as an expression; None if it says nothing."""
+    name = name_of(node)
+    told = [each.value for each in node.keywords if each.arg in _PLACES]
+    if isinstance(node.func, ast.Attribute) and name in ("to", "cuda", "cpu", "pin_memory"):
+        told += [each for each in node.args if name_of(each) not in _TYPES]
+        if name == "to" and not told:
+            return None
+    elif not told:
+        return None
+    return ast.Call(ast.Name(name), told, [])
+
+
+def defaults(args: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters that have a default, and that."""
+    plain = [*args.posonlyargs, *args.args]
+    pairs = zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True)
+    for arg, default in (*pairs, *zip(args.kwonlyargs, args.kw_defaults, strict=True)):
+        if default is not None:
+            yield arg.arg, default
+
+
+def catching(tree: ast.AST) -> frozenset[str]:
+    """The names of functions and classes that ``tree`` defines, and that may end an error."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if any(isinstance(each, ast.ExceptHandler) for each in ast.walk(node)):
+                found.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            exits = [each for each in node.body if getattr(each, "name", "") in ("__exit__", "__aexit__")]
+            if any(_may_be_true(each) for one in exits for each in ast.walk(one) if isinstance(each, ast.Return)):
+                found.add(node.name)
+    return frozenset(found)
+
+
+def _may_be_true(node: ast.Return) -> bool:
+    return node.value is not None and not (isinstance(node.value, ast.Constant) and not node.value.value)
+
+
+def name_of(node: ast.AST) -> str:
+    """The last name of what is called or named; empty where it has none."""
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
