@@ -41,7 +41,7 @@ class Recorder:
         self._waiting: list[dict[str, Any]] = []
         self._encode: Callable[[Any], str] | None = None
         self._lock = _thread.allocate_lock()
-        self._above = "" if above is None else above._path or above._above
+        self._above: str = "" if above is None else above._path or above._above
 
     @property
     def opened(self) -> bool:

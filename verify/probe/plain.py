@@ -88,8 +88,9 @@ def steps_of(value: Any) -> Iterator[tuple[str, Any]]:
         if kind.__name__ == "count":
             yield ".<at>", repr(value)
         return
+    reduced: Any = kind.__reduce__
     try:
-        _, *parts = kind.__reduce__(value)
+        _, *parts = reduced(value)
     except (TypeError, AttributeError):
         # Generators, and whatever else does not tell.
         return
