@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from . import stops, values
 from .guard import Write
 from .observing import Observer
+from .sites import Tree
 
 LEFT = "__codemod_left__"
 #: How long a copy goes on, in seconds of the processor, and all of one place together, in seconds.
@@ -265,6 +266,15 @@ def _chosen(ways: dict[int, Any], picks: list[int]) -> dict[int, Any]:
         mine, rest = rest[: len(options)], rest[len(options) :]
         found[number] = values.chosen(skeleton, iter([leaf["options"][pick] for leaf, pick in zip(options, mine)]))  # noqa: B905
     return found
+
+
+def leaving_of(
+    config: dict[str, Any], write: Write, observer: Observer, quiet: Callable[[Write], None], tree: Tree
+) -> Leaving:
+    """What ``config``, that of the session, has the program go without."""
+    wanted = {(path, line) for group in config.get("watch") or [] for path, line in group}
+    left, again = config.get("left") or [], bool(config.get("again"))
+    return Leaving(left, write, observer, quiet, modules_alive, wanted, tree.loaded, tree.relative, again)
 
 
 def modules_alive() -> list[Any]:

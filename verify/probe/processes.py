@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from types import FrameType, TracebackType
+from typing import Any
 
 #: Tells a process who started it: ``main-PID`` or ``rank-PID`` of the nearest watched process that is one.
 _MARK = "CODEMOD_PROBE_MAIN"
@@ -24,6 +26,20 @@ def role() -> tuple[bool, str]:
         role = "main"
     os.environ[_MARK] = f"{role}-{os.getpid()}"
     return True, "main" if role == "main" else f"rank-{rank}"
+
+
+def about(shapes: bool, torch_seen: bool) -> dict[str, Any]:
+    """The fields of the start event that tell of this process; ``shapes``: it has tensors without memory."""
+    torch = sys.modules.get("torch")
+    found: dict[str, Any] = {"python": platform.python_version(), "torch": None, "device": "cpu", "cuda": None}
+    found.update(threads=None, argv=list(getattr(sys, "argv", [])))
+    if torch is not None and torch_seen:
+        found.update(torch=str(torch.__version__), cuda=torch.version.cuda, threads=torch.get_num_threads())
+        if shapes:
+            found.update(device="shapes alone")
+        elif torch.cuda.is_initialized():
+            found.update(device=torch.cuda.get_device_name())
+    return found
 
 
 def version(text: str) -> tuple[int, int]:

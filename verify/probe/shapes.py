@@ -14,6 +14,7 @@ from typing import Any
 
 from . import tensors
 from .guard import Write
+from .processes import version
 from .sites import Tree, key
 
 #: Storages keep their Python object from this torch on, and only so is it seen when one is gone.
@@ -135,3 +136,14 @@ def _list(self: Any, invent: Any) -> Any:
 
 def _formatted(self: Any, form: str) -> str:
     return format(self.item(), form) if self.dim() == 0 else object.__format__(self, form)
+
+
+def shapes_alone(write: Write, tree: Tree) -> Shapes:
+    """Go on without memory from here on. Raises RuntimeError where torch is too old for that."""
+    import torch
+
+    if version(torch.__version__) < OLDEST:
+        raise RuntimeError(f"torch {torch.__version__} is older than {OLDEST[0]}.{OLDEST[1]}")
+    shapes = Shapes(write, tree)
+    shapes.install()
+    return shapes
