@@ -9,7 +9,8 @@ from typing import Any
 from codemods.rewriting.parts import Part
 from verify.comparing.compare import compare, unsteady
 from verify.judging.judge import unrepeatable
-from verify.judging.stages import Groups, Outcome, Stages, Tried
+from verify.judging.programs import Groups, Tried
+from verify.judging.stages import Outcome, Stages
 from verify.measured.records import BY_SHAPES
 from verify.measured.results import Comparison, Difference, Entry, Rewrite, Run, Verdict
 from verify.measured.values import Site

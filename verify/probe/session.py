@@ -149,7 +149,7 @@ class Session:
                 self._part("the forwards").note,
                 # In a forked process there are others.
                 returned=lambda *told: self._readings.returned(*told),
-                raised=lambda *told: self._refused(*told, event="raised"),
+                raised=lambda frame, error: self._refused(frame, error, "raised"),
             )
             self._forwards.install()
         with self._part("settings of the process"):

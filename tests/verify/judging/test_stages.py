@@ -12,7 +12,8 @@ from codemods.rewriting.touched import Touched
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
 from tests.verify.builders import FREED, OTHER, record, run
-from verify.judging.stages import Groups, Outcome, Stages, Tried
+from verify.judging.programs import Groups, Tried
+from verify.judging.stages import Outcome, Stages
 from verify.measured.results import Rewrite, Run, Verdict
 from verify.measured.values import Site, Trouble
 
