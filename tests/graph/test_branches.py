@@ -53,6 +53,25 @@ GRAPHS = [
 ]  # fmt: skip
 
 
+KINDS = [
+    ("type(made) not in [list, tuple]", "made", "x", "free"),
+    ("type(made) is not list", "made", "x", "free"),
+    ("type(made) == list", "made[0]", "w", "attached"),
+    ("type(made) in (list, torch.Tensor)", "made", "x", "perhaps"),
+    ("type(made) is torch.Tensor", "made", "x", "perhaps"),
+    ("type(made) not in [list, kinds]", "made", "x", "free"),
+    ("type(made) not in kinds", "made", "x", "perhaps"),
+    ("type(made) != kinds", "made", "x", "perhaps"),
+    ("kinds(made) is not list", "made", "x", "perhaps"),
+]
+
+
+@pytest.mark.parametrize(("test", "first", "second", "expected"), KINDS)
+def test_types_are_told_apart(test: str, first: str, second: str, expected: str) -> None:
+    made = "kinds = eval(input())\nmade = [w] if x.sum() > 0 else x\n"
+    assert run(f"{made}if {test}:\n    y = {first}\nelse:\n    y = {second}").graph("y") == expected
+
+
 @pytest.mark.parametrize(("code", "expected"), GRAPHS)
 def test_branches_are_run_both_ways(code: str, expected: str) -> None:
     assert run(code).graph("y") == expected

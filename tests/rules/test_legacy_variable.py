@@ -356,6 +356,14 @@ def test_data_that_is_read(tmp_path: Path, before: str, after: str) -> None:
         "packed = nn.utils.rnn.pack_padded_sequence(torch.rand(2, 3, 4), [3, 2], batch_first=True)\nprint(packed.data)",
         "rnn = nn.LSTM(4, 4)\n"
         "packed = nn.utils.rnn.pack_sequence([torch.rand(3, 4)])\nout, _ = rnn(packed)\nprint(net(out.data))",
+        "rnns = [kind(4, 4) for kind in ({'a': nn.LSTM, 'b': nn.GRU}[input()],) * 2]\n"
+        "steps = [nn.utils.rnn.pack_sequence([torch.rand(3, 4)])]\n"
+        "for i in range(2):\n    out = steps[-1]\n    if len(loader):\n"
+        "        out = nn.utils.rnn.PackedSequence(net(out.data), out.batch_sizes)\n    steps.append(rnns[i](out)[0])",
+        "packed = nn.utils.rnn.pack_sequence([torch.rand(3, 4)])\n"
+        "moved = packed.to('cpu') if len(loader) else nn.LSTM(4, 4)(packed)[0]\nprint(net(moved.data))",
+        "def each(x):\n    try:\n        x, sizes = x.data, x.batch_sizes\n    except AttributeError:\n        pass\n"
+        "    return net(x)\neach(net(torch.rand(3, 4)))",
         "other = nn.Linear(4, 1)\ntie = (other.weight * net.weight.data).sum()\noptimizer.step()\ntie.backward()",
         "import pandas as pd\nframe = pd.read_csv('x')\nprint(frame.data, frame.data[0])",
         "def show(batch):\n    print(batch.data)",

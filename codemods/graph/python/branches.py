@@ -20,7 +20,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.python.builtins.classes import is_instance
+from codemods.graph.python.builtins.classes import is_instance, is_of_type
 from codemods.graph.python.expressions import Expressions
 from codemods.source.walking import names_in, walk
 
@@ -125,6 +125,9 @@ class Branches(Expressions):
         if isinstance(test, ast.Call):
             self._refine_kind(test, holds)
             return
+        if isinstance(test, ast.Compare) and isinstance(test.left, ast.Call):
+            self._refine_type(test, test.left, holds)
+            return
         negated = False
         subject: ast.expr = test
         if (
@@ -164,9 +167,26 @@ class Branches(Expressions):
         if isinstance(value, Join) and isinstance(called, Library) and called.path == "builtins.isinstance":
             kinds = self.evaluate(test.args[1])
             answers = [(option, is_instance(self, option, kinds)) for option in value.options]
-            kept = tuple(o for o, answer in answers if not (isinstance(answer, Const) and answer.value is not holds))
-            if kept and len(kept) < len(value.options):
-                self._rebind(test.args[0], kept[0] if len(kept) == 1 else Join(kept))
+            self._keep(test.args[0], [o for o, answer in answers if self.truth(answer) is not (not holds)], value)
+
+    def _refine_type(self, test: ast.Compare, asked: ast.Call, holds: bool) -> None:
+        """``type(x) == kind``, ``type(x) not in [kind, kind]``: likewise."""
+        if len(test.ops) != 1 or len(asked.args) != 1 or not isinstance(asked.args[0], (ast.Name, ast.Attribute)):
+            return
+        negated = isinstance(test.ops[0], (ast.IsNot, ast.NotEq, ast.NotIn))
+        if not negated and not isinstance(test.ops[0], (ast.Is, ast.Eq, ast.In)):
+            return
+        called, value = self.evaluate(asked.func), self.evaluate(asked.args[0])
+        if isinstance(value, Join) and isinstance(called, Library) and called.path == "builtins.type":
+            kinds = self.evaluate(test.comparators[0])
+            wanted = self.elements(kinds) if isinstance(test.ops[0], (ast.In, ast.NotIn)) else [kinds]
+            ruled_out = holds is negated
+            kept = [o for o in value.options if is_of_type(o, wanted) is not ruled_out]
+            self._keep(asked.args[0], kept, value)
+
+    def _keep(self, subject: ast.expr, kept: list[Value], whole: Join) -> None:
+        if kept and len(kept) < len(whole.options):
+            self._rebind(subject, kept[0] if len(kept) == 1 else Join(tuple(kept)))
 
     def _rebind(self, subject: ast.expr, value: Value) -> None:
         if isinstance(subject, ast.Name):

@@ -289,10 +289,12 @@ class Layers(Tensors):
         if name in TUPLE_OUTPUT:
             first: Value = Tensor(made)
             second: Value
-            packed = args.get(0, "input")
-            if isinstance(packed, Unknown) and packed.path in PACKING:
+            options = self.options(args.get(0, "input") or DATA)
+            packed = [o for o in options if isinstance(o, Unknown) and o.path in PACKING]
+            if packed:
                 # what comes of a packed sequence is one
-                first = self.unknown(packed.path, made, public=True)
+                sequence = self.unknown(packed[0].path, made, public=True)
+                first = sequence if len(packed) == len(options) else self.join(first, sequence)
             if name in PAIR_STATE:
                 if name == "LSTMCell":
                     return Tuple((Tensor(made), Tensor(made)))

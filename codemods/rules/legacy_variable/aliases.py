@@ -16,6 +16,9 @@ from codemods.graph.python.old_forms import first_element
 from codemods.proofs.repackaging import is_variable
 from codemods.source.walking import walk
 
+_MOVING = frozenset({"to", "cuda", "cpu", "pin_memory", "float", "double", "half"})
+"""Methods that packed sequences have as well as tensors (docs: torch.nn.utils.rnn.PackedSequence)."""
+
 _OF_ONE_ELEMENT = frozenset({"sum", "mean", "prod", "norm", "std", "var"})
 """Methods that, called without arguments, leave one element (docs: torch.Tensor)."""
 
@@ -49,11 +52,19 @@ class Changes:
         return not hows.isdisjoint((Altered.SHAPE, Altered.REQUIRES_GRAD, Altered.ATTACHED))
 
     def _packed(self, node: Node | None) -> bool:
-        """Whether a value may be a packed sequence, whose ``data`` is one of its fields."""
-        if node is None:
-            return False
-        recurrent = node.kind is NodeKind.MODULE and node.label in RECURRENT
-        return node.label.startswith("pack") or (recurrent and node not in self._unpacked)
+        """Whether a value may be a packed sequence, whose ``data`` is one of its fields: on one path, or moved."""
+        stack, seen = [node] if node is not None else [], set[Node]()
+        while stack:
+            one = stack.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            recurrent = one.kind is NodeKind.MODULE and one.label in RECURRENT
+            if one.label.startswith("pack") or (recurrent and one not in self._unpacked):
+                return True
+            if one.kind is NodeKind.PHI or (one.kind is NodeKind.OP and one.label in _MOVING):
+                stack.extend(one.parents)
+        return False
 
     def tied(self, alias: Alias) -> bool:
         """Whether ``x.data`` is more than a reading of ``x``, or ``x`` may not be a tensor."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from codemods.graph.model.cutting import INTEGERS
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.observations import Site
-from codemods.proofs.syntax import called
+from codemods.proofs.syntax import FUNCTIONS, called
 from codemods.rules.legacy_variable.changes import Change, change_of
 from codemods.rules.legacy_variable.histories import (
     argument_of,
@@ -203,7 +204,7 @@ def data(site: Site, file: ParsedFile) -> Change | None:
     node = file.find(site.span, ast.Attribute)
     if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
         return None
-    if _loses_comments(file, node, node.value) or _writes_data(file, node):
+    if _loses_comments(file, node, node.value) or _writes_data(file, node) or _is_packed(file, node.value):
         return None
     outer = file.parent(node)
     if isinstance(outer, ast.Call) and node in outer.args and _likens(outer.func):
@@ -222,6 +223,16 @@ def data(site: Site, file: ParsedFile) -> Change | None:
         message,
         f"write `{_short(node.value)}{suffix}`",
         KeepPart(site.span, file.span(node.value), suffix),
+    )
+
+
+def _is_packed(file: ParsedFile, subject: ast.expr) -> bool:
+    """Whether the code around it takes it for a packed sequence: it reads a field that no tensor has."""
+    text = ast.unparse(subject)
+    scope = file.enclosing(subject, *FUNCTIONS) or file.tree
+    return any(
+        isinstance(n, ast.Attribute) and n.attr in INTEGERS["PackedSequence"] and ast.unparse(n.value) == text
+        for n in walk(scope)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+from collections.abc import Iterable
 from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
@@ -77,6 +78,23 @@ def _is_of(value: Instance | Module, kind: Value) -> bool | None:
         if kind.info in value.cls.mro():
             return True
         return None if value.cls.family.startswith("external") else False
+    return None
+
+
+def is_of_type(value: Value, kinds: Iterable[Value]) -> bool | None:
+    """Whether ``type(value)`` is one of ``kinds``; None where that cannot be seen."""
+    wanted = list(kinds)
+    mine = _type_of(value)
+    if isinstance(mine, Class):
+        classes = [kind for kind in wanted if isinstance(kind, Class)]
+        if any(kind.info is mine.info for kind in classes):
+            return True
+        return False if len(classes) == len(wanted) else None
+    paths = {kind.path for kind in wanted if isinstance(kind, Library)}
+    if isinstance(mine, Library) and mine.path in paths:
+        return True
+    if wanted and len(paths) == len(wanted) and all(path.startswith("builtins.") for path in paths):
+        return False if isinstance(mine, Library) or isinstance(value, Tensor) else None
     return None
 
 
