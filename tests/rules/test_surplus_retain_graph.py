@@ -582,9 +582,24 @@ CHOSEN = """
         ("pass", "args.kind == 'a'", "args.kind == 'b'", True),
         ("pass", "args.kind in ('a', 'c')", "not args.kind != 'b'", True),
         ("chosen = args.kind", "chosen == 'a'", "chosen == 'b' or chosen == 'c'", True),
+        ("pass", "args.kind", "not args.kind", True),
+        ("pass", "args.rate > 0", "args.rate < -1.5", True),
+        ("pass", "args.kind is None", "args.kind is not None", True),
+        ("pass", "hasattr(net, 'scale')", "args.kind and args.rate != 0", True),
+        ("wide = len(args.kinds) > 2", "wide", "not wide", True),
+        ("wide = len(args.kinds)", "wide == 2", "wide in (3, 4)", True),
+        ("more = engine.pick(args)", "more is not None", "more is None", True),
         # the turns may take different ways, or the name was there before
+        ("more = engine.pick(args)", "more", "not more", False),
+        ("more = engine.pick(args)", "more > 0", "more < 0", False),
+        ("pass", "engine.wide", "not engine.wide", False),
+        ("pass", "args.kinds[0]", "args.kinds[step]", False),
+        ("pass", "args.rate > step", "args.rate < step", False),
+        ("pass", "isinstance(kind, str)", "isinstance(kind, int)", False),
+        ("todo = args.todo", "todo", "todo.pop()", False),
         ("pass", "kind == 'a'", "kind == 'b'", False),
         ("pass", "args.kind == 'a'", "step % 2", False),
+        ("pass", "step % 2", "args.kind == 'a'", False),
         ("pass", "args.kind == 'a'", "kind.name == 'b'", False),
         ("pass", "engine.phase == 'a'", "engine.phase == 'b'", False),
         ("loss = net(x).sum()", "args.kind == 'a'", "args.kind == 'b'", False),
@@ -620,6 +635,64 @@ def test_a_setting_that_changes_chooses_anew(tmp_path: Path) -> None:
     """
     assert lines(found(tmp_path, RULE, START, source.format(then="opt.step()"))) != []
     assert found(tmp_path, RULE, START, source.format(then="self.kind = self.args.next")) == []
+
+
+AGAIN = """
+    import argparse
+
+    args = argparse.ArgumentParser().parse_args()
+
+    class Trainer:
+        def __init__(self, args):
+            self.wide = len(args.kinds) > 2
+
+        def turn(self):
+            {turn}
+
+        def train(self):
+            flag = args.wide > 2
+            for step in range(3):
+                if {test}:
+                    extra = head(net(x)).mean()
+                out = net(x)
+                loss = F.mse_loss(out, y)
+                try:
+                    loss = loss + extra.pow(2).sum()
+                except NameError:
+                    pass
+                loss.backward(retain_graph=True)
+                opt.step()
+                self.turn()
+                {then}
+
+    Trainer(args).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "turn", "then", "surplus"),
+    [
+        ("args.wide", "pass", "pass", True),
+        ("self.wide", "pass", "pass", True),
+        ("flag", "pass", "pass", True),
+        ("args.wide and self.wide", "self.other = 1", "args.other = 2", True),
+        # what decides is written again
+        ("self.wide", "self.wide = not self.wide", "pass", False),
+        ("self.wide", "setattr(self, input(), 3)", "pass", False),
+        ("self.wide", "object.__setattr__(self, 'wide', len(args.kinds))", "pass", False),
+        ("args.wide", "pass", "args.wide = args.other", False),
+        ("flag", "pass", "flag = not flag", False),
+        ("args.wide and self.wide", "self.wide = not self.wide", "pass", False),
+        # something else binds the name in between
+        ("args.wide", "pass", "extra = out", False),
+        ("args.wide", "pass", "if self.wide:\n                    extra = out", False),
+    ],
+)
+def test_what_a_setting_bound_is_bound_anew_in_every_turn(
+    tmp_path: Path, test: str, turn: str, then: str, surplus: bool
+) -> None:
+    findings = found(tmp_path, RULE, START, AGAIN.format(test=test, turn=turn, then=then))
+    assert [f.promise for f in findings] == [Promise.EXACT] * surplus
 
 
 MODEL = """

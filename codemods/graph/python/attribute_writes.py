@@ -99,6 +99,7 @@ class AttributeWrites(Attributes):
 
     def _keep_attribute(self, receiver: Value, oid: int, name: str, value: Value, at: ast.AST) -> None:
         """Keep an attribute under the identity of what has it."""
+        self.rebound[oid, name] = self.rebound.get((oid, name), 0) + 1
         if name == ANY:
             # whatever it is called: beside what lies there already
             old = self.s.get((oid, ANY))

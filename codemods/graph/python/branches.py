@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 
-from codemods.graph.model.kinds import UseKind
+from codemods.graph.model.kinds import PlainKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.state import Key, State, written_since
 from codemods.graph.model.values import (
@@ -22,9 +23,8 @@ from codemods.graph.model.values import (
 )
 from codemods.graph.python.builtins.classes import is_instance, is_of_type
 from codemods.graph.python.expressions import Expressions
+from codemods.graph.run.contents import ANY
 from codemods.source.walking import names_in, walk
-
-_COMPARING = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
 class Branches(Expressions):
@@ -68,49 +68,110 @@ class Branches(Expressions):
     def _unbound_again(self, s: ast.If, ends: list[State], base: State) -> None:
         """A name that one way left unbound in an earlier turn is unbound again behind it, where the way that is taken
         is the same in all turns: what the other way bound in that turn cannot be there."""
-        asked = self._asked_of_texts(s.test)
-        if not asked or not self.frame.loops:
+        if not self.frame.loops:
             return
-        names = self.frame.file.once(names_in, s.test)
-        if any(not names.isdisjoint(self.frame.file.once(_stored_in, loop)) for loop, _ in self.frame.loops):
+        asked = self._settled_by(s)
+        if not asked:
             return
-        values = tuple(map(id, asked))
+        chain = self._chain_of(s)
+        others = [self._settled_by(outer) for outer in chain[1:]]
+        whole = chain[-1] if all(others) else None
+        asked += tuple(one for part in others for one in part)
         owner = self.frame.fid if self.frame.function is not None else self.frame.module_globals
-        before = self.left_unbound.get((owner, s))
-        if before is None:
-            found = [
-                [key for key in written_since(other, base.log) if key[0] == owner and end.peek(key) is None]
+        decided, left = self.left_unbound.get((owner, s), (asked, None))
+        if left is None:
+            left = [
+                {key: None for key in written_since(other, base.log) if key[0] == owner and end.peek(key) is None}
                 for end, other in (ends, ends[::-1])
             ]
-            # the values are kept, so that no other comes under their identities
-            self.left_unbound[owner, s] = (asked, values, found)
-            return
-        for end, other, keys in zip(ends, ends[::-1], before[2] if before[1] == values else (), strict=False):
-            for key in keys:
-                stale = base.peek(key)
-                if end.peek(key) is stale and other.peek(key) is not stale and other.peek(key) is not None:
+        for end, other, bound in zip(ends, ends[::-1], left if decided == asked else (), strict=False):
+            for key, last in bound.items():
+                stale, new = base.peek(key), other.peek(key)
+                if (
+                    end.peek(key) is stale
+                    and new not in (stale, None)
+                    and (stale is last or (whole is not None and self._only_binds(whole, str(key[1]))))
+                ):
+                    # nothing else bound it since
                     end.delete(key)
+                bound[key] = new
+        self.left_unbound[owner, s] = (asked, left)
 
-    def _asked_of_texts(self, test: ast.expr) -> tuple[Value, ...]:
-        """What a condition compares with texts, if it asks for nothing else and all of it is there from outside: a
-        setting. Empty otherwise."""
+    def _settled_by(self, s: ast.If) -> tuple[object, ...]:
+        """What decides an ``if`` that comes out the same in all turns of the loops around it; else nothing."""
+        asked = self._same_in_all_turns(s.test)
+        names = self.frame.file.once(names_in, s.test)
+        again = any(not names.isdisjoint(self.frame.file.once(_stores_of, loop)) for loop, _ in self.frame.loops)
+        return () if again else asked
+
+    def _chain_of(self, s: ast.If) -> list[ast.If]:
+        """An ``if`` and those that it is an ``elif`` of, innermost first."""
+        chain = [s]
+        while isinstance(outer := self.frame.file.parent(chain[-1]), ast.If) and outer.orelse == [chain[-1]]:
+            chain.append(outer)
+        return chain
+
+    def _only_binds(self, whole: ast.If, name: str) -> bool:
+        """Whether nothing in the loops around a chain of ``if`` binds a name but the chain."""
+        file = self.frame.file
+        within = file.once(_stores_of, whole).get(name)
+        return name not in file.once(_declared_in, file.tree) and all(
+            file.once(_stores_of, loop).get(name) == within for loop, _ in self.frame.loops
+        )
+
+    def _same_in_all_turns(self, test: ast.expr) -> tuple[object, ...]:
+        """What decides a condition, if it comes out the same for as long as that is the same: settings, numbers that
+        nothing writes again, what has an attribute or is None. Empty of other conditions."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return self._asked_of_texts(test.operand)
+            return self._same_in_all_turns(test.operand)
         if isinstance(test, ast.BoolOp):
-            parts = [self._asked_of_texts(part) for part in test.values]
-            return tuple(value for part in parts for value in part) if all(parts) else ()
-        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], _COMPARING):
+            parts = [self._same_in_all_turns(part) for part in test.values]
+            return tuple(one for part in parts for one in part) if all(parts) else ()
+        if isinstance(test, ast.Call):
+            named = len(test.args) == 2 and isinstance(test.args[1], ast.Constant) and not test.keywords
+            called = self.values.get(test.func)
+            asks = isinstance(called, Library) and called.path == "builtins.hasattr"
+            # where code in sight sets the attribute, the answer is known from there on
+            return (self.values.get(test.args[0]),) if named and asks and _is_plain(test.args[0]) else ()
+        if not isinstance(test, ast.Compare):
+            return self._settled(test, None)
+        sides = [test.left, *test.comparators]
+        constants = [_constants(side) for side in sides]
+        asked = [self._settled(s, constants[1] or ()) for s, known in zip(sides, constants, strict=True) if not known]
+        return tuple(one for part in asked for one in part) if len(sides) == 2 and all(asked) else ()
+
+    def _settled(self, subject: ast.expr, against: tuple[object, ...] | None) -> tuple[object, ...]:
+        """What stands for the content of a name, an attribute or an element, if that is what it was unless it is
+        written again; ``against`` are the constants that it is compared with, None where its truth is asked for."""
+        value = self.values.get(subject)
+        if not _is_plain(subject) or value is None:
             return ()
-        texts = test.comparators[0]
-        listed = texts.elts if isinstance(texts, (ast.Tuple, ast.List, ast.Set)) else [texts]
-        if not all(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in listed):
+        fixed = all(_is_fixed(option) for option in self.options(value))
+        only_none = against == (None,)
+        if fixed or (only_none and isinstance(subject, ast.Name)):
+            key = self._cell_of(subject)
+            return () if key is None else (key, self.rebound.get(key, 0), self.rebound.get((key[0], ANY), 0))
+        if not isinstance(value, Unknown):
             return ()
-        plain = all(isinstance(n, (ast.Name, ast.Attribute, ast.expr_context)) for n in ast.walk(test.left))
-        value = self.values.get(test.left)
-        if not plain or not isinstance(value, Unknown):
-            return ()
+        if isinstance(subject, ast.Name) and against and all(isinstance(c, str) for c in against):
+            return (value,)
         # an attribute of what cannot be seen may change without a word
-        return (value,) if value.data or isinstance(test.left, ast.Name) else ()
+        filled = against is None and any(
+            ast.unparse(subject) in self.frame.file.once(_opened_in, loop) for loop, _ in self.frame.loops
+        )
+        return (value,) if value.data and not filled else ()
+
+    def _cell_of(self, subject: ast.expr) -> Key | None:
+        """Where the content of a name or an attribute is kept."""
+        if isinstance(subject, ast.Name):
+            for fid in (*self.frame.owners(subject.id), self.frame.module_globals):
+                if self.s.peek((fid, subject.id)) is not None:
+                    return (fid, subject.id)
+        elif isinstance(subject, ast.Attribute):
+            oid = getattr(self.values.get(subject.value), "oid", None)
+            if isinstance(oid, int):
+                return (oid, subject.attr)
+        return None
 
     def _refine(self, test: ast.expr, holds: bool) -> None:
         """What a branch knows: ``x is None`` in it, or not."""
@@ -189,16 +250,9 @@ class Branches(Expressions):
             self._rebind(subject, kept[0] if len(kept) == 1 else Join(tuple(kept)))
 
     def _rebind(self, subject: ast.expr, value: Value) -> None:
-        if isinstance(subject, ast.Name):
-            for fid in (*self.frame.owners(subject.id), self.frame.module_globals):
-                if self.s.peek((fid, subject.id)) is not None:
-                    self._narrow((fid, subject.id), value)
-                    return
-        elif isinstance(subject, ast.Attribute):
-            owner = self.evaluate(subject.value)
-            oid = getattr(owner, "oid", None)
-            if isinstance(oid, int):
-                self._narrow((oid, subject.attr), value)
+        key = self._cell_of(subject)
+        if key is not None:
+            self._narrow(key, value)
 
     def _narrow(self, key: Key, value: Value) -> None:
         whole = self.s.get(key)
@@ -283,5 +337,40 @@ class Branches(Expressions):
         return subject.cls.fields()
 
 
-def _stored_in(node: ast.AST) -> frozenset[str]:
-    return frozenset(n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+def _is_fixed(value: Value) -> bool:
+    """Whether it is of a type that nothing changes in place."""
+    return isinstance(value, Const) or (isinstance(value, Plain) and value.kind in (PlainKind.NUMBER, PlainKind.TEXT))
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Whether it is a name, or an attribute or an element under a constant of such a thing."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+            return False
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _constants(node: ast.expr) -> tuple[object, ...]:
+    """The constants that stand there; empty of anything else."""
+    if isinstance(node, ast.Constant):
+        return (node.value,)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _constants(node.operand)
+    parts = [_constants(n) for n in node.elts] if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [()]
+    return tuple(value for part in parts for value in part) if all(parts) else ()
+
+
+def _opened_in(node: ast.AST) -> frozenset[str]:
+    """The expressions of which a loop reads attributes or elements."""
+    return frozenset(ast.unparse(n.value) for n in walk(node) if isinstance(n, (ast.Attribute, ast.Subscript)))
+
+
+def _stores_of(node: ast.AST) -> dict[str, int]:
+    """The names that are bound in a piece of code, with how often they stand there to be bound."""
+    return Counter(n.id for n in walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+
+
+def _declared_in(node: ast.AST) -> frozenset[str]:
+    """The names that functions bind for others."""
+    return frozenset(name for n in walk(node) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names)

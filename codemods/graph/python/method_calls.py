@@ -285,6 +285,7 @@ class MethodCalls(Standard):
         if isinstance(target, Instance) and not target.cls.is_module:
             old = self.s.get((target.oid, known)) if known == ANY else None
             self.s.set((target.oid, known), self.join(old, value) if isinstance(old, Value) else value)
+            self.rebound[target.oid, known] = self.rebound.get((target.oid, known), 0) + 1
             self.attributes.setdefault(target.oid, {})[known] = None
             if known == ANY:
                 self.named_as.setdefault(target.oid, []).append(TEXT)

@@ -86,6 +86,7 @@ class Names(Loading):
             kind = CarrierKind.LOCAL
             frame.names.add(name)
         self.s.set(key, value)
+        self.rebound[key] = self.rebound.get(key, 0) + 1
         if may_carry(value):
             self.stored(value, Carrier(kind, key[0], name), at)
 

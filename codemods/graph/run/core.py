@@ -118,9 +118,11 @@ class Core:
         """How many of them swallow the errors of a backward."""
         self.thrown: list[Value] = []
         """What was raised and is not caught yet."""
-        self.left_unbound: dict[tuple[int, ast.If], tuple[tuple[Value, ...], tuple[int, ...], list[list[Key]]]] = {}
-        """Of each ``if`` that settings decide: by what, and the names that its two ways left unbound in its first
-        turn."""
+        self.left_unbound: dict[tuple[int, ast.If], tuple[tuple[object, ...], list[dict[Key, object]]]] = {}
+        """Of each ``if`` that comes out the same in all turns: what decides it, and the names that its two ways left
+        unbound in its first turn, with what the other way bound last."""
+        self.rebound: dict[Key, int] = {}
+        """How often names were bound and attributes written."""
         self.entering_root = False
         """Whether the next function entered is a root: nobody in the tree calls it."""
 
