@@ -64,7 +64,7 @@ class Ledger:
     def reached(self, walk: Walk) -> set[Node]:
         """What a walk surely comes through."""
         if id(walk) not in self._reach:
-            self._reach[id(walk)] = reach(walk.roots)
+            self._reach[id(walk)] = {node for node in reach(walk.roots) if node.leaf or walk.goes_through(node)}
         return self._reach[id(walk)]
 
     @cached_property

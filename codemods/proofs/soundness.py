@@ -16,7 +16,7 @@ from typing import NamedTuple
 from codemods.graph.model.facts.layers import LOSS_MODULES, MODULES_WITH_PARAMETERS
 from codemods.graph.model.facts.memory import SHARING_MEMORY
 from codemods.graph.model.kinds import WRITTEN, AliasForm, NodeKind, WalkKind
-from codemods.graph.model.nodes import Node, Place, Walk, all_descendants
+from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.early_changes import changed_before, changes_of
@@ -147,17 +147,10 @@ def _keepers(node: Node, clock: int) -> Iterator[Node]:
 def _late(walk: Walk) -> Iterator[tuple[Site, bool]]:
     """The backwards that have freed what this one walks, and whether that is sure; what is sure comes last."""
     freed = [(n, w) for n, w in walk.again if n.saves and w.retains is False and w.creates is False]
-    passed = {w: _passed(w) for w in dict.fromkeys([walk, *(w for _, w in freed)]) if w.inputs}
-    freed = [(n, w) for n, w in freed if n in passed.get(walk, (n,)) and n in passed.get(w, (n,))]
     if not freed:
         return
     reached = reached_surely(walk, [n for n, _ in freed if n.certain])
     yield from sorted((_site(w.place), id(n) in reached and walk.follows(w)) for n, w in freed)
-
-
-def _passed(walk: Walk) -> set[Node]:
-    """What a walk that takes gradients of some nodes only goes through."""
-    return {*all_descendants(walk.inputs or ())}
 
 
 def _site(place: Place) -> Site:
@@ -267,7 +260,13 @@ class _Comparison:
         for (path, line, name), sure in sorted(self.new.misuses.items()):
             known = [self.old.misuses.get((path, origin, name)) for _, origin in self._origins((path, line))]
             if not any(level is not None and level >= sure for level in known):
-                yield Breach(path, line, f"what is a number or None there is asked for {name}")
+                graphless = name == "autograd.grad"
+                asked = (
+                    "a gradient is taken of what has no graph"
+                    if graphless
+                    else f"what is a number or None there is asked for {name}"
+                )
+                yield Breach(path, line, asked)
 
     def _losses(self) -> Iterator[Breach]:
         """The parameters that a backward gave gradients to and no longer does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.graph.tools import line, run
 
@@ -141,6 +142,32 @@ def test_a_closure_of_lbfgs_runs_twice() -> None:
     found = run(code)
     assert len(found.walks()) == 2
     assert found.again() == [line(found, "loss.backward()")]
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ("torch.autograd.grad(loss, w)", ["mid.sum().backward()"]),
+        ("torch.autograd.grad(loss, [mid, w])", ["mid.sum().backward()"]),
+        ("loss.backward()", ["mid.sum().backward()"]),
+        ("loss.backward(inputs=[mid])", ["mid.sum().backward()"]),
+        # behind its inputs it goes nowhere
+        ("torch.autograd.grad(loss, mid)", []),
+        ("torch.autograd.grad(loss, [mid])", []),
+        ("torch.autograd.grad(loss, late)", []),
+        ("loss.backward(inputs=[late])", []),
+    ],
+)
+def test_gradients_of_some_nodes_walk_up_to_them(first: str, again: list[str]) -> None:
+    code = f"mid = w * w\nlate = mid.exp()\nloss = (late * late).sum()\n{first}\nmid.sum().backward()"
+    found = run(code)
+    assert found.again() == [line(found, text) for text in again]
+    names = {"torch": torch, "w": torch.rand(2, requires_grad=True)}
+    if again:
+        with pytest.raises(RuntimeError, match="second time"):
+            exec(code, names)
+    else:
+        exec(code, names)
 
 
 def test_autograd_grad_with_create_graph_goes_on() -> None:

@@ -166,6 +166,12 @@ def test_a_number_asked_for_what_tensors_have() -> None:
     assert not compared(new, conduct(misuses={("p.py", 4, "detach"): False}))
 
 
+def test_a_gradient_of_what_has_no_graph_any_more() -> None:
+    new = conduct(misuses={("p.py", 4, "autograd.grad"): True})
+    assert compared(conduct(), new) == [Breach("p.py", 4, "a gradient is taken of what has no graph")]
+    assert not compared(new, new)
+
+
 def test_parameters_that_a_backward_no_longer_comes_to() -> None:
     new = conduct(leaves={("p.py", 3): frozenset({LINEAR})})
     (breach,) = compared(conduct(), new)

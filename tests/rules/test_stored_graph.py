@@ -234,6 +234,24 @@ for x in batches():
 # what is left alone
 
 KEPT = {
+    "behind what a gradient is taken of": """
+x = torch.rand(2, 4, requires_grad=True)
+slope = torch.autograd.grad(net(x).sum(), x)[0]
+for _ in range(9):
+    y = torch.clamp(x - 0.1 * slope, 0, 1)
+    y = y / y.norm(dim=1, keepdim=True)
+    energy = net(y)
+    slope = torch.autograd.grad(energy.sum(), y)[0]
+    x = y
+""",
+    "behind what a gradient is taken of, beside a step": """
+last = torch.rand(16, 4)
+for x in batches():
+    y = torch.tanh(net[0](x)[:, :4] * last)
+    slope = torch.autograd.grad(net(y).sum(), y, create_graph=True)[0]
+    last = slope.detach()
+    step(net(x).pow(2).mean())
+""",
     "read detached, one kept": """
 last = torch.zeros(16, 2)
 for x in batches():

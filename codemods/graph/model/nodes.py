@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.kinds import NodeKind, WalkKind
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
 
-    from codemods.graph.model.kinds import AliasForm, CarrierKind, Escape, UnseenKind, UseKind, WalkKind
+    from codemods.graph.model.kinds import AliasForm, CarrierKind, Escape, UnseenKind, UseKind
     from codemods.graph.model.program import ParsedFile
     from codemods.graph.model.values import Function
 else:
@@ -131,8 +131,8 @@ class Use(NamedTuple):
 class Walk:
     """A ``backward`` or ``autograd.grad`` that walked a graph.
 
-    ``retains`` is True, False, or None where the argument is no literal; ``seen`` are the nodes that it walked,
-    ``again`` those among them that an earlier walk had been through, with that walk.
+    ``retains`` is True, False, or None where the argument is no literal; ``seen`` are the nodes of its graph, ``again``
+    those among them that it goes through as an earlier walk did, with that walk.
     """
 
     place: Place
@@ -154,11 +154,27 @@ class Walk:
     """Whether what it raises may be caught."""
     handed: bool = False
     """Whether a method that cannot be seen was given the loss: that it walks it only its name says."""
+    _through: frozenset[Node] | None = None
 
     @property
     def ran(self) -> tuple[int, str]:
         """The cell that says on each path whether it came this way."""
         return 0, f"walk {self.place.clock}"
+
+    @property
+    def through(self) -> frozenset[Node] | None:
+        """What it goes through, where it takes gradients of some nodes only; None where that is all that it sees.
+
+        Behind its inputs it computes and frees nothing; ``backward`` computes with them (ran: torch 2.13).
+        """
+        if self.inputs and self._through is None:
+            taken = [child for node in self.inputs for child in node.children]
+            self._through = frozenset(all_descendants(taken if self.kind is WalkKind.GRAD else self.inputs))
+        return self._through
+
+    def goes_through(self, node: Node) -> bool:
+        """Whether it computes with a node of its graph, and frees it."""
+        return self.through is None or node in self.through
 
     def follows(self, earlier: Walk) -> bool:
         """Whether a path leads from ``earlier`` to this walk."""

@@ -211,8 +211,9 @@ class Trace:
         """Aliases that became part of a graph, with the node that may save them."""
         self.old: list[OldForm] = []
         self.misuses: dict[tuple[str, int, str], bool] = {}
-        """Where something was asked of a number or None that only a tensor has, by path, line and name: True if it was
-        nothing else there, False if that is one possibility of several."""
+        """Where something was asked of a number or None that only a tensor has, or a gradient of a tensor without a
+        graph, by path, line and name: True if it was nothing else there, False if that is one possibility of several.
+        """
         self.unpacked: set[Node] = set()
         """What recurrent modules made of tensors: of anything else they might make packed sequences."""
         self.given_away: dict[int, list[Place]] = {}

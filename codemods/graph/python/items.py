@@ -64,8 +64,8 @@ class Items(Iteration):
 
     def _item_of_each(self, container: Join, key: Value, at: ast.AST) -> Value:
         options = [o for o in container.options if not (isinstance(o, Const) and o.value is None)]
-        # where it is an empty list this raises
-        options = [o for o in options if not self._is_empty_list(o)] or options
+        # where it is an empty list, or a dict without that key, this raises
+        options = [o for o in options if not (self._is_empty_list(o) or self._has_no(o, key))] or options
         found = [self.get_item(o, key, at) for o in options]
         result = self.one_of(found)
         return result if result is not None else self.lost()
@@ -195,6 +195,15 @@ class Items(Iteration):
         found = [self.module_member(space.of, n) for n in self.modules.globals.get(space.oid, ()) if n[:1] != "_"]
         defined: list[Value] = list(dict.fromkeys(v for v in found if isinstance(v, (Function, Class))))
         return None if len(defined) > MAX_MODULES or any(map(self.nodes_of, found)) else self.one_of(defined)
+
+    def _has_no(self, value: Value, key: Value) -> bool:
+        """Whether it is a dict that surely has nothing under a key."""
+        return (
+            isinstance(value, Mapping)
+            and isinstance(key, Const)
+            and self._under(value, key) is None
+            and self.s.get((value.oid, "factory")) is None
+        )
 
     def _is_empty_list(self, value: Value) -> bool:
         return (

@@ -195,10 +195,19 @@ class Recording(Holding):
         plain = [o for o in options if _plain(o)]
         if not plain or name in _OF_NUMBERS or name.startswith("__"):
             return
+        if not _asked_before(self.frame.file, at):
+            self._misused(name, len(plain) == len(options), at)
+
+    def wants_graph(self, value: Value, name: str, at: ast.AST) -> None:
+        """Record that ``name`` takes a gradient of a value, if that is or may be a tensor that has no graph."""
+        options = self.options(value)
+        graphless = [o for o in options if isinstance(o, Tensor) and o.node is None and not o.shadow]
+        if graphless:
+            self._misused(name, len(graphless) == len(options), at)
+
+    def _misused(self, name: str, sure: bool, at: ast.AST) -> None:
         key = (self.frame.file.path, getattr(at, "lineno", 0), name)
-        sure = len(plain) == len(options)
-        if self.trace.misuses.get(key) is not True and not _asked_before(self.frame.file, at):
-            self.trace.misuses[key] = sure
+        self.trace.misuses[key] = sure or self.trace.misuses.get(key, False)
 
     def wants_gradient(self, value: Value, at: ast.AST) -> None:
         """Record that the gradient of a tensor is read, or a hook waits for it: cut off it has none."""

@@ -49,6 +49,7 @@ class Backward(Uses):
         creates: bool | None,
         argument: str | int | None = None,
         with_gradient: bool = False,
+        inputs: tuple[Node, ...] | None = (),
     ) -> Walk:
         """Run backward through the graphs of ``values``: what it walks is freed unless it is retained."""
         self.tick()
@@ -67,6 +68,7 @@ class Backward(Uses):
         walk = Walk(place, call, tuple(dict.fromkeys(roots)), kind, retains, creates, argument)
         walk.grad = self.s.grad
         walk.with_gradient = with_gradient
+        walk.inputs = inputs
         walk.cells = self.s.cells.copy()
         seen: set[int] = set()
         for root in walk.roots:
@@ -80,8 +82,9 @@ class Backward(Uses):
                     continue
                 seen.add(id(node))
                 walk.seen.append(node)
-                if node.walks and not node.leaf:
-                    walk.again.append((node, node.walks[-1]))
+                if node.walks and not node.leaf and walk.goes_through(node):
+                    before = next((w for w in reversed(node.walks) if w.goes_through(node)), None)
+                    walk.again += [(node, before)] if before is not None else []
         for node in walk.seen:
             node.walks.append(walk)
         self.trace.walks.append(walk)
@@ -151,8 +154,10 @@ class Backward(Uses):
         retain_at: int,
         create_at: int,
         with_gradient: bool = False,
+        inputs: Value | None = None,
     ) -> None:
-        """Run backward through ``values`` as the arguments say, whose flags are at ``retain_at`` and ``create_at``."""
+        """Run backward through ``values`` as the arguments say, whose flags are at ``retain_at`` and ``create_at``;
+        ``inputs`` are what gradients are taken of, if not of all."""
         argument: str | int | None = None
         retains: bool | None = False
         for name in ("retain_graph", "retain_variables"):
@@ -171,11 +176,11 @@ class Backward(Uses):
         creates: bool | None = False if create is None else (self.truth(create) if isinstance(create, Const) else None)
         if args.more:
             retains = None
-        walk = self.walk(
-            at, values, kind, retains=retains, creates=creates, argument=argument, with_gradient=with_gradient
-        )
-        if kind is WalkKind.BACKWARD and "inputs" in args.keywords:
-            walk.inputs = self._gradients_of(args.keywords["inputs"])
+        wanted = args.keywords.get("inputs") if kind is WalkKind.BACKWARD else inputs
+        self.walk(
+            at, values, kind, retains=retains, creates=creates, argument=argument, with_gradient=with_gradient,
+            inputs=() if kind is WalkKind.BACKWARD and wanted is None else self._gradients_of(wanted),
+        )  # fmt: skip
 
     def autograd_grad(self, args: Arguments, at: ast.Call) -> Value:
         """``torch.autograd.grad(outputs, inputs, ...)``."""
@@ -183,9 +188,13 @@ class Backward(Uses):
         before = list(args.all())
         creates = args.get(4, "create_graph")
         explicit = "retain_graph" in args.keywords or len(args.positional) > 3
-        self.walk_with(at, self.flat(outputs), args, WalkKind.GRAD, retain_at=3, create_at=4, with_gradient=True)
+        inputs = args.get(1, "inputs")
+        for value in self.flat(inputs):
+            self.wants_graph(value, "autograd.grad", at)
+        self.walk_with(
+            at, self.flat(outputs), args, WalkKind.GRAD, retain_at=3, create_at=4, with_gradient=True, inputs=inputs
+        )
         walk = self.trace.walks[-1]
-        walk.inputs = self._gradients_of(args.get(1, "inputs"))
         if not explicit and walk.creates is not False:
             walk.retains = None if walk.creates is None else True
         result: Value
@@ -194,7 +203,6 @@ class Backward(Uses):
             result = Tensor(node)
         else:
             result = DATA
-        inputs = args.get(1, "inputs")
         if isinstance(inputs, Tuple):
             return Tuple((result,) * len(inputs.items))
         return self.new_sequence([], rest=result)

@@ -16,6 +16,7 @@ from codemods.graph.model.facts.operations import (
     ELEMENTWISE,
     KEEPS_SHAPE,
     LIKE_ANOTHER,
+    OF_SIZES,
     PLAIN_METHODS,
     REDUCE_AT,
     REDUCTIONS,
@@ -87,7 +88,7 @@ class Tensors(Results):
         if name == "__setitem__" or name.strip("_") in IN_PLACE_OPERATORS:
             self.write(tensor, args.all(), at)
         inputs = [tensor]
-        if name in LIKE_ANOTHER:
+        if name in LIKE_ANOTHER or name in OF_SIZES:
             for value in args.all():
                 self.use(value, UseKind.METHOD, at, name)
         else:
@@ -142,7 +143,7 @@ class Tensors(Results):
 
     def _one_result(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """What a function computes that gives one tensor, by the tables of facts."""
-        inputs = args.all()
+        inputs = self._computed_from(name, args, at)
         scalar = name in REDUCTIONS and self.reduces(name, args, start=1)
         dimensionless = scalar and self.drops_all(name, args)
         if name in ELEMENTWISE:
@@ -153,6 +154,17 @@ class Tensors(Results):
             at, name, inputs, saves=name not in SAVES_NOTHING, scalar=scalar, dimensionless=dimensionless
         )
         return self.may_share(inputs[0], made) if inputs and name in MAY_SHARE else made
+
+    def _computed_from(self, name: str, args: Arguments, at: ast.AST) -> list[Value]:
+        """What of the arguments of a function may have a graph that its result is part of."""
+        given = args.all()
+        tensor = args.get(0, "input")
+        if name not in OF_SIZES or tensor is None or args.more:
+            return given
+        for value in given:
+            if value is not tensor:
+                self.use(value, UseKind.TORCH, at, name)
+        return [tensor]
 
     def functional(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A function of ``torch.nn.functional``."""
@@ -172,7 +184,7 @@ class Tensors(Results):
                 self.alter(args.positional[1], Altered.VALUES, at)
         scalar = name in SCALAR_FUNCTIONS and self.is_reduced(args)
         dimensionless = scalar and not args.more and len(args.positional) <= REDUCE_AT
-        made = self.tensor_op(at, name, args.all(), scalar=scalar, dimensionless=dimensionless)
+        made = self.tensor_op(at, name, self._computed_from(name, args, at), scalar=scalar, dimensionless=dimensionless)
         if name == "multi_head_attention_forward":
             return Tuple((made, made))
         if self.gives_several(f"torch.nn.functional.{name}", args.positional[1:], args.keywords) is True:

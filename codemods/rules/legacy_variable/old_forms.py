@@ -18,7 +18,7 @@ from codemods.rules.legacy_variable.histories import (
     is_fresh,
     is_plain,
 )
-from codemods.source.walking import mentions_data
+from codemods.source.walking import mentions_data, walk
 from codemods.terms.edits import (
     AddDecorator,
     Edit,

@@ -35,6 +35,19 @@ LIKE_ANOTHER = words("type_as view_as expand_as reshape_as to")
 """Methods that look at the type, the shape or the device of a tensor that they are given: its graph is no part of what
 they make (ran)."""
 
+OF_SIZES = words(
+    """
+    view reshape expand repeat tile unsqueeze squeeze permute transpose swapaxes swapdims movedim moveaxis flatten
+    unflatten narrow select chunk split unbind unfold roll flip repeat_interleave index_select sum mean std var
+    logsumexp softmax log_softmax cumsum amax amin sum_to_size
+    interpolate upsample pad dropout dropout1d dropout2d dropout3d alpha_dropout avg_pool1d avg_pool2d avg_pool3d
+    max_pool1d max_pool2d max_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+    adaptive_max_pool2d adaptive_max_pool3d pixel_shuffle
+    """
+)
+"""Methods and functions that get one tensor, and else sizes, dimensions, whole numbers, rates and types: none of these
+has a graph (docs)."""
+
 ZERO_GRADIENT = words("sign sgn round floor ceil trunc bernoulli")
 """Step functions and draws whose gradient is zero: they are part of the graph nevertheless, and backward walks on
 behind them (ran)."""
