@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.kinds import NodeKind, PlainKind
 from tests.graph.tools import run
 
 LOADED = "from mesh import batches, pooled, names\nmesh = next(iter(batches))\n"
@@ -67,7 +67,7 @@ for step in range(3):
 def test_constants_of_libraries_are_numbers(name: str) -> None:
     for code in (f"import numpy as np\nvalue = np.{name}", f"from math import {name}\nvalue = {name}"):
         value = run(code).value("value")
-        assert getattr(value, "kind", "") == "number"
+        assert getattr(value, "kind", None) is PlainKind.NUMBER
 
 
 def test_of_a_tensor_as_tensor_makes_nothing() -> None:
