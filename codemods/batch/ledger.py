@@ -126,6 +126,13 @@ class Ledger:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version != VERSION:
             raise CampaignError(f"{work / FILE} has version {version}; this codemod writes version {VERSION}")
+        # Bytes can be changed so that SQLite still reads them.
+        marks = ", ".join("?" * len(STATES))
+        wrong = self.query(f"SELECT state FROM repositories WHERE state NOT IN ({marks}) LIMIT 1", *STATES)
+        if wrong:
+            raise _broken(work / FILE, f"there is no state {wrong[0]['state']!r}")
+        if not self.query("SELECT 1 FROM campaign WHERE name = 'created'"):
+            raise _broken(work / FILE, "it does not tell when the campaign began")
 
     def __enter__(self) -> Ledger:
         return self
@@ -134,10 +141,7 @@ class Ledger:
         self._connection.close()
         error = next((one for one in raised if isinstance(one, sqlite3.Error)), None)
         if error is not None:
-            raise CampaignError(
-                f"{self._file} cannot be read: {error}; put a copy of it back, or move it away and run again: all is "
-                "done anew then, and branches that are pushed are found"
-            ) from None
+            raise _broken(self._file, str(error)) from None
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -371,3 +375,10 @@ def _told(file: Path) -> Iterator[None]:
         if is_full(error):
             raise Exhausted(f"{file}: no space left on the device") from None
         raise CampaignError(f"{file} cannot be used: {error}") from None
+
+
+def _broken(file: Path, why: str) -> CampaignError:
+    return CampaignError(
+        f"{file} cannot be read: {why}; put a copy of it back, or move it away and run again: all is done anew then, "
+        "and branches that are pushed are found"
+    )

@@ -113,9 +113,11 @@ class Progress:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False)
-        for name in ("worker", "repository", "stage", "", "since"):
-            table.add_column(name, justify="right" if name == "since" else "left", no_wrap=True, overflow="ellipsis")
+        # On a narrow terminal names and what is done are cut; which stage it is, and since when, can be read on any.
+        table = Table(box=None, pad_edge=False, expand=True)
+        for name, ratio in (("worker", None), ("repository", 2), ("stage", None), ("", 3), ("since", None)):
+            right = "right" if name == "since" else "left"
+            table.add_column(name, justify=right, no_wrap=True, overflow="ellipsis", ratio=ratio)  # type: ignore[arg-type]
         now = time.monotonic()
         # A terminal has so many lines; what the hundredth worker does is not news.
         for one in doing[:16]:

@@ -204,3 +204,20 @@ def test_a_ledger_of_an_earlier_release_is_brought_up_to_date(tmp_path: Path) ->
     with ledger_read as ledger:
         assert [(row["state"], row["tool"]) for row in ledger.repositories()] == [("unchanged", "")]
         assert ledger.query("SELECT proven FROM by_rule")
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE repositories SET state = 'rewrxtten' WHERE id = 1", "there is no state 'rewrxtten'"),
+        ("DELETE FROM campaign WHERE name = 'created'", "it does not tell when the campaign began"),
+    ],
+)
+def test_what_sqlite_reads_and_nobody_wrote_is_a_sentence(tmp_path: Path, statement: str, told: str) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        ledger.register([("a", "a", "https://host/a", "")], slug_of)
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute(statement)
+    for opened in (Ledger.read, Ledger.open):
+        with pytest.raises(CampaignError, match=rf"ledger.sqlite cannot be read: {told}; put a copy of it back"):
+            opened(tmp_path)
