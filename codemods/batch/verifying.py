@@ -93,12 +93,18 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
 
 
 def reproduction(job: Job, verification: Verification) -> str:
-    """Return what a shell is told to verify the job's repository again, from its root: a line for each folder."""
+    """Return what a shell is told to verify the job's repository again, from its root: a line for each folder.
+
+    It is published, and names nothing that lies on this machine.
+    """
+    from verify.reports.discreet import HERE
     from verify.reports.reproduce import options
+
+    settings = {name: value for name, value in verification.settings.items() if name not in HERE}
 
     lines = []
     for place in dict.fromkeys(place for _, place in job.entries):
-        words = ["codemod", "verify", *options(verification.settings)]
+        words = ["codemod", "verify", *options(settings)]
         words += ["--tree", os.path.relpath(os.curdir, place)] if place != "." else []
         words += [word for command, folder in job.entries if folder == place for word in ("--entry", command)]
         lines.append(f"(cd {shell([place])} && {shell(words)})" if place != "." else shell(words))

@@ -137,6 +137,7 @@ class Claims:
             parts = dict(reversed(part.split(" ", 1)) for part in runs[1].split(", "))
             counts = {verdict: int(many.replace(",", "")) for verdict, many in parts.items()}
             yield from self._equal("verdicts in the text", counts, proofs)
+        yield from self._equal("places of this machine in the text", str(self.campaign.file.parent) in text, False)
         yield from self._equal("UNVERIFIED in the text", "UNVERIFIED" in text, runs is None)
         rules = Counter(one["rule"] for one in fixed)
         rows = re.findall(r"^\| `([\w-]+)` \| [^|]* \| ([\d,]+) \|", text, re.MULTILINE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,14 @@ def test_a_reproduction_names_folders_notebooks_and_blanks() -> None:
     assert shlex.split(first)[-4:] == ["--entry", "'my train.py' --epochs 1", "--entry", "'nb 1.ipynb'"]
     assert second.startswith("(cd 'src dir' && codemod verify ")
     assert shlex.split(second.strip("()"))[-4:] == ["--tree", "..", "--entry", "train.py"]
+
+
+def test_a_reproduction_names_nothing_of_this_machine() -> None:
+    made = tools.exact()
+    here = {"python": "/home/me/work/environments/1/bin/python", "expose": ("/home/me/data",), "environment": ["KEY"]}
+    made = replace(made, settings={**made.settings, **here, "steps": 7})
+    text = reproduction(Job("1", 1, "r", "verify", "x", entries=(("train.py", "."),)), made)
+    assert text == "codemod verify --steps 7 --env KEY --entry train.py"
 
 
 def test_a_reproduction_names_bytes_and_what_moves_a_cursor(tmp_path: Path) -> None:

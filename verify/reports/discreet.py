@@ -42,7 +42,7 @@ _LIBRARIES = frozenset(
 )
 _SOME = "an exception of its own"
 #: Settings that hold paths of this machine.
-_HERE = ("python", "expose", "command_line", "folder")
+HERE = ("python", "expose", "command_line", "folder")
 #: A path of this machine in a sentence.
 _PATH = re.compile(r"(?<![\w.~])~?/[\w.+-]+/[\w./+-]*")
 #: A shorter line of a message is found in any sentence.
@@ -59,7 +59,7 @@ def discreet(verification: Verification) -> Verification:
         reason=words.cleaned(verification.reason),
         # What to do about it is for who runs it, and names what lies here.
         advice=(),
-        settings={name: value for name, value in verification.settings.items() if name not in _HERE},
+        settings={name: value for name, value in verification.settings.items() if name not in HERE},
     )
 
 
