@@ -15,12 +15,7 @@ from codemods.rewriting.result import Dropped, Failure
 from codemods.terms.findings import Finding, Promise, Skipped
 from codemods.terms.spans import Span
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def finding(promise: Promise = Promise.EXACT, **more: Any) -> Finding:

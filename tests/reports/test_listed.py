@@ -16,18 +16,13 @@ from codemods.source.files import source_from_bytes
 from codemods.terms.findings import Finding, Promise, Skipped
 from codemods.terms.spans import Span
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 TEXT = "x = 1\n\ntotal += loss\ntotal += loss\n"
 FIRST = Finding("attached-loss-total", "train.py", Span(3, 0, 3, 13), Promise.REPAIR, "it; grows]\n100%", "keep a < b")
 SECOND = replace(FIRST, span=Span(4, 0, 4, 13), promise=Promise.ADVICE)
 BROKEN = Skipped("old.py", 3, "Python 2 print statement")
 NAMES = ("gitlab", "azure", "checkstyle", "junit", "pylint", "json-lines", "rdjson")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
-    return tmp_path
 
 
 def report(text: str = TEXT, *findings: Finding, skipped: tuple[Skipped, ...] = (BROKEN,)) -> Report:

@@ -30,15 +30,10 @@ from tests.notebooks import code, notebook
 from tests.notebooks import text as words
 from tests.rewriting.test_fixes import PROGRAM
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 # The schema of the standard as OASIS publishes it; a package brings it along for tests.
 PUBLISHED = "c3b4bb2d6093897483348925aaa73af03b3e3f4bd4ca38cef26dcb4212a2682e"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
-    return tmp_path
 
 
 @pytest.fixture(scope="module")

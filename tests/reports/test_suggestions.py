@@ -17,6 +17,8 @@ from codemods.source.targets import read_targets
 from tests.notebooks import code, notebook
 from tests.rewriting.test_fixes import PROGRAM
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 CARRIED = """\
 import torch
 from torch import nn
@@ -31,13 +33,6 @@ for step in range(10):
     loss.backward()
     optimizer.step()
 """
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
-    return tmp_path
 
 
 def review(**files: str | bytes) -> dict[str, Any]:

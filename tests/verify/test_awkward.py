@@ -8,9 +8,8 @@ import pytest
 
 from codemods.terms.findings import Promise
 from tests.verify import awkward as a
-from tests.verify.judging.test_verdicts import changed, edited, folder, verdicts
+from tests.verify.judging.test_verdicts import changed, edited, verdicts
 
-__all__ = ["folder"]
 pytestmark = pytest.mark.slow
 
 EXACT, EQUIVALENT = Promise.EXACT, Promise.EQUIVALENT

@@ -8,9 +8,8 @@ import pytest
 
 from codemods.terms.findings import Promise
 from tests.verify import hands
-from tests.verify.judging.test_verdicts import changed, edited, folder, line, rewritten, verdicts
+from tests.verify.judging.test_verdicts import changed, edited, line, rewritten, verdicts
 
-__all__ = ["folder"]
 pytestmark = pytest.mark.slow
 
 Edit = tuple[str, str]

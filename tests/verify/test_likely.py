@@ -49,14 +49,6 @@ BREAKS = (
 )
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: a project of its own."""
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def test_it_is_told_and_left_alone(folder: Path) -> None:
     script = folder / "train.py"
     script.write_text(TRAIN)

@@ -42,14 +42,6 @@ TRAIN = dedent(
 )
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: a project of its own."""
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(name="warm")
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs are forked from one that has torch."""

@@ -21,14 +21,6 @@ pytestmark = pytest.mark.slow
 Edit = Callable[[str], str]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: a project of its own."""
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def judged(folder: Path, text: str, edit: Edit | None, *, promise: Promise = Promise.EXACT) -> Verification:
     """The report on ``text`` changed by hand, or by our rules."""
     text = dedent(text)

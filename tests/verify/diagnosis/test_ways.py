@@ -15,7 +15,7 @@ from verify.diagnosis.model import Diagnosis, Fault, Kind
 from verify.diagnosis.reports import text
 from verify.running.settings import Settings, entry_command, script_command
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("folder")]
 
 STATE = """
 import torch
@@ -63,13 +63,6 @@ for step in range(16):
     optimizer.step()
     total = total + loss
 """
-
-
-@pytest.fixture(autouse=True)
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def written(path: str, *parts: str) -> None:

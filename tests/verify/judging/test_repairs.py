@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from codemods.terms.findings import Promise
-from tests.verify.judging.test_verdicts import CUT, FINE, GROWING, ITEM, STREAM, changed, edited, folder
+from tests.verify.judging.test_verdicts import CUT, FINE, GROWING, ITEM, STREAM, changed, edited
 from verify.measured.results import Verification
 
-__all__ = ["folder"]
 pytestmark = pytest.mark.slow
 
 Edit = tuple[str, str]

@@ -9,7 +9,7 @@ import pytest
 
 from codemods.cli import _options as o
 from codemods.terms.findings import Promise
-from tests.verify.judging.test_verdicts import FINE, STREAM, edited, folder
+from tests.verify.judging.test_verdicts import FINE, STREAM, edited
 from tests.verify.zygote import ForkedPlace
 from verify.measured.results import Verification
 from verify.reports import render
@@ -17,7 +17,6 @@ from verify.running.against import HandRewriter
 from verify.running.settings import Settings, script_command
 from verify.verification import verify
 
-__all__ = ["folder"]
 pytestmark = pytest.mark.slow
 
 CUT = ("# The state goes on.", "state = state and tuple(part.detach() for part in state)")

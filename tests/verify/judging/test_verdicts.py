@@ -80,14 +80,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: a project of its own."""
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def changed(
     folder: Path, old: str, new: str, promise: Promise = Promise.EXACT, *, steps: int = 20, name: str = "train.py"
 ) -> Verification:

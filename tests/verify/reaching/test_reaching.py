@@ -67,13 +67,6 @@ def program(body: str, functions: str = EVALUATE) -> str:
 NEVER = "if not data:\n    print(evaluate(model, data))"
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def verified(*, against: str | None = None, **chosen: Any) -> Verification:
     settings = Settings(**chosen)
     command = script_command("train.py", (), settings.python)

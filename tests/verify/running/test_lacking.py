@@ -34,14 +34,6 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory: a project of its own."""
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(name="warm")
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs are forked from one that has torch."""
