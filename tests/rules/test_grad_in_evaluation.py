@@ -121,12 +121,15 @@ def test_what_only_evaluates_is_decorated(tmp_path: Path, name: str) -> None:
         ("import inspect\nprint(inspect.getfullargspec(score).args)", True),
         ("from inspect import getfullargspec as spec\nprint(score.__code__.co_varnames)", True),
         ("print(score.__defaults__)", True),
+        ("torch.jit.script(net)", True),
+        ("from torch import jit\njit.script(score)", True),
+        ("torch.jit.trace(net, torch.ones(1, 4))", False),
         # these follow __wrapped__, or copy it
         ("import inspect\nprint(inspect.signature(score))", False),
         ("print(score.__name__, score.__doc__)", False),
     ],
 )
-def test_a_function_that_is_asked_for_its_arguments_keeps_them(tmp_path: Path, ask: str, wrapped: bool) -> None:
+def test_a_function_of_which_wrappers_are_told_gets_none(tmp_path: Path, ask: str, wrapped: bool) -> None:
     code = """
         def score(model, loader):
             model.eval()

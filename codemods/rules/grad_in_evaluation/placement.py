@@ -53,6 +53,9 @@ class Placement:
         """Statements that make graphs which outlive the call of the function that they stand in."""
         self.forwards = [o for o in observations if o.kind == "forward"]
         self.style = decision.options.no_grad_style
+        if self.style == "auto" and sites(observations, "tells-wrappers"):
+            # What stands below a decorator would not be taken for what it is.
+            self.style = "with"
 
     def findings(self) -> Iterator[Finding]:
         """All findings."""
@@ -219,9 +222,7 @@ class Placement:
         promise = self._promise(forwards, node, kernels=site.any("kernels"))
         message = f"{node.name}() only evaluates but records a graph that is never used"
         edits: list[tuple[str, Edit]]
-        # Where somebody asks functions for their arguments, a decorated one would give its wrapper's.
-        within = self.style == "with" or (self.style == "auto" and site.any("asked"))
-        if within and not suspends(node):
+        if self.style == "with" and not suspends(node):
             first = node.body[1] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body[0]
             edits = [(path, WrapBlock(file.span(first), file.span(node.body[-1]), "with {torch}.no_grad():"))]
             remedy = "wrap its body in `with torch.no_grad():`"

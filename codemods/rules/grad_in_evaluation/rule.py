@@ -108,11 +108,13 @@ class GradInEvaluation(Rule):
             known = seen.get(key)
             if known is None or severity(verdict) > severity(known[1]):
                 seen[key] = (frame, verdict, facts)
-        asked = any(file.once(_looks_at_signatures, file.tree) for file in {frame.file for frame in trace.frames})
         for frame, verdict, facts in seen.values():
             if verdict != "quiet":
                 assert frame.definition is not None
-                yield self.seen(frame.file, frame.definition, "function", verdict, asked=asked, **facts)
+                yield self.seen(frame.file, frame.definition, "function", verdict, **facts)
+        for file in dict.fromkeys(frame.file for frame in trace.frames):
+            if file.tree.body and file.once(_tells_wrappers, file.tree):
+                yield self.seen(file, file.tree.body[0], "tells-wrappers", "needed")
         for frame in opened.values():
             assert frame.definition is not None
             yield self.seen(frame.file, frame.definition, "open", "needed")
@@ -280,15 +282,26 @@ def _calls_own_eval(definition: ast.AST) -> bool:
     )
 
 
-_SIGNATURES = frozenset(("__code__", "__defaults__", "__kwdefaults__", "getargspec", "getfullargspec"))
-"""What tells a decorated function from its own: unlike ``inspect.signature``, these do not follow ``__wrapped__``."""
-
-
-def _looks_at_signatures(tree: ast.AST) -> bool:
-    return any(
-        (isinstance(n, ast.Attribute) and n.attr in _SIGNATURES) or (isinstance(n, ast.Name) and n.id in _SIGNATURES)
-        for n in walk(tree)
+_OF_WRAPPERS = frozenset(
+    (
+        *("__code__", "__defaults__", "__kwdefaults__", "getargspec", "getfullargspec"),
+        *("torch.jit.script", "torch.jit.export", "torch.jit.script_method", "jit.script", "jit.export"),
     )
+)
+"""What tells a decorated function from its own: unlike ``inspect.signature``, these do not follow ``__wrapped__``, and
+TorchScript compiles no wrapper."""
+
+
+def _is_of_wrappers(node: ast.Attribute | ast.Name) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in _OF_WRAPPERS
+    return node.attr in _OF_WRAPPERS or (
+        isinstance(node.value, (ast.Attribute, ast.Name)) and ast.unparse(node) in _OF_WRAPPERS
+    )
+
+
+def _tells_wrappers(tree: ast.AST) -> bool:
+    return any(isinstance(n, (ast.Attribute, ast.Name)) and _is_of_wrappers(n) for n in walk(tree))
 
 
 RULE = GradInEvaluation
