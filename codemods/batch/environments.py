@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import subprocess
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.sources import redact
 from codemods.source.home import needs
+from codemods.source.writing import replace_file
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -151,7 +151,8 @@ def ready(python: str, lines: Sequence[str], folder: Path, cache: Path, tell: Te
             except BaseException:
                 shutil.rmtree(place, ignore_errors=True)
                 raise
-            _write_whole(place / _FACTS, json.dumps({"told": told, "torch": base["packages"].get("torch", "")}))
+            facts = {"told": told, "torch": base["packages"].get("torch", "")}
+            replace_file(place / _FACTS, json.dumps(facts).encode())
         told = json.loads((place / _FACTS).read_text(encoding="utf-8"))["told"]
     return Environment(str(_interpreter(place)), tuple(told))
 
@@ -355,9 +356,3 @@ def _locked(file: Path) -> Iterator[None]:
     with open(file, "a") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
-
-
-def _write_whole(file: Path, text: str) -> None:
-    part = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, file)

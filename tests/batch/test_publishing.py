@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from codemods.batch.places import Places
 from codemods.batch.publishing import publish
 from codemods.batch.secrecy import require_nothing_secret
 from codemods.batch.sources import parse
+from codemods.cli.batch import requests
 from tests.batch.inline import run_inline
 from tests.batch.test_running import verified
 from tests.batch.tools import CLEAN, TRAIN, bare, campaign_file, commit, git, repository
@@ -434,3 +436,25 @@ def _ledger(forge: Forge) -> Ledger:
     ledger = Ledger.read(forge.campaign.work)
     assert ledger is not None
     return ledger
+
+
+def test_interrupted_it_says_that_it_goes_on(
+    make: Callable[..., Forge], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge = make()
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    # Between two repositories.
+    monkeypatch.setattr("codemods.batch.publishing.publish", functools.partial(publish, sleep=interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        requests.publish(forge.campaign.file)
+    said = capsys.readouterr()
+    assert said.out.count("codemod is pushed") == 1
+    assert said.err == (
+        "interrupted: what was said to be done is done and stands in the ledger; the same command goes on\n"
+    )
+    assert [forge.row(name)["state"] for name in ("one", "two")] == ["published", "verified"]
+    assert forge.publish()[0] == 0
+    assert forge.row("two")["state"] == "published"

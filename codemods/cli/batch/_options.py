@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -51,6 +52,18 @@ def answer(work: Callable[[], _T]) -> _T:
         raise UserError(str(error)) from None
     except Exhausted as error:
         raise UserError(f"{error}; what was done stands, and the same command goes on") from None
+
+
+def answer_for_requests(work: Callable[[], _T]) -> _T:
+    """As :func:`answer`, for what is done to one request after the other: interrupted, it says that it goes on."""
+    try:
+        return answer(work)
+    except KeyboardInterrupt:
+        print(
+            "interrupted: what was said to be done is done and stands in the ledger; the same command goes on",
+            file=sys.stderr,
+        )
+        raise
 
 
 def read_campaign(file: Path) -> Campaign:

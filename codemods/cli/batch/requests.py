@@ -19,7 +19,7 @@ from codemods.cli.batch._options import (
     Quiet,
     Scheduler,
     Yes,
-    answer,
+    answer_for_requests,
     app,
     read_campaign,
     say,
@@ -43,7 +43,7 @@ def publish(
     from codemods.batch.publishing import publish as publish_campaign
 
     campaign = read_campaign(file)
-    failures = answer(
+    failures = answer_for_requests(
         lambda: publish_campaign(campaign, say, dry_run=dry_run, only=only or (), most=most, keep=keep, at_once=at_once)
     )
     return FOUND if failures else FINE
@@ -62,7 +62,7 @@ def follow(
     from codemods.batch.following import follow as follow_campaign
 
     campaign = read_campaign(file)
-    failures = answer(lambda: follow_campaign(campaign, say, only=only or (), comments=comments))
+    failures = answer_for_requests(lambda: follow_campaign(campaign, say, only=only or (), comments=comments))
     return FOUND if failures else FINE
 
 
@@ -86,14 +86,14 @@ def update(
     from codemods.batch.updating import update as update_campaign
 
     campaign = read_campaign(file)
-    found = answer(lambda: outdated(campaign, say, only=only or ()))
+    found = answer_for_requests(lambda: outdated(campaign, say, only=only or ()))
     many = f"{len(found.reasons)} branch{'es' * (len(found.reasons) != 1)}"
     if not found.reasons:
         say("nothing to update")
     elif dry_run or not _confirm(yes)(f"redo {many} and push over what this campaign has pushed?"):
         say(f"{many} to update; nothing was done")
     else:
-        failures = answer(
+        failures = answer_for_requests(
             lambda: update_campaign(
                 campaign,
                 found,
@@ -135,7 +135,7 @@ def close(
         raise UserError("say which to close: --only NAME, --obsolete, --red or --all")
     campaign = read_campaign(file)
     manner = Manner(_confirm(yes), dry_run, most)
-    failures = answer(
+    failures = answer_for_requests(
         lambda: close_requests(
             campaign,
             say,
@@ -175,7 +175,7 @@ def merge(
         raise UserError(f"--method {method}: must be one of {', '.join(METHODS)}")
     campaign = read_campaign(file)
     manner = Manner(_confirm(yes), dry_run, most)
-    failures = answer(
+    failures = answer_for_requests(
         lambda: merge_requests(campaign, say, manner, only=only or (), method=method, approved=approved, drafts=drafts)
     )
     return FOUND if failures else FINE
