@@ -100,11 +100,12 @@ def _tell_prospects(seen: list[tuple[dict[str, Any], Runs, tuple[Prospect, ...]]
     for told, runs, found in seen:
         left = without(found, lacking.get(interpreters.of(runs), set()) - _brought(runs))
         told["lacks"] = [{"command": one.command, "what": one.text()} for one in left if one.text()]
-        if told["prospect"] == READY and left:
+        if left:
             # Of the best script: the others are tried after it.
             best = min(left, key=lambda one: list(_OUTLOOKS).index(one.outlook))
-            told["prospect"], told["missing"] = best.outlook, best.missing()
-            told["files"] = list(best.files)
+            told["missing"], told["files"] = best.missing(), list(best.files)
+            if told["prospect"] == READY:
+                told["prospect"] = best.outlook
 
 
 def _brought(runs: Runs) -> set[str]:
@@ -142,15 +143,15 @@ def _plan(
     }
     if told["verify"] or repository.skip:
         return told, ()
-    told["prospect"] = _known(campaign, repository, row)
-    if told["prospect"]:
-        # Nothing that is done is read again: of thousands that takes a while.
+    known = told["prospect"] = _known(campaign, repository, row)
+    if known and known != UNJUDGED:
+        # What is done is not read again: of thousands that takes a while.
         _entries_of(repository, row, told, {})
         return told, ()
     clone = Places(campaign.work).clone(slug)
     place = clone if clone.is_dir() else repository.source.local
     if place is None:
-        told["prospect"] = UNSEEN
+        told["prospect"] = known or UNSEEN
         _entries_of(repository, row, told, {})
         return told, ()
     commit = repository.ref or "HEAD"
@@ -162,7 +163,7 @@ def _plan(
         told["prospect"] = UNREAD
         return told, ()
     entries = _entries_of(repository, row, told, files, readme)
-    told["prospect"] = READY if entries else NO_SCRIPT
+    told["prospect"] = known or (READY if entries else NO_SCRIPT)
     return told, prospects(files, paths, entries, repository.runs) if files else ()
 
 

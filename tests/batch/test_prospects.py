@@ -126,7 +126,8 @@ def test_a_plan_says_which_can_be_verified(tmp_path: Path) -> None:
 
 def test_a_plan_says_what_is_proven_already(tmp_path: Path) -> None:
     for name in ("kept", "unjudged", "fine", "no"):
-        repository(tmp_path / "repos" / name, {"train.py": CLEAN if name == "fine" else TRAIN})
+        text = {"fine": CLEAN, "unjudged": "import no_such_module_a\n" + TRAIN}.get(name, TRAIN)
+        repository(tmp_path / "repos" / name, {"train.py": text})
     file = campaign_file(tmp_path, verify=True)
 
     def fate(job: Job) -> Outcome | None:
@@ -140,11 +141,18 @@ def test_a_plan_says_what_is_proven_already(tmp_path: Path) -> None:
         "kept": "is proven", "unjudged": "was not judged", "fine": "has nothing to change", "no": "has stopped",
     }  # fmt: skip
     assert "1 proven by a run, in part at least: kept\n1 run already, and not judged: unjudged\n" in text
+    # What would bring it further is told.
+    assert "not judged: unjudged\n    1 × module no_such_module_a\n" in text
     # With other settings it may come out otherwise.
     file.write_text(file.read_text().replace("steps = 6", "steps = 7"))
     campaign = read(file)
     again = {one["slug"]: one["prospect"] for one in plan(campaign)}
-    assert again == {"kept": "can be run", "unjudged": "can be run", "fine": "has no script", "no": "has stopped"}
+    assert again == {
+        "kept": "can be run",
+        "unjudged": "may be run in part",
+        "fine": "has no script",
+        "no": "has stopped",
+    }
 
 
 def test_a_plan_of_many_fits_a_screen(tmp_path: Path) -> None:
