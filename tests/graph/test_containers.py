@@ -65,3 +65,19 @@ CONTAINERS = [
 @pytest.mark.parametrize(("code", "expected"), CONTAINERS)
 def test_containers(code: str, expected: str) -> None:
     assert run(code).graph("y") == expected
+
+
+@pytest.mark.parametrize(
+    ("dicts", "expected"),
+    [
+        ("{'a': {'k': w}, 'b': {}}", "attached"),
+        ("{'a': {'k': w}, 'b': {'l': x}, 'c': {'l': w}}", "attached"),
+        ("{'a': {'k': x}, 'b': {'l': w}}", "free"),
+        ("{'a': {'k': w}, 'b': {'k': x}}", "perhaps"),
+        ("{'a': {'k': w}, 'b': defaultdict(lambda: x)}", "perhaps"),
+        ("{'a': {'k': w}, 'b': {input(): x}}", "perhaps"),
+    ],
+)
+def test_of_several_dicts_those_that_have_the_key_are_meant(dicts: str, expected: str) -> None:
+    code = f"from collections import defaultdict\nchosen = {dicts}[input()]\ny = chosen['k']"
+    assert run(code).graph("y") == expected

@@ -12,6 +12,7 @@ from codemods.graph.libraries.table import CALLS, METHODS, handlers_of
 from codemods.graph.model.facts.libraries import TORCH_LIBRARIES
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
+from tests.graph.tools import run
 from tests.rules.tools import LEARNING, analysed
 
 DOCS = Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -55,6 +56,27 @@ def test_what_no_file_tells_may_use_the_graph(tmp_path: Path) -> None:
 
 def test_the_example_of_the_documentation_teaches_a_library(tmp_path: Path, taught: None) -> None:
     assert found(tmp_path) == [("attached-loss-total", Promise.EXACT)]
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("BackgroundGenerator(iter([w * 2]))", "attached"),
+        ("BackgroundGenerator(generator=[w * 2])", "attached"),
+        ("MpDeviceLoader([w * 2], 'cpu')", "attached"),
+        ("BackgroundGenerator([x, x], max_prefetch=2)", "free"),
+        ("BackgroundGenerator(generator=iter([x]))", "free"),
+        ("MpDeviceLoader(loader=[x])", "free"),
+    ],
+)
+def test_what_fetches_ahead_gives_what_it_is_given(made: str, expected: str) -> None:
+    code = """
+        from prefetch_generator import BackgroundGenerator
+        from torch_xla.distributed.parallel_loader import MpDeviceLoader
+        for y in {}:
+            pass
+    """
+    assert run(code.format(made)).graph("y") == expected
 
 
 def test_a_library_with_a_file_brings_torch() -> None:

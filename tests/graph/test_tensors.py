@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from torch.nn import functional
 
+from codemods.graph.model.facts.operations import OF_SIZES
 from codemods.graph.model.kinds import AliasForm
 from tests.graph.tools import run
 
@@ -145,3 +148,17 @@ def test_terms_of_what_is_walked_have_one_element() -> None:
 def test_terms_of_a_matrix_product_may_have_any_shape() -> None:
     r = run("a = w * 2\nb = w * 3\n(a @ b).backward()")
     assert not any(n.scalar for name in "ab" for n in r.nodes(name))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(OF_SIZES))
+def test_sizes_bring_no_graph(name: str) -> None:
+    size = torch.tensor(2.0, requires_grad=True)
+    function = getattr(torch.Tensor, name, None) or getattr(functional, name, None) or getattr(torch, name)
+    for others in ((size,), (size, size), (0, size), (0, 1, size), ((size, size),)):
+        try:
+            made = function(torch.rand(4, 4, 4), *others)
+        except (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError):
+            continue
+        parts = made if isinstance(made, (tuple, list)) else [made]
+        assert not any(part.requires_grad for part in parts)

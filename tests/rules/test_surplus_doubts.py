@@ -157,3 +157,32 @@ def test_a_part_of_a_batch_by_any_name_is_no_graph(tmp_path: Path, before: str, 
 def test_what_was_put_into_it_may_be_there_under_any_name(tmp_path: Path, before: str, loss: str, after: str) -> None:
     findings = found(tmp_path, RULE, START, FED.format(before=before, loss=loss, after=after))
     assert [f for f in findings if f.promise.value != "advice"] == []
+
+
+SIZED = """
+def fit(width):
+    for step in range(3):
+        x = torch.randn(9, 4)
+        loss = {loss}
+        opt.zero_grad()
+        loss.backward(retain_graph=True)
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "promise"),
+    [
+        ("net(x).view(-1, width).pow(2).mean()", "exact"),
+        ("net(x).sum(dim=width).pow(2).mean()", "exact"),
+        ("torch.unsqueeze(net(x), width).pow(2).mean()", "exact"),
+        ("nn.functional.dropout(net(x), width).pow(2).mean()", "exact"),
+        ("net(x).mul(width).mean()", "advice"),
+        ("(net(x) / width).mean()", "advice"),
+        ("torch.cat([net(x), width]).mean()", "advice"),
+        ("torch.unsqueeze(*width).mean() + net(x).mean()", "advice"),
+    ],
+)
+def test_a_size_that_its_caller_gives_brings_no_graph(tmp_path: Path, loss: str, promise: str) -> None:
+    findings = found(tmp_path, RULE, START, SIZED.format(loss=loss))
+    assert [f.promise.value for f in findings] == [promise]

@@ -45,6 +45,14 @@ def _bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | No
     return args.positional[0]
 
 
+# iterators that fetch ahead
+
+
+@CALLS.of("prefetch_generator.BackgroundGenerator", "torch_xla.distributed.parallel_loader.MpDeviceLoader")
+def _fetching(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    return args.get(0, "generator") or args.get(0, "loader")
+
+
 # Python's own, and those that know nothing of tensors
 
 
