@@ -1772,3 +1772,44 @@ def test_what_takes_its_argument_apart_keeps_nothing(tmp_path: Path, name: str) 
 def test_what_takes_its_argument_apart_and_keeps_it(tmp_path: Path, name: str) -> None:
     code = dedent(_APART).replace("BODY", dedent(TAKEN_APART_AND_KEPT[name]))
     assert [f for f in found(tmp_path, RULE, START, code) if f.promise is not Promise.ADVICE] == []
+
+
+FUNCTIONAL = """
+import torch
+from torch import nn
+
+w = nn.Parameter(torch.randn(2, 1))
+opt = torch.optim.SGD([w], lr=0.1)
+criterion = nn.BCEWithLogitsLoss()
+x, y = torch.randn(9, 2), torch.ones(9, 1)
+
+def model(x):
+    return x.mm(w)
+
+def train():
+    for _ in range(3):
+        opt.zero_grad()
+        criterion(model(x), y).backward()
+        opt.step()
+
+{code}
+train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "promises"),
+    [
+        # the graph of what the loss is made of would stay
+        ("out = model(x)\nloss = criterion(out, y)\nprint(loss.item())", [Promise.ADVICE]),
+        ("out = torch.tanh(model(x))\nprint(criterion(out, y).item())", [Promise.ADVICE]),
+        ("train()\nout = model(x)\nloss = criterion(out, y)\nprint(loss.item())", [Promise.ADVICE]),
+        # all of it comes under no_grad
+        ("for _ in range(2):\n    out = model(x)\n    print(criterion(out, y).item())", [Promise.EXACT]),
+        ("def test():\n    out = model(x)\n    print(criterion(out, y).item())\ntest()", [Promise.EXACT]),
+        ("print(criterion(x, y).item())", []),
+        ("with torch.no_grad():\n    out = model(x)\nprint(criterion(out, y).item())", []),
+    ],
+)
+def test_a_loss_alone_is_no_evaluation(tmp_path: Path, code: str, promises: list[Promise]) -> None:
+    assert [f.promise for f in found(tmp_path, RULE, FUNCTIONAL.format(code=code))] == promises

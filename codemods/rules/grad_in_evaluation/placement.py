@@ -317,6 +317,10 @@ class Placement:
                 "this forward takes a training output, but no backward comes back through it: run it under no_grad, "
                 "or add the missing loss"
             )
+        elif not isinstance(node, LOOPS) and all(f.facts["bare"] and not f.facts["volatile"] for f in forwards):
+            # what the loss is made of would keep its graph
+            promise = Promise.ADVICE
+            message = "no backward reaches this loss: run what it is made of under no_grad as well"
         elif (
             not isinstance(node, LOOPS)
             and any(f.facts["named"] or not f.facts["reads"] for f in forwards)

@@ -190,6 +190,12 @@ def source(made: list[Node], forward: Forward, stretches: list[tuple[int, int]])
     return "evaluated" if given else ""
 
 
+def is_loss_of_others(made: list[Node], first: int) -> bool:
+    """Whether a forward from the moment ``first`` on has no parameters, and gets graphs that were made before it."""
+    before = [p for n in made for p in n.parents if p.birth < first]
+    return bool(before) and not any(p.leaf for p in before)
+
+
 def _readers(tree: ast.AST) -> dict[str, list[ast.AST]]:
     """The functions that read attributes, by the name of the attribute."""
     found: dict[str, list[ast.AST]] = defaultdict(list)

@@ -18,6 +18,7 @@ from codemods.rules.grad_in_evaluation.placement import Placement
 from codemods.rules.grad_in_evaluation.recordings import (
     Recordings,
     is_dropped,
+    is_loss_of_others,
     is_named,
     picks,
     severity,
@@ -172,6 +173,7 @@ class GradInEvaluation(Rule):
                 # a loss of what an evaluating forward gave: without that one's graph it has none
                 continue
             facts["named"] = is_named(made, forward.last)
+            facts["bare"] = is_loss_of_others(made, forward.first)
             observation = self._chain(forward, facts, ledger.taught(made), reads, fed=comes_from == "trained")
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
                 chains[key] = observation
@@ -209,6 +211,7 @@ class GradInEvaluation(Rule):
                     fed=False,
                     reads="evaluated",
                     named=True,
+                    bare=False,
                     kernels=facts["kernels"],
                     doubted=facts["doubted"],
                     padding=facts["padding"],
@@ -247,6 +250,7 @@ class GradInEvaluation(Rule):
             fed=fed,
             reads="evaluated" if forward.mode == "eval" and reads else reads,
             named=facts["named"],
+            bare=facts["bare"],
             kernels=facts.get("kernels", False),
             doubted=facts.get("doubted", False),
             padding=facts.get("padding", False),
