@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
+import typer
+
+from codemods.cli._app import build, command_names
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -80,6 +86,55 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
                 waiting.append((document.parent / unquote(target.partition("#")[0])).resolve())
     # The first page of the site is the README itself.
     assert set((ROOT / "docs").rglob("*.md")) - seen == {ROOT / "docs" / "index.md"}
+
+
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TYPED = re.compile(r"^```(?:console|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def missing(text: str) -> list[str]:
+    """What the Python of a document imports from us and there is not."""
+    wanted = [
+        (node.module or "", name.name)
+        for code in PYTHON.findall(text)
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("codemods", "verify")
+        for name in node.names
+    ]
+    return [f"{module}.{name}" for module, name in wanted if not hasattr(importlib.import_module(module), name)]
+
+
+def unknown_options(text: str) -> list[str]:
+    """The options in the commands of a document that the command has not."""
+    root: Any = typer.main.get_command(build(command_names()))
+    wrong = []
+    for line in "\n".join(TYPED.findall(text)).replace("\\\n", " ").splitlines():
+        plain = re.sub(r"'[^']*'|\"[^\"]*\"|\$\([^)]*\)", "x", line.partition("  #")[0])
+        for words in re.split(r"&&|[|;]", plain):
+            typed = re.search(r"\bcodemod ([a-z].*?)(?: -- |[<>]|$)", words)
+            if typed is None:
+                continue
+            command, *rest = typed[1].split()
+            holder = root.commands[command]
+            if hasattr(holder, "commands"):
+                holder = holder.commands[rest.pop(0)]
+            known = {option for one in holder.params for option in (*one.opts, *one.secondary_opts)} | {"-h", "--help"}
+            options = [word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)]
+            wrong += [f"{command} {option}" for option in options if option not in known]
+    return wrong
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_what_is_shown_of_python_and_of_commands_exists(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    assert missing(text) == []
+    assert unknown_options(text) == []
+
+
+def test_what_does_not_exist_is_seen() -> None:
+    assert missing("```python\nfrom codemods.reports import Report, Nothing\n```\n") == ["codemods.reports.Nothing"]
+    typed = "```console\n$ codemod check . --since x --nope && codemod batch run c.toml --nor=1 -- --this\n```\n"
+    assert unknown_options(typed) == ["check --nope", "batch --nor"]
 
 
 @pytest.mark.slow

@@ -87,16 +87,35 @@ def _kept(file: ParsedFile, load: ast.Call) -> Iterator[ast.Assign]:
             return
         if isinstance(node, ast.Name) and node.id == given.id and not isinstance(node.ctx, ast.Load):
             bound += 1
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and ast.unparse(node.targets[0]) == name:
-            value = _plain(node.value)
+        for target, value in _assigned(node):
+            if ast.unparse(target) != name:
+                continue
             if isinstance(value, ast.Constant) or (isinstance(value, ast.Dict) and not value.keys):
                 bound -= 1
-            elif _takes(value, model) and scope(file, node) is around:
+            elif (
+                isinstance(node, ast.Assign)
+                and target in node.targets
+                and _takes(_plain(value), model)
+                and scope(file, node) is around
+            ):
                 bound -= 1
                 found.append(node)
     if bound or _changed(file, around, name, model):
         return
     yield from (taken for taken in found if not _leaves(file, taken))
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What an assignment gives to what, those of ``best, lowest = None, inf`` one by one."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield node.target, node.value
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        return
+    target, value = node.targets[0], node.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        yield from zip(target.elts, value.elts, strict=True)
+    else:
+        yield target, value
 
 
 def _takes(value: ast.expr, model: str) -> bool:

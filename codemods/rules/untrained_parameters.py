@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.kinds import WalkKind
+from codemods.graph.model.nodes import Frame, Node, Place
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import DEFINITIONS
+from codemods.proofs.turns import loops_around
 from codemods.rules._advice import AdvisingRule
 from codemods.source.gates import form
 from codemods.source.walking import walk
@@ -19,18 +22,25 @@ _MOVING = ("to", "cuda", "half", "double", "bfloat16")
 
 
 class UntrainedParameters(AdvisingRule):
-    """A parameter of a module that is moved where it is made, so that the module holds a tensor instead.
+    """Parameters that a backward fills with gradients and that no optimizer trains: moved where they are made, in a
+    plain list, or in a layer that was put in when the optimizer was made already.
 
     Why it hurts: ``self.weight = nn.Parameter(...).to(device)`` keeps what ``to`` returns. On the CPU that is the
     parameter itself; where it moves, it is a result computed from it, and no ``nn.Parameter``: ``parameters()`` and
     ``state_dict()`` do not have it, no optimizer gets it, it is never trained or saved, and a later ``model.to`` leaves
     it behind. The script runs on the CPU as it should, and on a GPU it trains less than it looks.
 
+    Of layers in a plain list or dict (``self.layers = [nn.Linear(4, 4)]``) a module knows as little, on any device. And
+    an optimizer keeps the parameters that it was given: of a layer that replaces another one later
+    (``model.fc = nn.Linear(512, 10)``) it has none. All of this runs, and the loss falls, by the other layers.
+
     Left alone: parameters that ask for no gradients; such as are made on their device or moved inside
     (``nn.Parameter(x.to(device))``); attributes that are given anything else in their class; objects that are no
-    modules; whatever only may be ``torch.nn.Parameter``.
+    modules; lists that are read anywhere but in the class, handed on as a whole, or whose class names parameters
+    itself; layers that no backward reaches; whatever only may be of ``torch.nn``.
 
-    Advice: move the data, ``nn.Parameter(torch.empty(n, device=device))``, or the whole module once it is made.
+    Advice: move the data, ``nn.Parameter(torch.empty(n, device=device))``, or the whole module once it is made; keep
+    layers in an ``nn.ModuleList`` or ``nn.ModuleDict``; make the optimizer when the model is complete.
 
     Promise: advice. Mended, the optimizer trains more than it did.
 
@@ -38,7 +48,7 @@ class UntrainedParameters(AdvisingRule):
     """
 
     name = "untrained-parameters"
-    summary = "a parameter is moved where it is made, and the module holds a plain tensor"
+    summary = "parameters get gradients and no optimizer trains them"
     gate = (
         form(r"Parameter\(.*\)\s*\.(?:to|cuda|half|double|bfloat16)\(", word="Parameter("),
         b".backward(",
@@ -58,6 +68,193 @@ class UntrainedParameters(AdvisingRule):
                 f"where this moves it, `{name}` is a plain tensor and no parameter: nothing trains or saves it",
                 "move what is in it: `nn.Parameter(data.to(device))`",
             )
+        if trace.complete and any(loops_around(step.place) for step in trace.steps):
+            reached = {
+                leaf for walk in trace.walks if walk.kind is WalkKind.BACKWARD for leaf in walk.seen if leaf.leaf
+            }
+            yield from self._in_plain_containers(trace, reached)
+            yield from self._made_too_late(trace, reached)
+
+    def _in_plain_containers(self, trace: Trace, reached: set[Node]) -> Iterable[Observation]:
+        told: set[ast.stmt] = set()
+        for place in (place for leaf in reached if trace.called.get(leaf.place.node) for place in leaf.place.chain()):
+            file = place.frame.file
+            kept = _container(file, place.node) if _in_constructor(place.frame) else None
+            if kept is None or kept[1] in told:
+                continue
+            name, statement, kind = kept
+            told.add(statement)
+            if not _only_read_within(trace, file, statement, name):
+                yield self.fine(file, statement)
+                continue
+            yield self.fault(
+                file,
+                statement,
+                f"`self.{name}` is a plain {kind}: the module does not know the layers in it, so no optimizer trains "
+                "them, and they are not saved",
+                f"keep them in an `nn.{'ModuleList' if kind == 'list' else 'ModuleDict'}`",
+                (place, "its parameters get gradients all the same"),
+            )
+
+    def _made_too_late(self, trace: Trace, reached: set[Node]) -> Iterable[Observation]:
+        owned = [step.leaves for step in trace.steps]
+        trained = {leaf for leaves in owned for leaf in leaves or ()}
+        for leaf in reached:
+            statement, frame = leaf.place.statement, leaf.place.frame
+            if not isinstance(statement, ast.Assign) or _in_constructor(frame):
+                continue
+            target = statement.targets[0]
+            if not isinstance(target, (ast.Attribute, ast.Subscript)):
+                continue
+            late = None not in owned and leaf not in trained
+            made = _optimizer_before(trace, leaf, ast.unparse(target)) if late else None
+            if made is None or _extended(trace):
+                yield self.fine(frame.file, statement)
+                continue
+            yield self.fault(
+                frame.file,
+                statement,
+                f"the optimizer was made before `{ast.unparse(target)}` was replaced: it has the parameters of the old "
+                "layer, and nothing trains the new one",
+                "make the optimizer behind this line",
+                (made, "the optimizer takes the parameters that there are here"),
+            )
+
+
+def _in_constructor(frame: Frame) -> bool:
+    definition = frame.definition
+    return (
+        isinstance(definition, DEFINITIONS)
+        and definition.name == "__init__"
+        and isinstance(frame.receiver, Instance)
+        and frame.receiver.cls.family == "module"
+    )
+
+
+def _container(file: ParsedFile, made: ast.AST) -> tuple[str, ast.Assign | ast.AnnAssign, str] | None:
+    """The attribute of ``self`` that is a list or dict and holds what is ``made``, the statement that gives it, and
+    which of both it is."""
+    outer = file.parent(made)
+    if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute) and outer.func.attr == "append":
+        name = _of_self(outer.func.value)
+        begun = [one for one in _given(file, made, name) if isinstance(one.value, ast.List) and not one.value.elts]
+        return (name, begun[0], "list") if name and len(begun) == 1 else None
+    if not isinstance(outer, (ast.List, ast.ListComp, ast.Dict, ast.DictComp)):
+        return None
+    if isinstance(outer, ast.List) and not all(isinstance(one, ast.Call) for one in outer.elts):
+        return None
+    statement = file.parent(outer)
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is not outer:
+        return None
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+    name = _of_self(target)
+    return (name, statement, "list" if isinstance(outer, (ast.List, ast.ListComp)) else "dict") if name else None
+
+
+def _of_self(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ""
+
+
+def _given(file: ParsedFile, inner: ast.AST, name: str) -> list[ast.Assign | ast.AnnAssign]:
+    """The statements of the class around ``inner`` that give an attribute a value."""
+    found: list[ast.Assign | ast.AnnAssign] = []
+    for node in walk(_class(file, inner) or inner):
+        if isinstance(node, ast.Assign) and any(_of_self(target) == name for target in node.targets):
+            found.append(node)
+        if isinstance(node, ast.AnnAssign) and node.value is not None and _of_self(node.target) == name:
+            found.append(node)
+    return found
+
+
+def _class(file: ParsedFile, inner: ast.AST) -> ast.ClassDef | None:
+    outer = file.parent(inner)
+    while outer is not None and not isinstance(outer, ast.ClassDef):
+        outer = file.parent(outer)
+    return outer
+
+
+_REGISTERING = frozenset(
+    (
+        *("add_module", "register_module", "register_parameter", "setattr", "__setattr__", "_modules", "__dict__"),
+        *("parameters", "named_parameters", "children", "modules", "state_dict", "vars", "grad", "data"),
+    )
+)
+"""Names of which a class that uses one may hand on parameters, or train them, by itself."""
+
+
+def _only_read_within(trace: Trace, file: ParsedFile, statement: ast.stmt, name: str) -> bool:
+    """Whether the layers in the attribute ``name`` are only gone through by methods of its class."""
+    own = _class(file, statement)
+    if own is None or len(_given(file, statement, name)) != 1:
+        return False
+    for node in walk(own):
+        word = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        word = node.name if isinstance(node, DEFINITIONS) else word
+        if word in _REGISTERING or trace.called.get(node, "").startswith("torch.optim."):
+            return False
+        if isinstance(node, ast.Attribute) and node.attr == name and not _gone_through(file, node):
+            return False
+    within = set(walk(own))
+    return not any(
+        (isinstance(node, ast.Attribute) and node.attr == name and node not in within)
+        or (isinstance(node, ast.Constant) and node.value == name)
+        for node in _everywhere(trace)
+    )
+
+
+def _gone_through(file: ParsedFile, node: ast.Attribute) -> bool:
+    """Whether an attribute is given, added to, or read element by element."""
+    outer = file.parent(node)
+    if isinstance(outer, (ast.Assign, ast.AnnAssign)):
+        return outer.value is not node
+    if isinstance(outer, (ast.For, ast.comprehension)):
+        return outer.iter is node
+    if isinstance(outer, ast.Subscript):
+        return outer.value is node and not isinstance(outer.slice, ast.Slice)
+    if isinstance(outer, ast.Attribute):
+        return outer.attr in ("append", "items", "values")
+    return isinstance(outer, ast.Call) and isinstance(outer.func, ast.Name) and outer.func.id in _GOING_THROUGH
+
+
+_GOING_THROUGH = ("enumerate", "zip", "reversed", "len")
+
+
+def _extended(trace: Trace) -> bool:
+    """Whether an optimizer may be given more parameters once it is made, which the trace does not tell."""
+    words = {
+        node.attr if isinstance(node, ast.Attribute) else node.value
+        for node in _everywhere(trace)
+        if isinstance(node, ast.Attribute) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    }
+    return "add_param_group" in words or {"param_groups", "params"} <= words
+
+
+def _everywhere(trace: Trace) -> Iterator[ast.AST]:
+    """All nodes of the files that ran."""
+    for file in {frame.file.path: frame.file for frame in trace.frames}.values():
+        yield from walk(file.tree)
+
+
+def _optimizer_before(trace: Trace, leaf: Node, target: str) -> Place | None:
+    """Where an optimizer took the parameters of the module that ``target`` is a part of, before that was replaced."""
+    for node, path in trace.called.items():
+        if not path.startswith("torch.optim.") or path.startswith("torch.optim.lr_scheduler."):
+            continue
+        owners = [
+            ast.unparse(part.func.value)
+            for part in walk(node)
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "parameters"
+        ]
+        if not any(target.startswith((f"{owner}.", f"{owner}[")) for owner in owners):
+            continue
+        for ran in trace.ran:
+            if (
+                ran.frame is leaf.place.frame
+                and ran.last <= leaf.place.clock
+                and any(n is node for n in walk(ran.statement))
+            ):
+                return Place(node, ran.statement, ran.frame, ran.loops, ran.first)
+    return None
 
 
 def _made(trace: Trace) -> Iterator[tuple[ParsedFile, ast.Assign, ast.Call, bool]]:

@@ -35,6 +35,28 @@ FOUND = {
         """,
         "best = net.state_dict()",
     ),
+    "begun in one line with others": (
+        """
+        best, low = None, float("inf")
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+    ),
+    "begun with its type": (
+        """
+        best: dict | None = None
+        for i in range(5):
+            if epoch() < 10:
+                best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+    ),
     "early stopping": (
         """
         low, waited = 1e9, 0
@@ -90,6 +112,13 @@ LEFT = {
             if total < low:
                 low, best = total, None
                 best = copy.deepcopy(net.state_dict())
+        net.load_state_dict(best)
+        """,
+    "begun as a copy, in one line with others": """
+        best, low = copy.deepcopy(net.state_dict()), float("inf")
+        for i in range(5):
+            if epoch() < low:
+                best = net.state_dict()
         net.load_state_dict(best)
         """,
     "clones": """

@@ -52,6 +52,111 @@ LEFT = (
     "scale = nn.Parameter(torch.ones(2)).to(device); self.register_buffer('scale', scale)",
 )
 
+LAYERS = """
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {line}
+        self.out = nn.Linear(4, 2)
+    def forward(self, x):
+        {uses}
+        return self.out(x)
+    {more}
+own = Deep()
+sgd = torch.optim.SGD(own.parameters(), lr=0.1)
+{after}
+for x, y in batches():
+    sgd.zero_grad()
+    criterion(own(x), y).backward()
+    sgd.step()
+"""
+
+
+def layers(line: str, uses: str = "for layer in self.layers: x = layer(x)", more: str = "", after: str = "") -> str:
+    return LAYERS.format(line=line, uses=uses, more=more, after=after)
+
+
+COMPREHENSION = "self.layers = [nn.Linear(4, 4) for _ in range(3)]"
+FOUND_LAYERS = {
+    "a list": (layers(COMPREHENSION), COMPREHENSION),
+    "written out": (
+        layers("self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]", "x = self.layers[1](self.layers[0](x))"),
+        "self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]",
+    ),
+    "a dict": (
+        layers("self.layers = {'a': nn.Linear(4, 4)}", "x = self.layers['a'](x)"),
+        "self.layers = {'a': nn.Linear(4, 4)}",
+    ),
+    "filled": (
+        layers("self.layers = []\n        for _ in range(2): self.layers.append(nn.Linear(4, 4))"),
+        "self.layers = []",
+    ),
+    "of blocks": (
+        "class Block(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.inner = nn.Linear(4, 4)\n    def forward(self, x):\n        return self.inner(x)\n"
+        + layers("self.layers = [Block() for _ in range(2)]"),
+        "self.layers = [Block() for _ in range(2)]",
+    ),
+    "replaced behind the optimizer": (
+        layers("pass", "pass", after="own.out = nn.Linear(4, 2)"),
+        "own.out = nn.Linear(4, 2)",
+    ),
+    "an element replaced": (
+        """
+        tuned = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 5))
+        sgd = torch.optim.SGD(tuned.parameters(), lr=0.1)
+        tuned[2] = nn.Linear(8, 2)
+        for x, y in batches():
+            sgd.zero_grad()
+            criterion(tuned(x), y).backward()
+            sgd.step()
+        """,
+        "tuned[2] = nn.Linear(8, 2)",
+    ),
+}
+LEFT_LAYERS = {
+    "a ModuleList": layers("self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])"),
+    "registered too": layers(COMPREHENSION + "; self.kept = nn.ModuleList(self.layers)"),
+    "registered one by one": layers(
+        COMPREHENSION + "\n        for i, layer in enumerate(self.layers): self.add_module(str(i), layer)"
+    ),
+    "in a Sequential": layers(COMPREHENSION + "; self.net = nn.Sequential(*self.layers)"),
+    "an optimizer has them": layers(
+        COMPREHENSION, after="sgd.add_param_group({'params': [p for l in own.layers for p in l.parameters()]})"
+    ),
+    "parameters of its own": layers(
+        COMPREHENSION,
+        more="def parameters(self):\n        return [p for l in self.layers for p in l.parameters()]",
+    ),
+    "trained by hand": layers(
+        COMPREHENSION, more="def learn(self):\n        for l in self.layers: l.weight.data -= 0.1 * l.weight.grad"
+    ),
+    "frozen": layers(
+        COMPREHENSION + "\n        for layer in self.layers: layer.requires_grad_(False)",
+    ),
+    "no backward reaches them": layers(COMPREHENSION, "with torch.no_grad(): self.layers[0](x)"),
+    "given from outside": layers("self.layers = [net]", "self.layers[0](x)"),
+    "replaced before the optimizer": """
+        tuned = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 5))
+        tuned[2] = nn.Linear(8, 2)
+        sgd = torch.optim.SGD(tuned.parameters(), lr=0.1)
+        for x, y in batches():
+            sgd.zero_grad()
+            criterion(tuned(x), y).backward()
+            sgd.step()
+        """,
+    "replaced and added to the optimizer": layers(
+        "pass", "pass", after="own.out = nn.Linear(4, 2)\nsgd.add_param_group({'params': own.out.parameters()})"
+    ),
+    "replaced, and the optimizer made anew": layers(
+        "pass", "pass", after="own.out = nn.Linear(4, 2)\nsgd = torch.optim.SGD(own.parameters(), lr=0.1)"
+    ),
+    "replaced by what is frozen": layers(
+        "pass",
+        "pass",
+        after="own.out = nn.Linear(4, 2).requires_grad_(False)\nown.more = nn.Linear(4, 4)",
+    ),
+}
 ELSEWHERE = {
     "no module": MODULE.replace("(nn.Module)", "").format(line=FOUND[0]),
     "of another library": "from elsewhere import nn\n" + MODULE.format(line=FOUND[0]),
@@ -61,6 +166,8 @@ ELSEWHERE = {
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     programs = {line: dedent(MODULE).format(line=line) for line in (*FOUND, *LEFT)} | ELSEWHERE
+    programs |= {name: dedent(text) for name, (text, _) in FOUND_LAYERS.items()}
+    programs |= {name: dedent(text) for name, text in LEFT_LAYERS.items()}
     return advised(tmp_path_factory.mktemp(RULE), RULE, HEAD, programs)
 
 
@@ -69,6 +176,11 @@ def test_found(told: dict[str, list[str]], line: str) -> None:
     assert told[line] == [line]
 
 
-@pytest.mark.parametrize("name", [*LEFT, *ELSEWHERE])
+@pytest.mark.parametrize("name", FOUND_LAYERS)
+def test_layers_that_nothing_trains_are_found(told: dict[str, list[str]], name: str) -> None:
+    assert told[name] == [FOUND_LAYERS[name][1]]
+
+
+@pytest.mark.parametrize("name", [*LEFT, *ELSEWHERE, *LEFT_LAYERS])
 def test_left(told: dict[str, list[str]], name: str) -> None:
     assert told[name] == []

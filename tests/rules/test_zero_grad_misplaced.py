@@ -55,10 +55,101 @@ FOUND = {
         """,
         "opt.step()",
     ),
+    "in every micro-batch": (
+        """
+        steps = 4
+        for i, (x, y) in enumerate(batches()):
+            opt.zero_grad()
+            loss = criterion(net(x), y) / steps
+            loss.backward()
+            if (i + 1) % steps == 0:
+                nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+                opt.step()
+        """,
+        "opt.zero_grad()",
+    ),
+    "in every micro-batch, by the module": (
+        """
+        def train():
+            for i, (x, y) in enumerate(batches()):
+                with torch.autocast("cpu"):
+                    loss = criterion(net(x), y)
+                net.zero_grad()
+                loss.backward()
+                if not (i + 1) % 2 or i == 49:
+                    opt.step()
+        train()
+        """,
+        "net.zero_grad()",
+    ),
 }
 """Programs with the line that is found."""
 
 LEFT = {
+    "micro-batches, cleared behind their step": """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+                opt.zero_grad()
+        """,
+    "a step in every turn": """
+        for i, (x, y) in enumerate(batches()):
+            opt.zero_grad()
+            criterion(net(x), y).backward()
+            if (i + 1) % 1 == 0:
+                opt.step()
+        """,
+    "how many, an option decides": """
+        import sys
+        steps = int(sys.argv[1])
+        for i, (x, y) in enumerate(batches()):
+            opt.zero_grad()
+            criterion(net(x), y).backward()
+            if (i + 1) % steps == 0:
+                opt.step()
+        """,
+    "gradients of every turn are told": """
+        for i, (x, y) in enumerate(batches()):
+            opt.zero_grad()
+            criterion(net(x), y).backward()
+            print(net[0].weight.grad.norm())
+            if (i + 1) % 4 == 0:
+                opt.step()
+        """,
+    "the other turns step elsewhere": """
+        slow = torch.optim.SGD(net.parameters(), lr=0.01)
+        for i, (x, y) in enumerate(batches()):
+            opt.zero_grad()
+            criterion(net(x), y).backward()
+            slow.step()
+            if (i + 1) % 4 == 0:
+                opt.step()
+        """,
+    "the backward stands beside the step": """
+        for i, (x, y) in enumerate(batches()):
+            opt.zero_grad()
+            loss = criterion(net(x), y)
+            if (i + 1) % 4 == 0:
+                loss.backward()
+                opt.step()
+        """,
+    "a step that a good loss decides": """
+        for i, (x, y) in enumerate(batches()):
+            opt.zero_grad()
+            loss = criterion(net(x), y)
+            loss.backward()
+            if loss.item() < 10:
+                opt.step()
+        """,
+    "cleared once in so many": """
+        for i, (x, y) in enumerate(batches()):
+            if i % 4 == 0:
+                opt.zero_grad()
+            criterion(net(x), y).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+        """,
     "first": """
         for x, y in batches():
             opt.zero_grad()
