@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import re
 import subprocess
@@ -104,9 +105,13 @@ def missing(text: str) -> list[str]:
     return [f"{module}.{name}" for module, name in wanted if not hasattr(importlib.import_module(module), name)]
 
 
+@functools.cache
+def commands() -> Any:
+    return typer.main.get_command(build(command_names()))
+
+
 def unknown_options(text: str) -> list[str]:
     """The options in the commands of a document that the command has not."""
-    root: Any = typer.main.get_command(build(command_names()))
     wrong = []
     for line in "\n".join(TYPED.findall(text)).replace("\\\n", " ").splitlines():
         plain = re.sub(r"'[^']*'|\"[^\"]*\"|\$\([^)]*\)", "x", line.partition("  #")[0])
@@ -115,7 +120,7 @@ def unknown_options(text: str) -> list[str]:
             if typed is None:
                 continue
             command, *rest = typed[1].split()
-            holder = root.commands[command]
+            holder = commands().commands[command]
             if hasattr(holder, "commands"):
                 holder = holder.commands[rest.pop(0)]
             known = {option for one in holder.params for option in (*one.opts, *one.secondary_opts)} | {"-h", "--help"}

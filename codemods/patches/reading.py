@@ -98,9 +98,10 @@ def _plain(hunk: DiffHunk, path: str, encoding: str) -> Piece:
 def _text(lines: Sequence[bytes], encoding: str, hunk: DiffHunk) -> list[str]:
     try:
         return [line.decode(encoding) for line in lines]
-    except (ValueError, LookupError):
-        # ValueError: also of a name of an encoding that no name can be.
+    except UnicodeDecodeError:
         raise PatchError(f"line {hunk.line}: the hunk holds bytes that are not {encoding}") from None
+    except (ValueError, LookupError):
+        raise PatchError(f"line {hunk.line}: the encoding of its file, {encoding!r}, is none that there is") from None
 
 
 def _unmarked(lines: Sequence[str]) -> list[str]:

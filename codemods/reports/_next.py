@@ -44,7 +44,8 @@ def _steps(report: Report) -> Iterator[tuple[str, str, str]]:
     if risky:
         yield f"{risky:,} more, which change what is learned:", f"{apply} --unsafe", ""
     likely = sum(one.finding.likely is not None for one in report.findings)
-    if likely:
+    # Where runs were made already, those that they did not hold are told one by one.
+    if likely and not any(word.startswith("--verify") for word in report.command):
         yield f"{likely:,} likely:", f"{apply} --verify SCRIPT", " makes those that a run holds"
     left = [one.finding for one in report.findings if one.finding.likely is None]
     advice = [finding for finding in left if finding.promise is Promise.ADVICE]

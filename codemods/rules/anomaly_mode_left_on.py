@@ -29,7 +29,7 @@ class AnomalyModeLeftOn(AdvisingRule):
 
     Advice: take it out once the fault is found, or let an option decide.
 
-    Promise: advice. It may be meant: whoever looks for a fault needs it.
+    Promise: advice. It may be meant: whoever looks for a fault needs it, and with it a gradient that is NaN raises.
 
     Source: https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection
     """

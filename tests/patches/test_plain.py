@@ -188,8 +188,8 @@ def test_what_is_more_than_lines_is_refused(header: bytes, said: str) -> None:
         ((b'{"rule"', b'{rule"'), "line 10: the bundle is damaged: not an object of JSON"),
         ((b'"options"', b'"opinions"'), "damaged: KeyError"),
         ((b'"changes": [0]', b'"changes": [7]'), "a change that the bundle does not record"),
-        ((b'"encoding": "utf-8"', b'"encoding": "no-such"'), "bytes that are not no-such"),
-        ((b'"encoding": "utf-8"', b'"encoding": "\\u0000"'), "the hunk holds bytes that are not"),
+        ((b'"encoding": "utf-8"', b'"encoding": "no-such"'), "the encoding of its file, 'no-such', is none"),
+        ((b'"encoding": "utf-8"', b'"encoding": "\\u0000"'), r"its file, '\\x00', is none that there is"),
         ((b'"path": "train.py", "line"', b'"path": "../train.py", "line"'), "only paths below the folder"),
     ],
 )

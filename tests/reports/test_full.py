@@ -84,6 +84,13 @@ def test_unsafe_rewrites_are_offered_once_and_not_to_who_has_them() -> None:
     assert "--unsafe" not in told
 
 
+def test_what_is_likely_is_offered_to_who_has_not_run_it() -> None:
+    likely = Reported(replace(FINDING, promise=Promise.ADVICE, likely=Promise.EXACT), "it is likely")
+    assert "1 likely: codemod apply a --verify SCRIPT makes" in full(report(likely, command=("codemod", "check", "a")))
+    ran = ("codemod", "apply", "a", "--verify", "train.py")
+    assert "likely:" not in full(report(likely, applied=True, command=ran))
+
+
 def test_the_next_command_has_the_options_of_this_one() -> None:
     again = report(command=("codemod", "check", "a b", "--select", "x", "--unsafe"))
     assert "1 fixable: codemod apply 'a b' --select x --unsafe\n" in full(again)
