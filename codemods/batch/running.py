@@ -10,7 +10,7 @@ import json
 import shutil
 import time
 import uuid
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +45,7 @@ class Observer(Protocol):
         ...
 
     def settled(self, row: Row, seconds: float) -> None:
-        """A repository came to its end, for this run."""
+        """A repository came to its end, for this run, that worked on it for so many seconds."""
         ...
 
     def look(self, doing: Sequence[Doing]) -> None:
@@ -128,7 +128,7 @@ class _Work:
         self._stages = stages
         self._repositories: dict[int, Repository] = {}
         self._ready: deque[int] = deque()
-        self._begun: dict[int, float] = {}
+        self._spent = defaultdict[int, float](float)
 
     def prepare(self, only: Collection[str], again: Callable[[Row], str]) -> None:
         """Find out what there is to do."""
@@ -213,7 +213,6 @@ class _Work:
     def _submit(self, number: int, executor: Executor) -> None:
         row = self._ledger.repository(number)
         name = uuid.uuid4().hex
-        self._begun.setdefault(number, time.monotonic())
         job = self._job(row, name)
         self._ledger.begin(number, name)
         executor.submit(job)
@@ -252,6 +251,7 @@ class _Work:
         job = outcome.job
         attempt = Path(job.folder)
         log = self._places.keep_log(job.slug, job.stage, attempt)
+        self._spent[job.repository] += outcome.seconds
         if outcome.status == "exhausted":
             raise Exhausted(f"{job.slug}: {outcome.reason}")
         if outcome.status == "died":
@@ -282,7 +282,7 @@ class _Work:
             self._ready.append(number)
             return
         self.summary.settled[row["state"]] = self.summary.settled.get(row["state"], 0) + 1
-        self._observer.settled(row, time.monotonic() - self._begun.get(number, time.monotonic()))
+        self._observer.settled(row, self._spent.pop(number, 0.0))
 
     def _advance(self, row: Row, stage: str, log: str) -> None:
         """Tell the ledger of a result that is in its place."""

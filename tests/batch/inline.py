@@ -49,12 +49,14 @@ class Quiet:
 
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.spent: dict[str, float] = {}
 
     def begin(self, total: int, finished: int) -> None:
         """See Observer."""
 
     def settled(self, row: Row, seconds: float) -> None:
         """See Observer."""
+        self.spent[row["slug"]] = seconds
 
     def look(self, doing: Any) -> None:
         """See Observer."""

@@ -494,3 +494,14 @@ def test_after_an_upgrade_only_what_comes_out_otherwise_is_done_again(
     assert after["other"]["head"] != before["other"]["head"]
     assert not any(by_other_tool(row) for row in after.values())
     assert run_inline(campaign)[1].done == []
+
+
+def test_what_waits_for_others_takes_no_time(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        repository(tmp_path / "repos" / name, {"train.py": TRAIN})
+
+    def fate(job: Job) -> Outcome | None:
+        return replace(perform(job), seconds={"clone": 2.0, "rewrite": 30.0}[job.stage])
+
+    _, _, observer = run_inline(read(campaign_file(tmp_path)), fate)
+    assert observer.spent == {"one": 32.0, "two": 32.0}
