@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import PurePosixPath
 
 from verify.comparing.distances import Training, apart, distance, length
 from verify.comparing.numbers import TOTALS, read, unlike
@@ -16,6 +17,8 @@ from verify.measured.values import Values
 
 #: What an ``exact`` promise allows of totals and of outputs computed without gradients, where other kernels sum up.
 LAST_DIGITS = 1e-5
+#: The digits of a day and a time, or of seconds since 1970.
+_DIGITS_OF_A_TIME = 8
 
 
 @dataclass(frozen=True)
@@ -214,19 +217,57 @@ def _words(mine: Sequence[str | None], theirs: Sequence[str | None]) -> Iterator
 
 def files(one: Record, other: Record) -> Iterator[Gap]:
     """The files that were written, by name, each writing of it for itself."""
-    theirs: dict[str, list[Written]] = {}
-    for each in other.files:
-        theirs.setdefault(each.path, []).append(each)
-    for mine in one.files:
-        key = f"file {mine.path}"
-        others = theirs.get(mine.path)
-        if others:
-            yield from _file(mine, others.pop(0), key, whole=_alike(one, other))
-        elif _alike(one, other):
-            yield Gap("files", key, f"{mine.path} is not written, or less often", math.inf)
-    for path, more in theirs.items():
-        if more and _alike(one, other):
-            yield Gap("files", f"file {path}", f"{path} is written, or more often", math.inf)
+    alike = _alike(one, other)
+    left, theirs = _paired(one.files, other.files, lambda path: path)
+    for mine, match in left:
+        yield from _file(mine, match, f"file {mine.path}", whole=alike)
+    # The time in a name is another one each time.
+    mine_left = [each for each in one.files if not any(each is mine for mine, _ in left)]
+    timed, theirs = _paired(mine_left, theirs, _without_time)
+    for mine, match in timed:
+        yield from _file(mine, match, f"file {_without_time(mine.path)}", whole=alike)
+    mine_left = [each for each in mine_left if not any(each is mine for mine, _ in timed)]
+    if alike:
+        yield from _named_otherwise(mine_left, theirs)
+
+
+def _paired(
+    mine: Sequence[Written], theirs: Sequence[Written], named: Callable[[str], str]
+) -> tuple[list[tuple[Written, Written]], list[Written]]:
+    """Those of ``mine`` and ``theirs`` of one name, in order, and what is left of ``theirs``."""
+    waiting: dict[str, list[Written]] = {}
+    for each in theirs:
+        waiting.setdefault(named(each.path), []).append(each)
+    pairs = [(each, waiting[named(each.path)].pop(0)) for each in mine if waiting.get(named(each.path))]
+    return pairs, [each for rest in waiting.values() for each in rest]
+
+
+def _without_time(path: str) -> str:
+    """``path`` with its numbers left out if it has as many digits as a day and a time."""
+    return re.sub(r"\d+", "#", path) if sum(letter.isdigit() for letter in path) >= _DIGITS_OF_A_TIME else path
+
+
+def _named_otherwise(mine: Sequence[Written], theirs: Sequence[Written]) -> Iterator[Gap]:
+    """Files of names that only one program writes. Where the original, run twice, has other names each time, they are
+    held side by side in the order of writing."""
+    kinds = dict.fromkeys(_kind(each.path) for each in (*mine, *theirs))
+    for kind in kinds:
+        ours, others = ([each for each in written if _kind(each.path) == kind] for written in (mine, theirs))
+        key = f"names of files {kind}"
+        for each in ours:
+            yield Gap("files", key, f"{each.path} is not written, or less often", math.inf)
+        for each in others:
+            yield Gap("files", key, f"{each.path} is written, or more often", math.inf)
+        if len(ours) != len(others):
+            where = f"{len(ours)} files of other names, such as {(*ours, *others)[0].path}, and {len(others)}"
+            yield Gap("files", f"number of files {kind}", where, math.inf)
+        for left, right in zip(ours, others, strict=False):
+            yield from _file(left, right, f"file of another name {kind}", whole=True)
+
+
+def _kind(path: str) -> str:
+    """What names that are made up each time have in common: how deep they lie, and the suffix."""
+    return f"{path.count('/')} {PurePosixPath(path).suffix}"
 
 
 def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[Gap]:

@@ -301,6 +301,36 @@ def test_texts_in_files() -> None:
     assert compare(steady(one), run(saved()), tolerance=1).first == "kept.pt holds other things: arch"
 
 
+def naming_files(*paths: str, value: float = 0.5) -> Record:
+    """A record of files, each with a number."""
+    return replace(record(LOSSES, end="steps"), files=[written(path, [1.0], numbers={".a": value}) for path in paths])
+
+
+def test_names_that_are_made_up_each_time() -> None:
+    one, again = naming_files("best.pt", "tmp1ab"), naming_files("best.pt", "tmp2cd")
+    original = replace(run(one), unsteady=unsteady(run(one), run(again)))
+    found = compare(original, run(naming_files("best.pt", "tmp3ef")), tolerance=0)
+    assert (found.difference, found.undecided) == (Difference.IDENTICAL, "")
+    assert any("run twice, differs there" in told for told in found.not_compared)
+    more = compare(original, run(naming_files("best.pt", "tmp3ef", "tmp4gh")), tolerance=0)
+    assert more.first == "1 files of other names, such as tmp1ab, and 2"
+    other = compare(original, run(naming_files("best.pt", "tmp3ef", value=0.75)), tolerance=0)
+    assert other.difference is Difference.DIFFERENT
+    assert compare(original, run(naming_files("last.pt", "tmp3ef")), tolerance=0).difference is Difference.DIFFERENT
+
+
+def test_another_name_is_a_difference_where_names_are_steady() -> None:
+    found = compare(steady(naming_files("best.pt")), run(naming_files("last.pt")), tolerance=0)
+    assert found.first == "best.pt is not written, or less often"
+
+
+def test_the_time_in_a_name_is_none() -> None:
+    one, other = naming_files("runs/Nov26_12-01-02/a.pt"), naming_files("runs/Nov26_12-01-59/a.pt")
+    assert compare(steady(one), run(other), tolerance=0).difference is Difference.IDENTICAL
+    wrong = naming_files("runs/Nov26_12-01-59/a.pt", value=0.75)
+    assert compare(steady(one), run(wrong), tolerance=0).difference is Difference.DIFFERENT
+
+
 def test_marks_between_numbers_leave_it_undecided() -> None:
     def saved(line: str) -> Record:
         return replace(record(LOSSES), files=[Written("log.csv", "text", (), Values("", 0), {}, (line,))])

@@ -3,6 +3,7 @@ the system; the script of each test says what it got."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
 import sys
@@ -389,3 +390,30 @@ def test_what_a_service_gave_to_the_container_is_hidden(opened: Callable[[str], 
     finally:
         (folder / "token").unlink()
         folder.rmdir()
+
+
+KEYS = """
+    import ctypes, sys
+    libc, found = ctypes.CDLL(None), []
+    for ring in (-1, -2, -3, -4, -5):
+        key = libc.syscall(250, 10, ring, b"user", sys.argv[1].encode(), 0)
+        text = ctypes.create_string_buffer(50)
+        if key > 0 and libc.syscall(250, 11, key, text, 50) > 0:
+            found.append(text.value.decode())
+    print(found)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the script has the numbers of x86-64")
+def test_keys_of_the_session_cannot_be_read(place: Place) -> None:
+    """Tickets and passwords that the user's session keeps in the kernel."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    name = f"codemod-test-{os.getpid()}"
+    key = libc.syscall(248, b"user", name.encode(), SECRET.encode(), len(SECRET), ctypes.c_int(-3))
+    if key < 0:
+        pytest.skip("no keyrings here")
+    try:
+        execution = place.run(KEYS, name)
+    finally:
+        libc.syscall(250, 9, key, -3)
+    assert execution.output.strip() == "[]"

@@ -133,6 +133,7 @@ def _execute(program: Program, report: int) -> NoReturn:
     _limit(resource.RLIMIT_NPROC, MOST_THREADS + program.others)
     if sys.platform == "linux":
         kernel.give_up_privileges()
+        kernel.forget_keys()
         landlock.restrict(program.rules)
     os.chdir(program.folder)
     os.set_inheritable(report, False)

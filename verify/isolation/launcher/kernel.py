@@ -40,6 +40,10 @@ _CAP_LAST = 63
 # sandbox: mounting, device nodes, kernel modules, raw input and output, immutable files, limits.
 _CAPS_KEPT = {0, 1, 2, 3, 4, 5, 6, 7, 10, 13, 14, 15, 18, 19, 23}
 
+#: The number of keyctl by machine (asm/unistd.h).
+_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
+_JOIN_SESSION_KEYRING = 1
+
 _SIOCGIFFLAGS = 0x8913
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
@@ -121,6 +125,14 @@ def give_up_privileges() -> None:
         except OSError:
             # Beyond the last one that this kernel knows, or an ordinary user, who has none to lose.
             break
+
+
+def forget_keys() -> None:
+    """A new and empty keyring of the session: that of the user may hold tickets and passwords."""
+    number = _KEYCTL.get(os.uname().machine)
+    if number is not None:
+        # Kernels without keyrings, and containers that forbid them, give nothing away either.
+        libc().syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)
 
 
 def may_administrate() -> bool:
