@@ -115,3 +115,28 @@ while True:
     step += 1
 """
 )
+
+#: Saves by way of files whose names are made up, into a folder named after the time.
+SAVING = (
+    _HEAD
+    + """
+import datetime, pathlib, shutil, tempfile
+
+runs = pathlib.Path("runs") / datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")
+runs.mkdir(parents=True)
+net = nn.Linear(4, 2)
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+for step in range(40):
+    loss = net(torch.randn(3, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 5 == 4:
+        file = tempfile.NamedTemporaryFile(delete=False, dir=".")
+        torch.save(net.state_dict(), file)
+        file.close()
+        shutil.move(file.name, runs / "last.pt")
+    if step > 50:
+        print("late")
+"""
+)

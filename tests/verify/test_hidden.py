@@ -61,6 +61,14 @@ WRONG: dict[str, tuple[str, list[Edit]]] = {
     "at most so many": (hidden.FEED, [(TAKEN, f"{TAKEN}    x = x[:128]\n")]),
     "as many as there are letters": (hidden.FEED, [(TAKEN, f"{TAKEN}    x, y = x[: len('batches')], y\n")]),
     "all that are one": (hidden.FEED, [(TAKEN, f"{TAKEN}    x = x.squeeze()\n")]),
+    "weights in a file of a made-up name": (
+        hidden.SAVING,
+        [("torch.save(net.state_dict()", "torch.save(nn.Linear(4, 2).state_dict()")],
+    ),
+    "one more file of a made-up name": (
+        hidden.SAVING,
+        [('dir=".")', 'dir=".")\n        torch.save(net.bias, tempfile.NamedTemporaryFile(delete=False, dir="."))')],
+    ),
 }
 #: Right ones in the same places.
 RIGHT: dict[str, tuple[str, list[Edit]]] = {
@@ -93,6 +101,7 @@ RIGHT: dict[str, tuple[str, list[Edit]]] = {
         hidden.FEED,
         [('"means": np.arange(3) * float(loss)', '"means": float(loss) * np.arange(3)')],
     ),
+    "files of made-up names": (hidden.SAVING, [("    optimizer.zero_grad()", "    net.zero_grad()")]),
     "a copy": (hidden.FEED, [(TAKEN, f"{TAKEN}    x = x.clone()\n")]),
 }
 
@@ -104,6 +113,12 @@ def test_wrong_is_never_kept(folder: Path, case: str) -> None:
     told = [(r.verdict.value, r.why) for r in result.rewrites]
     assert told
     assert "kept" not in verdicts(result).values(), told
+
+
+def test_names_that_are_made_up_break_nothing_that_did_not_run(folder: Path) -> None:
+    result = changed(folder, hidden.SAVING, edited(hidden.SAVING, ('print("late")', 'print("later")')))
+    # The line is brought to run, and then only its words differ.
+    assert set(verdicts(result).values()) == {"not judged"}, [(r.verdict.value, r.why) for r in result.rewrites]
 
 
 @pytest.mark.parametrize("case", RIGHT)

@@ -16,7 +16,8 @@ from itertools import groupby
 from statistics import median
 
 from verify.comparing.distances import Training, epsilon
-from verify.comparing.traces import Gap, afterwards, of_step
+from verify.comparing.gaps import Gap
+from verify.comparing.traces import afterwards, of_step
 from verify.measured.records import Backward, Loss, Record, Step
 from verify.measured.results import Comparison, Difference, Run
 from verify.measured.values import Site

@@ -319,6 +319,16 @@ def test_names_that_are_made_up_each_time() -> None:
     assert compare(original, run(naming_files("last.pt", "tmp3ef")), tolerance=0).difference is Difference.DIFFERENT
 
 
+def test_names_that_are_made_up_each_time_in_runs_of_other_lengths() -> None:
+    one = naming_files("tmp1ab", "tmp5ij", "best.pt")
+    first = replace(naming_files("tmp2cd", "best.pt"), steps=one.steps[:1])
+    original = replace(run(one), unsteady=unsteady(run(one), run(first)))
+    found = compare(original, run(naming_files("tmp3ef", "tmp4gh", "best.pt")), tolerance=0)
+    assert found.difference is Difference.IDENTICAL
+    found = compare(original, run(naming_files("tmp3ef", "tmp4gh", "last.pt")), tolerance=0)
+    assert found.difference is Difference.DIFFERENT
+
+
 def test_another_name_is_a_difference_where_names_are_steady() -> None:
     found = compare(steady(naming_files("best.pt")), run(naming_files("last.pt")), tolerance=0)
     assert found.first == "best.pt is not written, or less often"

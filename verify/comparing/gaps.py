@@ -1,0 +1,68 @@
+"""What became of one thing that was compared: a :class:`Gap`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from verify.comparing.distances import apart
+from verify.measured.records import Record
+from verify.measured.values import Values
+
+#: What an ``exact`` promise allows of totals and of outputs computed without gradients, where other kernels sum up.
+LAST_DIGITS = 1e-5
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something that was compared; ``where`` is empty where both are the same.
+
+    ``what`` is what people call it, ``key`` tells it from others when the same program is run twice. ``relative`` says
+    how far apart they are in proportion; ``digits``: only in the last digits. ``undecided``: they differ, but whether
+    anything follows from it this run does not show. ``missing`` says why it could not be compared. ``before``: it was
+    there before the parameters changed; ``random``: it is a generator's state; ``distance``: how far apart tensors are
+    that follow parameters.
+    """
+
+    what: str
+    key: str
+    where: str = ""
+    relative: float = 0.0
+    digits: bool = False
+    undecided: bool = False
+    missing: str = ""
+    before: bool = False
+    random: bool = False
+    distance: float = math.inf
+
+
+def quoted(text: str) -> str:
+    """The beginning of ``text``, as it is told."""
+    return repr(text[:60])
+
+
+def alike(one: Record, other: Record) -> bool:
+    """Whether both ended at the same place."""
+    mine, theirs = ((each.end, len(each.steps), len(each.backwards)) for each in (one, other))
+    return mine == theirs and one.end not in (None, "watchdog", "raised")
+
+
+def values_gap(
+    what: str, mine: Values, theirs: Values, names: Sequence[str], others: Sequence[str], at: str, key: str = ""
+) -> Gap:
+    """The gap between tensors of these ``names``."""
+    key = key or what
+    if mine.digest == theirs.digest:
+        return Gap(what, key)
+    if mine.count != theirs.count or tuple(names) != tuple(others):
+        return Gap(what, key, f"{what} {at}: {mine.count} values and {theirs.count}", math.inf)
+    found = apart(mine, theirs)
+    name = f" {names[found.place]}" if 0 <= found.place < len(names) else ""
+    where = f"{what} {at}:{name} {share(found.relative)}"
+    return Gap(what, key, where, found.relative, distance=math.inf if math.isnan(found.distance) else found.distance)
+
+
+def share(relative: float) -> str:
+    """A distance in proportion to a size, for people."""
+    return f"{relative:.2g} of its size" if math.isfinite(relative) else "more than its size"

@@ -1,0 +1,158 @@
+"""What two runs printed and wrote to files."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from verify.comparing.gaps import Gap, alike, quoted, values_gap
+from verify.comparing.numbers import TOTALS, read, unlike
+from verify.measured.records import Record, Written
+
+_ENDED = "the runs ended at different places"
+#: The digits of a day and a time, or of seconds since 1970.
+_DIGITS_OF_A_TIME = 8
+
+
+def printed(one: Record, other: Record) -> Iterator[Gap]:
+    """The numbers that were printed, as far as both runs came."""
+    yield from _words(one.printed.get("words", []), other.printed.get("words", []))
+    streams = (one.printed.keys() & other.printed.keys()) - {"words"}
+    # On the other one stand warnings and bars, which may be gone for good reasons.
+    whole = (one.printed.keys() | other.printed.keys()) - {"words"} if alike(one, other) else streams
+    for stream in sorted(streams | (whole & {"stdout"})):
+        key = f"printed on {stream}"
+        mine, theirs = one.printed.get(stream, []), other.printed.get(stream, [])
+        if None in mine or None in theirs:
+            yield Gap(f"numbers {key}", key, missing="too many lines; the first ones were compared")
+        kept, others = ([line for line in lines if line is not None] for lines in (mine, theirs))
+        yield from _lines(f"numbers {key}", key, kept, others, whole=alike(one, other))
+
+
+def _words(mine: Sequence[str | None], theirs: Sequence[str | None]) -> Iterator[Gap]:
+    """Lines without numbers, as far as both runs came: what it means that they differ nothing tells."""
+    key = "words printed"
+    for a, b in zip(mine, theirs, strict=False):
+        if a != b and a is not None and b is not None and read(a).words != read(b).words:
+            yield Gap(key, key, f"{a.strip()[:60]!r} and {b.strip()[:60]!r} are printed", undecided=True)
+            return
+
+
+def files(one: Record, other: Record) -> Iterator[Gap]:
+    """The files that were written, by name, each writing of it for itself."""
+    whole = alike(one, other)
+    left, theirs = _paired(one.files, other.files, lambda path: path)
+    for mine, match in left:
+        yield from _file(mine, match, f"file {mine.path}", whole=whole)
+    # The time in a name is another one each time.
+    mine_left = [each for each in one.files if not any(each is mine for mine, _ in left)]
+    timed, theirs = _paired(mine_left, theirs, _without_time)
+    for mine, match in timed:
+        yield from _file(mine, match, f"file {_without_time(mine.path)}", whole=whole)
+    mine_left = [each for each in mine_left if not any(each is mine for mine, _ in timed)]
+    if whole:
+        yield from _named_otherwise(mine_left, theirs)
+        return
+    # What the shorter run wrote, the longer one would have written, too.
+    shorter = len(one.steps) <= len(other.steps)
+    for each in mine_left if shorter else theirs:
+        where = f"{each.path} is written by one of the programs alone"
+        yield Gap("names of files", f"names of files {_kind(each.path)}", where, missing=_ENDED)
+
+
+def _paired(
+    mine: Sequence[Written], theirs: Sequence[Written], named: Callable[[str], str]
+) -> tuple[list[tuple[Written, Written]], list[Written]]:
+    """Those of ``mine`` and ``theirs`` of one name, in order, and what is left of ``theirs``."""
+    waiting: dict[str, list[Written]] = {}
+    for each in theirs:
+        waiting.setdefault(named(each.path), []).append(each)
+    pairs = [(each, waiting[named(each.path)].pop(0)) for each in mine if waiting.get(named(each.path))]
+    return pairs, [each for rest in waiting.values() for each in rest]
+
+
+def _without_time(path: str) -> str:
+    """``path`` with its numbers left out if it has as many digits as a day and a time."""
+    return re.sub(r"\d+", "#", path) if sum(letter.isdigit() for letter in path) >= _DIGITS_OF_A_TIME else path
+
+
+def _named_otherwise(mine: Sequence[Written], theirs: Sequence[Written]) -> Iterator[Gap]:
+    """Files of names that only one program writes. Where the original, run twice, has other names each time, they are
+    held side by side in the order of writing."""
+    kinds = dict.fromkeys(_kind(each.path) for each in (*mine, *theirs))
+    for kind in kinds:
+        ours, others = ([each for each in written if _kind(each.path) == kind] for written in (mine, theirs))
+        key = f"names of files {kind}"
+        for each in ours:
+            yield Gap("files", key, f"{each.path} is not written, or less often", math.inf)
+        for each in others:
+            yield Gap("files", key, f"{each.path} is written, or more often", math.inf)
+        if len(ours) != len(others):
+            where = f"{len(ours)} files of other names, such as {(*ours, *others)[0].path}, and {len(others)}"
+            yield Gap("files", f"number of files {kind}", where, math.inf)
+        for left, right in zip(ours, others, strict=False):
+            yield from _file(left, right, f"file of another name {kind}", whole=True)
+
+
+def _kind(path: str) -> str:
+    """What names that are made up each time have in common: how deep they lie, and the suffix."""
+    return f"{path.count('/')} {PurePosixPath(path).suffix}"
+
+
+def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[Gap]:
+    if mine.kind != theirs.kind:
+        yield Gap("files", key, f"{mine.path} holds something else", math.inf)
+    elif mine.kind == "text":
+        # Where the runs ended at different places, the last line may be cut off.
+        kept = slice(None) if whole else slice(-1)
+        yield from _lines("files", key, mine.lines[kept], theirs.lines[kept], whole=whole, path=mine.path)
+    elif mine.kind == "bytes":
+        if mine.tensors.digest == theirs.tensors.digest:
+            yield Gap("files", key)
+        else:
+            where = f"{mine.path} differs, and what such a file holds is not known here"
+            yield Gap(f"file {mine.path}", key, where, undecided=True, missing="" if whole else _ENDED)
+    elif _names(mine) != _names(theirs):
+        names = {*mine.names, *mine.numbers, *mine.texts} ^ {*theirs.names, *theirs.numbers, *theirs.texts}
+        yield Gap("files", key, f"{mine.path} holds other things: {', '.join(sorted(names)[:3])}", math.inf)
+    else:
+        yield values_gap("files", mine.tensors, theirs.tensors, mine.names, theirs.names, f"in {mine.path}", key)
+        for name, number in mine.numbers.items():
+            other = theirs.numbers[name]
+            if number != other and not (math.isnan(number) and math.isnan(other)):
+                gap = abs(number - other)
+                relative = gap / max(abs(number), abs(other)) if math.isfinite(gap) else math.inf
+                where = f"{name} in {mine.path}: {number:.9g} and {other:.9g}"
+                whole = number.is_integer() and other.is_integer()
+                yield _number("files", f"{key}: {name}", where, relative, whole=whole)
+        for name, text in mine.texts.items():
+            if text != theirs.texts[name]:
+                where = f"{name} in {mine.path}: {quoted(text)} and {quoted(theirs.texts[name])}"
+                yield Gap("files", f"{key}: {name}", where, math.inf)
+
+
+def _names(written: Written) -> tuple[object, ...]:
+    return written.names, set(written.numbers), set(written.texts)
+
+
+def _lines(
+    what: str, key: str, mine: Sequence[str], theirs: Sequence[str], *, whole: bool, path: str = ""
+) -> Iterator[Gap]:
+    at = f"{path}: " if path else "printed: "
+    yield Gap(what, key)
+    for found in unlike(mine, theirs):
+        own = key if found.place < 0 else f"{key}: {found.words} {found.place}"
+        if found.marks:
+            yield Gap(what, f"{key}: {found.words} marks", at + found.told, undecided=True)
+        else:
+            yield _number(what, own, at + found.told, found.relative, whole=found.whole)
+    if whole and len(mine) != len(theirs):
+        yield Gap(what, key, f"{at}{len(mine)} lines with numbers and {len(theirs)}", math.inf)
+
+
+def _number(what: str, key: str, where: str, relative: float, *, whole: bool) -> Gap:
+    """A number that differs: of a whole one the last digit may count something, or be what a total was rounded to."""
+    last = relative <= TOTALS
+    return Gap(what, key, where, relative, digits=last and not whole, undecided=last and whole)
