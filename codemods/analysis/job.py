@@ -57,6 +57,8 @@ class Record:
     candidates: set[Definition] = field(default_factory=set)
     broken: dict[str, Skipped] = field(default_factory=dict)
     """The files that this process could not parse, by the path that is shown."""
+    readable: set[str] = field(default_factory=set)
+    """Those that it could."""
 
 
 class Job(NamedTuple):
@@ -78,8 +80,9 @@ def run_job(project: Project, rules: list[Rule], job: Job) -> Record:
     raw = project.raw(job.relative)
     if not job.names or mentions(raw, job.names):
         _run(project, rules, job, raw, record)
-    shown = (project.display[relative] for relative in record.loaded)
+    shown = {project.display[relative] for relative in record.loaded}
     record.broken = {path: project.broken[path] for path in shown if path in project.broken}
+    record.readable = shown & project.readable
     return record
 
 

@@ -34,6 +34,8 @@ class Project:
     broken: dict[str, Skipped] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
     """Digests of the files' bytes, by path below the root, where they were asked for."""
+    readable: set[str] = field(default_factory=set)
+    """The files that are known to parse, by the path that is shown."""
     _files: Files | None = None
     _relative: dict[str, str] | None = None
 
@@ -99,7 +101,9 @@ class Project:
         shown = self.display[relative]
         try:
             text = self.text(relative)
-            return text, parse(text, shown)
+            tree = parse(text, shown)
+            self.readable.add(shown)
+            return text, tree
         except Unparsable as problem:
             self.broken[shown] = problem.skipped
         except SourceError:

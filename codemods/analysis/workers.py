@@ -76,6 +76,7 @@ class Workers:
         found = [record for record in records if record is not None]
         for record in found:
             self.project.broken.update(record.broken)
+            self.project.readable |= record.readable
         return found
 
     def _results(self, jobs: list[Job]) -> Iterable[Record]:
@@ -90,13 +91,14 @@ class Workers:
     def unread(self) -> list[str]:
         """The targets that Python does not take as they stand, by the path that is shown."""
         project = self.project
-        todo = [shown for shown in project.targets if not was_read(project.target_text(shown))]
+        unknown = [shown for shown in project.targets if shown not in project.readable]
+        todo = [shown for shown in unknown if not was_read(project.target_text(shown))]
         if self.wanted > 1 and sum(len(project.target_text(shown)) for shown in todo) >= PARALLEL_READING:
             portions = [todo[i : i + _PORTION] for i in range(0, len(todo), _PORTION)]
             for portion, bad in zip(portions, self._several(self.wanted).map(_unread, portions), strict=True):
                 for shown in portion:
                     found_readable(project.target_text(shown), shown not in bad)
-        return [shown for shown in project.targets if not readable(project.target_text(shown))]
+        return [shown for shown in unknown if not readable(project.target_text(shown))]
 
     def _several(self, processes: int) -> ProcessPoolExecutor:
         if self._pool is None:

@@ -78,6 +78,7 @@ def conduct_of(trace: Trace) -> Conduct:
     leaves: dict[Site, set[Leaf]] = defaultdict(set)
     sound: dict[Site, set[Leaf]] = defaultdict(set)
     changes = changes_of(trace) if trace.walks else {}
+    written = list(_written(trace)) if trace.walks else []
     for walk in trace.walks:
         site = _site(walk.place)
         # autograd.grad leaves gradients nowhere: it takes those of its inputs
@@ -85,7 +86,7 @@ def conduct_of(trace: Trace) -> Conduct:
         mine = {_leaf(node) for node in given if node.leaf}
         leaves[site] |= mine
         late = dict(_late(walk))
-        readers = [*changed_before(walk, changes), *_overwritten(trace, walk)]
+        readers = [*changed_before(walk, changes), *_overwritten(walk, written)]
         reached = reached_surely(walk, [node for node, _ in readers])
         for node, change in readers:
             cause = _site(change.place)
@@ -102,17 +103,22 @@ def conduct_of(trace: Trace) -> Conduct:
     return made
 
 
-def _overwritten(trace: Trace, walk: Walk) -> Iterator[tuple[Node, Alteration]]:
-    """What a walk comes through whose saved input was written in place before, each with the write."""
+def _overwritten(walk: Walk, written: list[tuple[Node, Alteration]]) -> Iterator[tuple[Node, Alteration]]:
+    """Those of ``written`` that a walk comes through behind the write."""
+    for node, change in written:
+        if change.place.clock <= walk.place.clock and walk in node.walks:
+            yield node, change
+
+
+def _written(trace: Trace) -> Iterator[tuple[Node, Alteration]]:
+    """The nodes that are walked and whose saved input was written in place, each with the write."""
     for change in trace.alterations:
         value = change.value
         if not isinstance(value, Tensor) or change.how not in WRITTEN:
             continue
-        if change.place.clock > walk.place.clock:
-            continue
-        for written in _of_the_memory(value):
-            for node in _keepers(written, change.place.clock):
-                if walk in node.walks and node.certain:
+        for memory in _of_the_memory(value):
+            for node in _keepers(memory, change.place.clock):
+                if node.walks and node.certain:
                     yield node, change
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from codemods.analysis import told
 from codemods.analysis.analyse import analyse
 from codemods.source.files import read_source
 from codemods.source.options import Options
+from codemods.source.syntax import plainly_readable
 from fixtures import cases
 
 CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
@@ -73,3 +75,21 @@ def test_any_number_of_processes_reads_nesting_as_deep(tmp_path: Path, terms: in
     skipped = {jobs: analyse(targets, options=Options(cache=False), jobs=jobs).skipped for jobs in (1, 2)}
     assert skipped[1] == skipped[2]
     assert len(skipped[1]) == (terms > 3_000 and sys.version_info < (3, 12))
+
+
+def test_what_a_run_has_parsed_is_not_read_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(told, "plainly_readable", lambda text: asked.append(text) or plainly_readable(text))
+    (tmp_path / "pyproject.toml").touch()
+    texts = {
+        "train.py": "import torch\nimport shared\nloss = torch.ones(1)\nloss.backward()\n",
+        "shared.py": "x = 10\n",
+        "alone.py": "x = 11\n",
+        "bad.py": "import torch\nloss.backward(\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    targets = [read_source(path, path.name) for path in sorted(tmp_path.glob("*.py"))]
+    assert [entry.path for entry in analyse(targets, options=Options(), jobs=1).skipped] == ["bad.py"]
+    assert texts["train.py"] not in asked
+    assert texts["alone.py"] in asked

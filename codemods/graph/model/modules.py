@@ -5,12 +5,12 @@ What a run writes to them stays with that run: its state hides the shared cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from codemods.graph.model.nodes import Node, Shadow
-from codemods.graph.model.state import Key
+from codemods.graph.model.state import Key, by_owner
 from codemods.graph.model.values import Class, Unknown
 
 
@@ -32,6 +32,7 @@ class Modules:
         self.stars: dict[int, list[str]] = {}
         self.nodes: dict[Node, tuple[bool, bool, Shadow]] = {}
         self.unknowns: list[tuple[Unknown, Unknown]] = []
+        self._names: dict[int, list[Hashable]] | None = None
         self.clock = 0
         self.oids = 0
 
@@ -43,9 +44,16 @@ class Modules:
     def keep_cells(self, cells: dict[Key, Any]) -> None:
         """The same for what it bound."""
         self.cells.update(cells)
+        self._names = None
         for owner, name in cells:
             if owner in self.globals and isinstance(name, str):
                 self.globals[owner][name] = None
+
+    def names(self, owner: int) -> list[Hashable]:
+        """The names under which ``owner`` holds anything in them."""
+        if self._names is None:
+            self._names = by_owner(self.cells)
+        return self._names.get(owner, [])
 
     def forget(self) -> None:
         """Break the circles in what was loaded, so that it goes without a look for garbage."""

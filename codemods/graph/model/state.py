@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from codemods.graph.model.nodes import Value
@@ -85,6 +85,14 @@ class State:
     def fork(self) -> State:
         """A copy that remembers what is written from here on."""
         return State(self.cells.copy(), Log(self.log), self.grad, self.reads, self.base)
+
+
+def by_owner(cells: Iterable[Key]) -> dict[int, list[Hashable]]:
+    """The names in ``cells``, by the identities that hold something under them."""
+    found: dict[int, list[Hashable]] = {}
+    for owner, name in cells:
+        found.setdefault(owner, []).append(name)
+    return found
 
 
 def written_since(state: State, point: Log) -> dict[Key, None]:

@@ -312,10 +312,10 @@ def may_carry(value: Value | None) -> bool:
     kind = value.__class__
     if kind is Tensor or kind is Unknown:
         return value.node is not None  # type: ignore[union-attr]
-    if isinstance(value, Instance):
-        return bool(value.cls.container)
-    if isinstance(value, Method):
-        return value.function is None and may_carry(value.receiver)
+    if kind is Instance:
+        return bool(value.cls.container)  # type: ignore[union-attr]
+    if kind is Method:
+        return value.function is None and may_carry(value.receiver)  # type: ignore[union-attr]
     return kind in CONTAINING
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Value
-from codemods.graph.model.state import FROZEN
+from codemods.graph.model.state import FROZEN, by_owner
 from codemods.graph.model.values import (
     Instance,
     Join,
@@ -42,9 +42,11 @@ class Copying:
         self._deep = deep
         self._made: dict[int, Value] = {}
         self._leaves: dict[Node, Node] = {}
-        self._cells: dict[int, list[Hashable]] = defaultdict(list)
-        for oid, key in dict.fromkeys([*run.s.base, *run.s.cells]):
-            self._cells[oid].append(key)
+
+    @cached_property
+    def _cells(self) -> dict[int, list[Hashable]]:
+        """What the run itself has written, by the identities that hold it."""
+        return by_owner(self._run.s.cells)
 
     def of(self, value: Value) -> Value:
         """The copy of ``value``."""
@@ -97,7 +99,7 @@ class Copying:
         for identities in (run.instances, run.displaced, run.bars, run.uncounted, run.repeated):
             if value.oid in identities:
                 identities.add(oid)
-        for key in self._cells.get(value.oid, ()):
+        for key in dict.fromkeys([*run.modules.names(value.oid), *self._cells.get(value.oid, ())]):
             held = run.s.get((value.oid, key))
             if held is not None:
                 run.s.set((oid, key), self._part(held) if self._deep else held)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -74,11 +73,7 @@ class Expressions(Comprehensions):
 
     def _note_plain(self, e: ast.expr, value: Value) -> None:
         kind = value.__class__
-        if (
-            kind is Const
-            or kind is Plain
-            or (kind is Join and any(isinstance(option, (Const, Plain)) for option in self.options(value)))
-        ):
+        if kind in _MAYBE_PLAIN and (kind is not Join or any(o.__class__ in _MAYBE_PLAIN for o in self.options(value))):
             self.trace.plain.add(e)
 
     def _eval_Starred(self, e: ast.Starred) -> Value:
@@ -232,27 +227,32 @@ class Expressions(Comprehensions):
             args = self._arguments(e)
             self.note_old_call(e, receiver, function.attr)
             self._note_callee(e, self._callee(receiver, function.attr))
-            with self._passing(args, function.attr, e):
-                result = self.call_method(receiver, function.attr, args, e)
+            given, entered = self._given(args), len(self.trace.frames)
+            result = self.call_method(receiver, function.attr, args, e)
+            self._note_passed(given, entered, function.attr, e)
             self.changed_in_place(function, receiver, args, result)
             return result
         target = self.evaluate(function)
         args = self._arguments(e)
         self.note_old_call(e, target, "")
         self._note_callee(e, self._callee(target, ""))
-        with self._passing(args, "call", e):
-            return self.call_value(target, args, e)
+        given, entered = self._given(args), len(self.trace.frames)
+        result = self.call_value(target, args, e)
+        self._note_passed(given, entered, "call", e)
+        return result
 
-    @contextlib.contextmanager
-    def _passing(self, args: Arguments, name: str, at: ast.AST) -> Iterator[None]:
-        """Note a use of the arguments of a call outside of the tree, of which nothing else is noted: it gets them."""
+    def _given(self, args: Arguments) -> list[tuple[Value, int]]:
+        """The arguments of a call that carry graphs, with how much is noted of each."""
         given = [v for v in args.all() if v.__class__ in _TENSORS and self.nodes_of(v)]
-        before = [(value, self._noted(value)) for value in given]
-        entered = len(self.trace.frames)
-        yield
-        for value, noted in before if len(self.trace.frames) == entered else ():
-            if self._noted(value) == noted:
-                self.use(value, UseKind.PASSED, at, name)
+        return [(value, self._noted(value)) for value in given]
+
+    def _note_passed(self, given: list[tuple[Value, int]], entered: int, name: str, at: ast.AST) -> None:
+        """Note a use of the arguments of a call that entered nothing in the tree, of which nothing else was noted: it
+        got them. ``entered`` is how many calls had entered anything before."""
+        if given and len(self.trace.frames) == entered:
+            for value, noted in given:
+                if self._noted(value) == noted:
+                    self.use(value, UseKind.PASSED, at, name)
 
     def _noted(self, value: Value) -> int:
         return sum(len(n.uses) + len(n.children) + len(n.stores) + len(n.escapes) for n in self.nodes_of(value))

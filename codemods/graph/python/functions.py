@@ -211,7 +211,8 @@ class Functions(Remembering):
     def _note_left(self, frame: Frame, result: Value) -> None:
         """Note the graphs made in a call that has ended which are still there."""
         kept: dict[Key, list[Value]] = {}
-        for owner, name in self.written:
+        # most calls make no node, and to look through all that was written takes long
+        for owner, name in self.written if self.newest >= frame.birth else ():
             if owner < frame.fid:
                 content = self.s.peek((owner, name))
                 values = [v for v in (content if isinstance(content, tuple) else (content,)) if isinstance(v, Value)]
@@ -227,7 +228,8 @@ class Functions(Remembering):
             else:
                 nodes = (node for node in self.reach(values) if node.birth >= frame.birth)
                 frame.held[attribute] = (*frame.held.get(attribute, ()), *nodes)
-        frame.left = tuple(node for node in self.reach(found) if node.birth >= frame.birth)
+        if self.newest >= frame.birth:
+            frame.left = tuple(node for node in self.reach(found) if node.birth >= frame.birth)
         frame.left_unseen = any(
             isinstance(o, Unseen) and self.unseen_since.get(o, -1) >= frame.birth
             for o in self.shadow_of([result, *self.elements(result)])

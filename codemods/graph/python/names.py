@@ -69,7 +69,7 @@ class Names(Loading):
     def store_name(self, name: str, value: Value, at: ast.AST) -> None:
         """Bind a variable of the running frame."""
         frame = self.frame
-        if (scope := next(frame.owners(name))) != frame.fid:
+        if frame.scopes and (scope := next(frame.owners(name))) != frame.fid:
             key = (scope, name)
             kind = CarrierKind.LOCAL
         elif frame.function is None or name in frame.globals:

@@ -17,6 +17,7 @@ from codemods.graph.model.trace import Ran
 from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Instance, Join, Sequence, Unknown
 from codemods.graph.python.branches import Branches
 from codemods.graph.python.catching import ends_errors, names_it, swallows, yields_in_a_try
+from codemods.graph.run.core import BudgetEnded
 
 MAX_TURNS = 4
 """How many turns of a loop are run at most: more than two where a turn walks what none before walked, or retains it."""
@@ -32,7 +33,9 @@ class Statements(Branches):
         for statement in statements:
             if self.dead:
                 return
-            self.spend()
+            self.spent += 1
+            if self.spent > self.budget:
+                raise BudgetEnded
             frame = self.frame
             outer_statement = frame.statement
             frame.statement = statement

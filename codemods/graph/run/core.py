@@ -55,6 +55,8 @@ class Core:
         self.oids = 0
         self.budget = budget
         self.spent = 0
+        self.newest = 0
+        """When the newest node was made."""
         self.frame: Frame = None  # type: ignore[assignment]
         self.attributes: dict[int, dict[Any, None]] = {}
         """The names (for dicts: cells) under which an object holds anything, in the order in which they came."""
@@ -138,11 +140,10 @@ class Core:
         self.clock += 1
         return self.clock
 
-    def spend(self) -> None:
-        """Count one evaluated syntax node against the budget."""
-        self.spent += 1
-        if self.spent > self.budget:
-            raise BudgetEnded
+    def birth(self) -> int:
+        """The next moment of the run, at which a node is made."""
+        self.newest = self.tick()
+        return self.newest
 
     @property
     def tired(self) -> bool:

@@ -76,7 +76,7 @@ class Recording(Holding):
         if self.s.grad is None:
             sure = False
         made = Node(
-            self.tick(),
+            self.birth(),
             kind,
             unique,
             self.place(at),
@@ -91,7 +91,7 @@ class Recording(Holding):
 
     def leaf(self, at: ast.AST, label: str = "") -> Node:
         """A leaf: a parameter or an input that asks for gradients."""
-        made = Node(self.tick(), NodeKind.LEAF, (), self.place(at), saves=False, certain=True, label=label)
+        made = Node(self.birth(), NodeKind.LEAF, (), self.place(at), saves=False, certain=True, label=label)
         self.trace.nodes.append(made)
         return made
 
@@ -103,7 +103,7 @@ class Recording(Holding):
         if len(unique) == 1 and certain:
             return unique[0]
         made = Node(
-            self.tick(),
+            self.birth(),
             NodeKind.PHI,
             tuple(unique),
             # what a call returns is joined behind its last statement
@@ -121,7 +121,7 @@ class Recording(Holding):
         if value.node is None:
             return None
         return Node(
-            self.tick(),
+            self.birth(),
             NodeKind.PART,
             (value.node,),
             self.place(at),
@@ -285,7 +285,7 @@ class Recording(Holding):
         unseen: dict[int, Unseen] = {}
         for value in values:
             kind = value.__class__
-            if (kind is Tensor or kind is Unknown) and not value.shadow:  # type: ignore[attr-defined]
+            if kind in _SIMPLE or ((kind is Tensor or kind is Unknown) and not value.shadow):  # type: ignore[attr-defined]
                 continue
             for option in self.options(value):
                 if isinstance(option, (Tensor, Unknown)):

@@ -59,7 +59,7 @@ class Backward(Uses):
                 if isinstance(option, Unknown) and option.node is None:
                     # backward proves that it is attached, whatever it is
                     option.node = Node(
-                        self.tick(), NodeKind.CALL, (), self.place(call), saves=True, certain=True, label=option.path
+                        self.birth(), NodeKind.CALL, (), self.place(call), saves=True, certain=True, label=option.path
                     )
                     option.node.shadow = option.shadow
                     self.trace.nodes.append(option.node)

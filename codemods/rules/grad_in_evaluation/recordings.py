@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import itertools
-from bisect import bisect_left
+import math
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from codemods.graph.model.facts.layers import OTHER_KERNELS
@@ -97,6 +99,8 @@ class Recordings:
             if isinstance(origin, Node)
         ]
         self._taught = {id(node) for node in all_ancestors(origins)}
+        self._forwards = _united((f.first, f.last) for f in trace.forwards if f.grad is not False)
+        self._walked: dict[Node, bool] = {}
 
     def made_in(self, first: int, last: int) -> list[Node]:
         """The certain nodes made in a stretch."""
@@ -168,26 +172,55 @@ class Recordings:
         padded, kernels = _count(self._padded, first, last) > 0, _count(self._kernels, first, last) > 0
         return "fault", {"kernels": kernels, "padding": padded, "doubted": doubted}
 
+    def source(self, made: list[Node], forward: Forward) -> str:
+        """Where the graphs come from that go into a forward: ``trained`` if a backward walks one of them, ``evaluated``
+        if it has no parameters itself, and all of them come from other forwards that no backward walks; else empty."""
+        before = {p for n in made for p in n.parents if p.birth < forward.first}
+        if self._any_walked(before):
+            return "trained"
+        stack, seen, given = list(before), set(before), False
+        while stack:
+            node = stack.pop()
+            if self._in_forward(node.birth):
+                given = True
+            elif node.leaf or not node.parents:
+                return ""
+            else:
+                more = [p for p in node.parents if p not in seen]
+                seen.update(more)
+                stack.extend(more)
+        return "evaluated" if given else ""
 
-def source(made: list[Node], forward: Forward, stretches: list[tuple[int, int]]) -> str:
-    """Where the graphs come from that go into a forward: ``trained`` if a backward walks one of them, ``evaluated`` if
-    it has no parameters itself, and all of them come from other forwards (``stretches`` of the run) that no backward
-    walks; else empty."""
-    before = {p for n in made for p in n.parents if p.birth < forward.first}
-    if any(walk.kind is WalkKind.BACKWARD for n in all_ancestors(before) if not n.leaf for walk in n.walks):
-        return "trained"
-    stack, seen, given = list(before), set(before), False
-    while stack:
-        node = stack.pop()
-        if any(first <= node.birth < last for first, last in stretches):
-            given = True
-        elif node.leaf or not node.parents:
-            return ""
+    def _any_walked(self, nodes: Iterable[Node]) -> bool:
+        """Whether a backward walks one of ``nodes``, or what one is computed from, leaves aside."""
+        known = self._walked
+        fresh: dict[Node, None] = {}
+        stack = [node for node in nodes if node not in known]
+        while stack:
+            node = stack.pop()
+            if node not in fresh:
+                fresh[node] = None
+                stack += [parent for parent in node.parents if parent not in known]
+        for node in sorted(fresh, key=lambda n: n.birth):
+            own = not node.leaf and any(walk.kind is WalkKind.BACKWARD for walk in node.walks)
+            known[node] = own or any(known[parent] for parent in node.parents)
+        return any(known[node] for node in nodes)
+
+    def _in_forward(self, moment: int) -> bool:
+        """Whether a forward ran then that records graphs."""
+        before = bisect_right(self._forwards, (moment, math.inf))
+        return before > 0 and moment < self._forwards[before - 1][1]
+
+
+def _united(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same moments in stretches that do not overlap, in their order."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(stretches):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
         else:
-            more = [p for p in node.parents if p not in seen]
-            seen.update(more)
-            stack.extend(more)
-    return "evaluated" if given else ""
+            found.append((first, last))
+    return found
 
 
 def is_loss_of_others(made: list[Node], first: int) -> bool:

@@ -22,7 +22,6 @@ from codemods.rules.grad_in_evaluation.recordings import (
     is_named,
     picks,
     severity,
-    source,
     what_reads,
 )
 from codemods.source.gates import form
@@ -141,7 +140,6 @@ class GradInEvaluation(Rule):
 
     def _forwards(self, trace: Trace, ledger: Recordings, *, training: bool) -> Iterator[Observation]:
         chains: dict[tuple[int | None, ...], Observation] = {}
-        stretches = [(f.first, f.last) for f in trace.forwards if f.grad is not False]
         for forward in trace.forwards:
             if forward.grad is False:
                 continue
@@ -168,7 +166,7 @@ class GradInEvaluation(Rule):
             if once and not what_reads(made, forward.last, since=forward.last):
                 # run once for what it does on the way: to calibrate, to warm up, to let a compiler watch
                 continue
-            comes_from = source(made, forward, stretches)
+            comes_from = ledger.source(made, forward)
             if comes_from == "evaluated":
                 # a loss of what an evaluating forward gave: without that one's graph it has none
                 continue
