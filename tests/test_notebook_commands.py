@@ -21,7 +21,7 @@ from codemods.source.files import SourceFile, source_from_bytes
 from codemods.source.options import Options
 from codemods.source.targets import read_targets
 from codemods.terms.edits import Edit, InsertStatements, MoveStatement, WrapBlock
-from codemods.terms.findings import Finding, Place, Promise
+from codemods.terms.findings import Finding, Promise, ShownLine
 from codemods.terms.spans import Span
 from tests.commands import codemod
 from tests.notebooks import SETUP, STEP, code, notebook, text
@@ -202,9 +202,9 @@ def test_places_after_writing_are_those_of_the_new_text(folder: Path) -> None:
         1, (), (), sources={"a.ipynb": source}, rewritten={"a.ipynb": source.rewritten("x = 1\n" + source.text)}
     )
     line = lines(source)["b = 2"]
-    assert report.place("a.ipynb", line) == Place(2, 1)
-    assert report.place("a.ipynb", line + 1, now=True) == Place(2, 1)
-    assert report.place("b.py", 7) == Place(None, 7)
+    assert report.place("a.ipynb", line) == ShownLine(2, 1)
+    assert report.place("a.ipynb", line + 1, now=True) == ShownLine(2, 1)
+    assert report.place("b.py", 7) == ShownLine(None, 7)
 
 
 def test_an_import_goes_to_the_cell_of_the_imports(folder: Path) -> None:

@@ -23,7 +23,7 @@ from codemods.source.config import ConfigError, load_config
 from codemods.source.entries import Entry, find_entries, read_readme
 from codemods.source.options import Options
 from codemods.source.targets import Targets, read_targets
-from codemods.terms.findings import Finding, Place, Skipped
+from codemods.terms.findings import Finding, ShownLine, Skipped
 
 if TYPE_CHECKING:
     from codemods.rewriting.changes import Evidence, Key, Proof
@@ -169,9 +169,9 @@ def _reason(entry: Skipped) -> str:
     return entry.reason if entry.cell is None else f"cell {entry.cell}: {entry.reason}"
 
 
-def _place(applied: ApplyResult, path: str, line: int) -> Place:
+def _place(applied: ApplyResult, path: str, line: int) -> ShownLine:
     source = next((source for source in applied.sources if source.path == path), None)
-    return Place(None, line) if source is None else source.place(line)
+    return ShownLine(None, line) if source is None else source.place(line)
 
 
 def _problem(applied: ApplyResult, problem: Failure | Dropped) -> list[str | int]:

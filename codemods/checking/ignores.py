@@ -12,7 +12,7 @@ import codemods.rules as rules
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
-from codemods.source.suppressing import Place, with_comments, without_rules
+from codemods.source.suppressing import ToSuppress, with_comments, without_rules
 from codemods.source.suppressions import IgnoreComment, Suppressions
 from codemods.source.writing import write_atomically
 from codemods.terms.findings import Finding, Skipped
@@ -106,9 +106,9 @@ def add_ignores(findings: Iterable[Finding], sources: Iterable[SourceFile], reas
     A file is written wholly or not at all, and never over somebody else's edit; see
     :func:`codemods.source.suppressing.with_comments` for where the comments go. Raises nothing for a file of the user.
     """
-    places: dict[str, list[Place]] = defaultdict(list)
+    places: dict[str, list[ToSuppress]] = defaultdict(list)
     for finding in findings:
-        places[finding.path].append(Place(finding.rule, finding.span.line, finding.span.end_line))
+        places[finding.path].append(ToSuppress(finding.rule, finding.span.line, finding.span.end_line))
     changes: dict[str, tuple[SourceFile, str]] = {}
     done: dict[str, int] = {}
     unplaced: list[Skipped] = []
@@ -123,7 +123,7 @@ def add_ignores(findings: Iterable[Finding], sources: Iterable[SourceFile], reas
     return Ignored(paths, sum(done[path] for path in paths), tuple(sorted([*unplaced, *unwritten])))
 
 
-def _unplaced(source: SourceFile, place: Place) -> Skipped:
+def _unplaced(source: SourceFile, place: ToSuppress) -> Skipped:
     at = source.place(place.line)
     return Skipped(source.path, at.line, f"{place.rule}: no comment can stand there", at.cell)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.source.files import SourceFile
-from codemods.terms.findings import Finding, Place
+from codemods.terms.findings import Finding, ShownLine
 
 if TYPE_CHECKING:
     pass
@@ -58,5 +58,5 @@ def placed(finding: Finding, sources: Mapping[str, SourceFile]) -> Finding:
 _LINE_MENTIONED = re.compile(r"\bline (\d+)\b")
 
 
-def _line_of_cell(place: Place) -> str:
+def _line_of_cell(place: ShownLine) -> str:
     return f"line {place.line} of cell {place.cell}"

@@ -13,7 +13,7 @@ from codemods.cli import _help as h
 from codemods.cli._options import Job
 from codemods.cli._terminal import TROUBLE, UserError, complain
 from codemods.reports import Detail
-from codemods.terms.findings import Finding, Place
+from codemods.terms.findings import Finding, ShownLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -117,7 +117,7 @@ def _at(job: Job, places: Sequence[str]) -> Callable[[tuple[Finding, ...]], bool
 
     sources = {source.path: source for source in job.targets.sources}
     asked = {
-        (display_path(match["path"]), Place(int(match["cell"]) if match["cell"] else None, int(match["line"])))
+        (display_path(match["path"]), ShownLine(int(match["cell"]) if match["cell"] else None, int(match["line"])))
         for match in map(PLACE.fullmatch, places)
         if match is not None
     }

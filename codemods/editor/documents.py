@@ -25,7 +25,7 @@ from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, digest_of, display_path, read_source
 from codemods.source.options import Options
 from codemods.source.perfile import PerFileIgnores, fits
-from codemods.source.suppressing import Place, with_comments
+from codemods.source.suppressing import ToSuppress, with_comments
 from codemods.terms.findings import Finding, Promise, Skipped
 
 Key = tuple[str, str, int]
@@ -108,7 +108,7 @@ class Documents:
 
     def ignored(self, path: str, finding: Finding) -> str | None:
         """Return the text of ``path`` with a comment that suppresses ``finding``; None where none can stand."""
-        place = Place(finding.rule, finding.span.line, finding.span.end_line)
+        place = ToSuppress(finding.rule, finding.span.line, finding.span.end_line)
         source = self._source(path)
         new, unplaced = with_comments(source.text, [place])
         try:

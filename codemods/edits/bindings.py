@@ -17,7 +17,7 @@ _Binding = Callable[[_Import, ast.alias], str | None]
 
 
 @dataclass(frozen=True)
-class Place:
+class Spot:
     """Where code runs: at ``node`` itself, right ``after`` it, or at the ``start`` or ``end`` of its body."""
 
     node: ast.AST
@@ -32,19 +32,19 @@ class Bindings:
         self.parents = parents
         self.ignored = frozenset(ignored)
 
-    def module_at(self, place: Place) -> str | None:
+    def module_at(self, place: Spot) -> str | None:
         """The name of the module torch that is certainly bound when code at ``place`` runs, if there is one."""
         return next(iter(self.modules_at(place)), None)
 
-    def modules_at(self, place: Place) -> list[str]:
+    def modules_at(self, place: Spot) -> list[str]:
         """All such names."""
         return list(self._bound(place, _module_name))
 
-    def attribute_at(self, place: Place, attribute: str) -> str | None:
+    def attribute_at(self, place: Spot, attribute: str) -> str | None:
         """The same for what ``from torch import attribute`` binds."""
         return next(iter(self.attributes_at(place, attribute)), None)
 
-    def attributes_at(self, place: Place, attribute: str) -> list[str]:
+    def attributes_at(self, place: Spot, attribute: str) -> list[str]:
         """All such names."""
 
         def name(statement: _Import, alias: ast.alias) -> str | None:
@@ -53,7 +53,7 @@ class Bindings:
 
         return list(self._bound(place, name))
 
-    def free_name(self, place: Place) -> str:
+    def free_name(self, place: Spot) -> str:
         """A name that an import of torch at the top of the module may bind for code at ``place``."""
         scopes = list(self._scopes(place))
         outer = scopes[-1][0]
@@ -66,7 +66,7 @@ class Bindings:
             name = f"_{name}"
         return name
 
-    def _bound(self, place: Place, name_of: _Binding) -> Iterator[str]:
+    def _bound(self, place: Spot, name_of: _Binding) -> Iterator[str]:
         hidden: set[str] = set()
         for scope, before in self._scopes(place):
             for name in sorted(self._certain(before, name_of)):
@@ -78,7 +78,7 @@ class Bindings:
     def _declared_global(self, name: str) -> bool:
         return any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(self.tree))
 
-    def _scopes(self, place: Place) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
+    def _scopes(self, place: Spot) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
         """The scopes that code at ``place`` sees, inner ones first, with the statements run there before it."""
         before: list[ast.stmt] = []
         node, innermost = place.node, True

@@ -11,7 +11,7 @@ from typing import Literal
 import libcst as cst
 
 from codemods.edits.arguments import argument_index
-from codemods.edits.bindings import MODULE, Bindings, Place, identifiers
+from codemods.edits.bindings import MODULE, Bindings, Spot, identifiers
 from codemods.edits.branches import is_emptied, may_go, may_turn, orelse_of
 from codemods.edits.imports import TopLevelPlace, place_for_helper, place_for_import
 from codemods.edits.source import Source, StatementNode, describe
@@ -232,21 +232,21 @@ class _Planner:
         plan, source = self.plan, self.source
         if isinstance(edit, WrapExpression):
             node = source.expression(edit.target)
-            place = Place(source.ast_expression(edit.target))
+            place = Spot(source.ast_expression(edit.target))
             # Resolved as one, so that both halves take the same name.
             prefix, suffix = self._resolved(f"{edit.prefix}\0{edit.suffix}", place).split("\0")
             plan.wraps.setdefault(node, []).append((prefix, suffix))
             self._target(node, "an expression to wrap")
         elif isinstance(edit, ReplaceExpression):
             node = source.expression(edit.target)
-            code = self._resolved(edit.code, Place(source.ast_expression(edit.target)))
+            code = self._resolved(edit.code, Spot(source.ast_expression(edit.target)))
             if plan.replacements.setdefault(node, code) != code:
                 raise EditError(f"two edits replace the expression at {describe(edit.target)}")
             self._target(node, "an expression to replace")
         elif isinstance(edit, InsertStatements):
             wanted = source.ast_statement(edit.anchor)
             where = _PLACES[edit.where]
-            statements, below = self._parsed(self._resolved(edit.code, Place(wanted, where)))
+            statements, below = self._parsed(self._resolved(edit.code, Spot(wanted, where)))
             self._insert(edit.anchor, edit.where, Insertion(statements, below))
         elif isinstance(edit, WrapBlock):
             self._wrap(edit)
@@ -254,7 +254,7 @@ class _Planner:
             function = source.statement(edit.function)
             if not isinstance(function, cst.FunctionDef):
                 raise EditError(f"no function at {describe(edit.function)}")
-            code = self._resolved(edit.code, Place(source.ast_statement(edit.function)))
+            code = self._resolved(edit.code, Spot(source.ast_statement(edit.function)))
             codes = plan.decorators.setdefault(function, [])
             if code not in codes:
                 codes.append(code)
@@ -269,14 +269,14 @@ class _Planner:
         suite = self.source.suite_of(first)
         if suite is not self.source.suite_of(last):
             raise EditError(f"{describe(edit.first)} and {describe(edit.last)} are not in one suite")
-        header = self._resolved(edit.header, Place(self.source.ast_statement(edit.first)))
+        header = self._resolved(edit.header, Spot(self.source.ast_statement(edit.first)))
         self._changes(first).wraps.append(Wrap(first, last, header))
         self._target(first, "a statement to wrap")
 
     def _add_helper(self, edit: AddHelper) -> None:
         place = place_for_helper(self.source.tree)
         at = self.source.tree if place.anchor is None else place.anchor
-        code = self._resolved(edit.code, Place(at, "after" if place.where == "after" else "at"))
+        code = self._resolved(edit.code, Spot(at, "after" if place.where == "after" else "at"))
         if self.helpers.get(edit.name, code) != code:
             raise EditError(f"two helpers are to be named {edit.name}")
         try:
@@ -342,7 +342,7 @@ class _Planner:
     def _target(self, node: cst.CSTNode, what: str) -> None:
         self.targets.append((node, what))
 
-    def _resolved(self, code: str, place: Place) -> str:
+    def _resolved(self, code: str, place: Spot) -> str:
         """``code`` with names for ``{torch}`` that hold at ``place``."""
         if _TORCH not in code:
             return code
@@ -358,7 +358,7 @@ class _Planner:
         self.import_limits[name] = min(limit, self.import_limits.get(name, limit))
         return code.replace(_TORCH, name)
 
-    def _top_level_index(self, place: Place) -> int:
+    def _top_level_index(self, place: Spot) -> int:
         node = place.node
         if isinstance(node, ast.Module):
             return 0

@@ -21,7 +21,7 @@ from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile
 from codemods.source.line_map import LineMap
 from codemods.source.options import Options
-from codemods.source.suppressing import Place, with_comments
+from codemods.source.suppressing import ToSuppress, with_comments
 from codemods.source.syntax import parse
 from codemods.terms.findings import Finding
 from codemods.terms.spans import Span
@@ -144,7 +144,7 @@ class _Finishing:
             text = new.get(path, self._texts.old[path])
             line = LineMap(text, self._texts.sources[path].text).origin(finding.span.line)
             last = line + finding.span.end_line - finding.span.line
-            commented, unplaced = with_comments(text, [Place(finding.rule, line, last)], reason)
+            commented, unplaced = with_comments(text, [ToSuppress(finding.rule, line, last)], reason)
             if not unplaced and _holds(self._texts.sources[path], commented):
                 new[path] = commented
                 self.touched.add(path)

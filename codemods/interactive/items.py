@@ -10,7 +10,7 @@ from codemods.rewriting.result import ApplyResult
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
 from codemods.source.syntax import parse
-from codemods.terms.findings import Finding, Place, Skipped
+from codemods.terms.findings import Finding, ShownLine, Skipped
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Texts:
                 parse(text, path)
                 self.sources[path].encode(text)
             except SourceError as error:
-                at = self.sources[path].rewritten(text).place(error.line) if error.line else Place(None, 0)
+                at = self.sources[path].rewritten(text).place(error.line) if error.line else ShownLine(None, 0)
                 return f"{Skipped(path, at.line, error.reason, at.cell).place}: {error.reason}"
         return None
 

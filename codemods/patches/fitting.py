@@ -16,7 +16,7 @@ from codemods.patches.files import Renames, require_inside, selected, try_read
 from codemods.patches.notebooks import is_notebook, of_program
 from codemods.patches.parsing import FileDiff
 from codemods.patches.pieces import Piece
-from codemods.patches.placing import Base, Lost, Made, Place, composed, place
+from codemods.patches.placing import Base, Fitted, Lost, Made, composed, place
 from codemods.patches.reading import pieces_of
 from codemods.patches.results import FittedHunk, PatchResult, State
 from codemods.patches.units import Grouping, grouped
@@ -26,8 +26,7 @@ from codemods.rules import all_rules
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
 from codemods.source.targets import read_targets
-from codemods.terms.findings import Place as Where
-from codemods.terms.findings import Promise, Skipped
+from codemods.terms.findings import Promise, ShownLine, Skipped
 
 
 def fit(
@@ -68,7 +67,7 @@ class _Fitting:
         self.befores: dict[str, SourceFile] = {}
         self.now: dict[str, str] = {}
         self.pieces: dict[int, Piece] = {}
-        self.places: dict[int, Place | Made | Lost] = {}
+        self.places: dict[int, Fitted | Made | Lost] = {}
         self.grouping = Grouping([], {})
         self.refused: dict[int, str] = {}
         self.impossible: list[FittedHunk] = []
@@ -129,13 +128,13 @@ class _Fitting:
         return left_out
 
     def _place(self, path: str, line: int) -> str:
-        """Where a line was, for people."""
+        """ShownLine a line was, for people."""
         return f"{path}:{self.befores[path].place(line) if path in self.befores else line}"
 
     def _refuse_overlaps(self) -> None:
         taken: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
         for number, found in sorted(self.places.items()):
-            if not isinstance(found, Place):
+            if not isinstance(found, Fitted):
                 continue
             path = self.now[self.pieces[number].path]
             for start, end, other in taken[path]:
@@ -151,7 +150,7 @@ class _Fitting:
         for unit, numbers in self.grouping.units.items():
             if any(isinstance(self.places[number], Lost) for number in numbers):
                 lost.append(self._unit(unit, numbers))
-            elif any(isinstance(self.places[number], Place) for number in numbers):
+            elif any(isinstance(self.places[number], Fitted) for number in numbers):
                 units.append(self._unit(unit, numbers))
         if not units and not any(unit.gone for unit in lost):
             self._refuse(lost, None)
@@ -213,12 +212,12 @@ class _Fitting:
 
     def texts(self, units: Sequence[int]) -> dict[str, str]:
         """Return the new texts by path with these units made."""
-        made: dict[str, list[Place]] = defaultdict(list)
+        made: dict[str, list[Fitted]] = defaultdict(list)
         numbers = {number for unit in units for number in self.grouping.units[unit]}
         numbers |= {number for number in self.grouping.helpers if not numbers.isdisjoint(self.grouping.helped(number))}
         for number in sorted(numbers):
             found = self.places[number]
-            if isinstance(found, Place):
+            if isinstance(found, Fitted):
                 made[self.now[self.pieces[number].path]].append(found)
         return {path: composed(self.bases[path], places) for path, places in made.items()}
 
@@ -249,9 +248,13 @@ class _Fitting:
         rules = tuple(dict.fromkeys(self.bundle.changes[index].rule for index in piece.changes))
 
         def told(state: State, line: int, reason: str = "") -> FittedHunk:
-            was = self.befores[piece.path].place(piece.line) if piece.path in self.befores else Where(None, piece.line)
+            was = (
+                self.befores[piece.path].place(piece.line)
+                if piece.path in self.befores
+                else ShownLine(None, piece.line)
+            )
             source = self.sources.get(path)
-            at = source.place(line) if source is not None and line else Where(None, line)
+            at = source.place(line) if source is not None and line else ShownLine(None, line)
             if state is State.APPLIED and at != was:
                 state = State.MOVED
             return FittedHunk(number, piece.path, was.line, state, (path, at.line), reason, rules, was.cell, at.cell)

@@ -1,4 +1,4 @@
-"""Where a hunk belongs in a file that has moved on: one place, or a reason why there is none."""
+"""ShownLine a hunk belongs in a file that has moved on: one place, or a reason why there is none."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import NamedTuple
 from codemods.patches.fuzzy import LEAST, LEAST_UNPROVEN, Window, Word, clearly, fitted, windows, words_of
 from codemods.patches.pieces import NEAR, Piece, content, digest, ending, split
 from codemods.source.enclosing import Outline
-from codemods.terms.findings import Place as Where
+from codemods.terms.findings import ShownLine
 
 # How much context is tried, above and below, where not all of it stands there any more.
 _LESS = ((2, 2), (1, 1), (0, NEAR), (NEAR, 0))
 _TELLING = 6
 
 
-class Place(NamedTuple):
+class Fitted(NamedTuple):
     """Lines ``start`` to ``end`` (from 0, exclusive) of a file become ``lines``, which have their ends.
 
     ``exact`` is False where the lines were not the same any more; ``ends`` says that the hunk gives or takes the line
@@ -46,9 +46,9 @@ class Lost(NamedTuple):
 class Base:
     """A file as it is now."""
 
-    def __init__(self, text: str, place: Callable[[int], Where] | None = None) -> None:
+    def __init__(self, text: str, place: Callable[[int], ShownLine] | None = None) -> None:
         self.text = text
-        self._place = place or functools.partial(Where, None)
+        self._place = place or functools.partial(ShownLine, None)
         self.lines = split(text)
         self.contents = [content(line) for line in self.lines]
 
@@ -83,7 +83,7 @@ class Base:
         ]
 
 
-def place(piece: Piece, base: Base, *, unchanged: bool, proven: bool) -> Place | Made | Lost:
+def place(piece: Piece, base: Base, *, unchanged: bool, proven: bool) -> Fitted | Made | Lost:
     """Find the one place of ``piece`` in ``base``.
 
     ``unchanged``: the file is the very one that the patch was made for. ``proven``: the analysis will have a say, so
@@ -109,7 +109,7 @@ def place(piece: Piece, base: Base, *, unchanged: bool, proven: bool) -> Place |
     return _with_less(piece, base, proven) or _fuzzily(piece, base, LEAST if proven else LEAST_UNPROVEN)
 
 
-def _with_less(piece: Piece, base: Base, proven: bool) -> Place | Made | Lost | None:
+def _with_less(piece: Piece, base: Base, proven: bool) -> Fitted | Made | Lost | None:
     """Find the place by the lines themselves with less around them, at last only above or below; None if none is."""
     for above, below in _LESS if proven else _LESS[:2]:
         olds, news = (_standing(piece, base, side, above, below) for side in (piece.removed, piece.added))
@@ -167,10 +167,10 @@ def _among(
     piece: Piece,
     base: Base,
     places: Sequence[int],
-    chosen: Callable[[int], Place | Made],
+    chosen: Callable[[int], Fitted | Made],
     *,
     made: bool = False,
-) -> Place | Made | Lost:
+) -> Fitted | Made | Lost:
     """Choose between places that are alike, by all that is known of the original's surroundings."""
     size = len(piece.added if made else piece.removed)
     left = list(places)
@@ -207,14 +207,14 @@ def _same_surroundings(piece: Piece, base: Base, start: int, size: int) -> bool:
     return base.contents[max(0, start - len(above)) : start] == above and base.contents[end : end + len(below)] == below
 
 
-def _exactly(piece: Piece, base: Base, start: int) -> Place:
+def _exactly(piece: Piece, base: Base, start: int) -> Fitted:
     end = start + len(piece.removed)
     ends = [bool(ending(side[-1])) for side in (piece.removed, piece.added) if side]
     lines = _with_ends(piece, base, start, [content(line) for line in piece.added])
-    return Place(start, end, lines, True, ends in ([True, False], [False, True]))
+    return Fitted(start, end, lines, True, ends in ([True, False], [False, True]))
 
 
-def _fuzzily(piece: Piece, base: Base, least: float) -> Place | Made | Lost:
+def _fuzzily(piece: Piece, base: Base, least: float) -> Fitted | Made | Lost:
     lost: Lost | None = None
     for above, below in piece.contexts:
         old, new = [*above, *piece.removed, *below], [*above, *piece.added, *below]
@@ -228,7 +228,7 @@ def _fuzzily(piece: Piece, base: Base, least: float) -> Place | Made | Lost:
             continue
         chosen = _chosen(piece, base, old, found, above)
         outcome = chosen if isinstance(chosen, Lost) else _made_at(base, chosen, old, new, above)
-        if isinstance(outcome, Place):
+        if isinstance(outcome, Fitted):
             return outcome
         lost = lost or outcome
     return lost or Lost("nothing there is like the lines that it changes")
@@ -262,7 +262,7 @@ def _chosen(
 
 def _made_at(
     base: Base, window: Window, expected: Sequence[str], wanted: Sequence[str], above: Sequence[str]
-) -> Place | Lost:
+) -> Fitted | Lost:
     old = base.contents[window.start : window.end]
     new = fitted(expected, wanted, old)
     if new is None:
@@ -276,7 +276,7 @@ def _made_at(
     start, end = window.start + head, window.end - tail
     around = [ending(line) for line in base.lines[window.start : window.end]]
     line_end = next((one for one in around if one), base.line_end)
-    return Place(start, end, tuple(line + line_end for line in new[head : len(new) - tail]), False)
+    return Fitted(start, end, tuple(line + line_end for line in new[head : len(new) - tail]), False)
 
 
 def _middle(window: Window) -> int:
@@ -296,7 +296,7 @@ def _with_ends(piece: Piece, base: Base, start: int, lines: Sequence[str]) -> tu
     return tuple(line + common for line in lines)
 
 
-def composed(base: Base, places: Sequence[Place]) -> str:
+def composed(base: Base, places: Sequence[Fitted]) -> str:
     """Return the text of ``base`` with ``places`` made in it, which must not overlap.
 
     Its last line ends as it did, but where a hunk that fits exactly says otherwise.

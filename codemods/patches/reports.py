@@ -9,7 +9,7 @@ from codemods.patches.results import FittedHunk, PatchResult, State
 from codemods.reports import Detail
 from codemods.source.diffs import printable
 from codemods.terms.counting import plain_count_text
-from codemods.terms.findings import Place
+from codemods.terms.findings import ShownLine
 
 VERSION = 1
 _COLOUR = {State.REFUSED: "\x1b[31m", State.FUZZY: "\x1b[33m"}
@@ -37,7 +37,7 @@ def as_text(result: PatchResult, detail: Detail, *, colour: bool = False) -> str
 
 def _told(hunk: FittedHunk, *, dry_run: bool) -> str:
     path, line = hunk.now
-    was, at = Place(hunk.cell, hunk.line), Place(hunk.now_cell, line)
+    was, at = ShownLine(hunk.cell, hunk.line), ShownLine(hunk.now_cell, line)
     head = f"{path}:{at}" if line else f"{hunk.path}:{was}" if hunk.line else hunk.path
     rules = f" ({', '.join(hunk.rules)})" if hunk.rules else ""
     name = f"hunk {hunk.number}" if hunk.number else "all hunks"

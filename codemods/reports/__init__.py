@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from codemods.terms.findings import Finding, Place, Skipped
+from codemods.terms.findings import Finding, ShownLine, Skipped
 
 if TYPE_CHECKING:
     from codemods.checking.baseline import Fingerprint
@@ -128,14 +128,14 @@ class Report:
             postponed=result.postponed,
         )
 
-    def place(self, path: str, line: int, *, now: bool = False) -> Place:
+    def place(self, path: str, line: int, *, now: bool = False) -> ShownLine:
         """Return where ``line`` of the file ``path`` is for people: in a notebook the cell and the line in it.
 
         Lines of ``fixed``, ``failures`` and ``dropped`` are those of the files as they were read. Those of ``findings``
         are those of the files as they are ``now``, which is something else only where ``apply`` wrote them.
         """
         source = (self.rewritten.get(path) if now else None) or self.sources.get(path)
-        return Place(None, line) if source is None else source.place(line)
+        return ShownLine(None, line) if source is None else source.place(line)
 
     def told(self, path: str, line: int, *, now: bool = False) -> str:
         """Return the path and the :meth:`place`, as people read them."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from codemods.reports import Detail, Report
-from codemods.terms.findings import Finding, Place, Skipped
+from codemods.terms.findings import Finding, ShownLine, Skipped
 
 if TYPE_CHECKING:
     from codemods.checking.ignores import UnusedIgnore
@@ -93,7 +93,7 @@ def _places(entries: Iterable[Skipped]) -> list[dict[str, Any]]:
 class Placing(Protocol):
     """What knows where lines are for people: a report, or what ``verify`` found."""
 
-    def place(self, path: str, line: int) -> Place:
+    def place(self, path: str, line: int) -> ShownLine:
         """Where ``line`` of the file ``path`` is."""
 
 
@@ -120,5 +120,5 @@ class Now(NamedTuple):
 
     report: Report
 
-    def place(self, path: str, line: int) -> Place:
+    def place(self, path: str, line: int) -> ShownLine:
         return self.report.place(path, line, now=True)

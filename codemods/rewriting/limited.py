@@ -1,4 +1,4 @@
-"""A large ``apply`` in portions: so many hunks in this run, the rest in the next."""
+"""A large ``apply`` hunk by hunk: so many in this run, the rest in the next."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def apply_some(
         return apply(targets, dry_run=dry_run, wanted=wanted, **given)
     whole = apply(targets, dry_run=True, wanted=wanted, **given)
     found = review(whole)
-    chosen, left = _portion(found, max_hunks)
+    chosen, left = _first_changes(found, max_hunks)
     if not left:
         return whole if dry_run else apply(targets, dry_run=False, wanted=wanted, **given)
     keys = {key for change in chosen for key in change.key}
@@ -49,7 +49,7 @@ def apply_some(
     return replace(result, postponed=postponed, notes=(*result.notes, *notes))
 
 
-def _portion(found: Review, limit: int) -> tuple[list[Change], list[Change]]:
+def _first_changes(found: Review, limit: int) -> tuple[list[Change], list[Change]]:
     """Return the changes that fit, and those that are left."""
     chosen: list[Change] = []
     left: list[Change] = []

@@ -33,7 +33,7 @@ def compatible(groups: Iterable[Group]) -> list[Group]:
     The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round, as
     does one that yields to all others.
     """
-    zones = {group: claims(group) for group in groups}
+    zones = {group: text_of_group(group) for group in groups}
 
     def order(group: Group) -> tuple[bool, str, Position, Position]:
         path, start, end = zones[group][0] if zones[group] else ("", (0, 0), (0, 0))
@@ -50,8 +50,8 @@ def compatible(groups: Iterable[Group]) -> list[Group]:
     return chosen
 
 
-def claims(group: Group) -> list[tuple[str, Position, Position]]:
-    """Return the stretches of text that the edits of ``group`` claim, in order, those that overlap as one."""
+def text_of_group(group: Group) -> list[tuple[str, Position, Position]]:
+    """Return the text that the edits of ``group`` need: stretches in order, those that overlap as one."""
     found: list[tuple[str, Position, Position]] = []
     for path, start, end in sorted(
         (path, *zone) for path, edits in group.edits.items() for e in edits for zone in _zones(e)
@@ -70,7 +70,7 @@ def _overlaps(taken: Sequence[tuple[Position, Position]], start: Position, end: 
 
 
 def _zones(edit: Edit) -> list[tuple[Position, Position]]:
-    """Return the stretches of text that ``edit`` claims, ends exclusive."""
+    """Return the stretches of text that ``edit`` needs for itself, ends exclusive."""
     match edit:
         case KeepPart(target=target, kept=kept):
             (start, end), (first, last) = _whole(target), _whole(kept)
@@ -102,7 +102,7 @@ def _whole(span: Span) -> tuple[Position, Position]:
 
 
 def _beside(anchor: Span, where: str) -> tuple[Position, Position]:
-    # One character of the anchor stands for the gap beside it: whoever removes or moves the anchor claims it too.
+    # One character of the anchor stands for the gap beside it: whoever removes or moves the anchor needs it too.
     if where in ("before", "first-in"):
         return (anchor.line, anchor.column), (anchor.line, anchor.column + 1)
     return (anchor.end_line, max(0, anchor.end_column - 1)), (anchor.end_line, anchor.end_column)

@@ -12,7 +12,7 @@ from codemods.checking.selecting import visible
 from codemods.proofs.soundness import breaches
 from codemods.rewriting.continuations import continuations
 from codemods.rewriting.names_taken import Exports
-from codemods.rewriting.overlaps import Position, claims
+from codemods.rewriting.overlaps import Position, text_of_group
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, digest_of
 from codemods.source.line_map import LineMap
@@ -238,14 +238,14 @@ class Trial:
             index
             for index in touching
             if any(
-                at == path and old.intersection(range(start[0], end[0] + 1)) for at, start, end in self._claims(index)
+                at == path and old.intersection(range(start[0], end[0] + 1)) for at, start, end in self._needs(index)
             )
         )
         return tuple(there) or touching
 
-    def _claims(self, index: int) -> list[tuple[str, Position, Position]]:
+    def _needs(self, index: int) -> list[tuple[str, Position, Position]]:
         if index not in self._zones:
-            self._zones[index] = claims(self._groups[index])
+            self._zones[index] = text_of_group(self._groups[index])
         return self._zones[index]
 
     def _touching(self, path: str, indices: tuple[int, ...]) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.source.errors import ChangedSinceRead, Unencodable, Unreadable, os_reason
-from codemods.terms.findings import Place
+from codemods.terms.findings import ShownLine
 
 if TYPE_CHECKING:
     from codemods.source.notebooks import Notebook, Splice
@@ -44,15 +44,15 @@ class SourceFile:
     data: Held | None = field(default=None, repr=False, compare=False)
     """The bytes of a notebook, where they were needed."""
 
-    def place(self, line: int) -> Place:
+    def place(self, line: int) -> ShownLine:
         """Where line ``line`` of ``text`` stands in the file: in a notebook the cell and the line there."""
         if self.notebook is None:
-            return Place(None, line)
+            return ShownLine(None, line)
         from codemods.source import notebooks
 
         return notebooks.place(self.text, line)
 
-    def line(self, place: Place) -> int:
+    def line(self, place: ShownLine) -> int:
         """The line of ``text`` that stands at ``place`` of the file; 0 where there is none."""
         if self.notebook is None:
             return place.line

@@ -22,7 +22,7 @@ from codemods.source.cellsource import SourceStyle
 from codemods.source.errors import Unencodable, Unparsable, Unreadable
 from codemods.source.jsontext import Cursor
 from codemods.source.syntax import parse
-from codemods.terms.findings import Place, Skipped
+from codemods.terms.findings import ShownLine, Skipped
 
 SUFFIX = ".ipynb"
 SKIPPED_BY_TAG = "skip-execution"
@@ -158,16 +158,16 @@ class Notebook:
         return content, splices
 
 
-def place(text: str, line: int) -> Place:
+def place(text: str, line: int) -> ShownLine:
     """The cell, and the line in it, of line ``line`` of a notebook's program."""
     starts, numbers = _borders(text)
     index = max(0, bisect.bisect_right(starts, line) - 1)
     if not starts:
-        return Place(None, line)
-    return Place(numbers[index], max(1, line - starts[index] - 1))
+        return ShownLine(None, line)
+    return ShownLine(numbers[index], max(1, line - starts[index] - 1))
 
 
-def line_of(text: str, place: Place) -> int:
+def line_of(text: str, place: ShownLine) -> int:
     """The line of a notebook's program at which ``place`` is; 0 where there is no such cell."""
     starts, numbers = _borders(text)
     return starts[numbers.index(place.cell)] + 1 + place.line if place.cell in numbers else 0

@@ -18,7 +18,7 @@ _LINES = re.compile(r"(\r\n?|\n)")
 _WIDTH = 88
 
 
-class Place(NamedTuple):
+class ToSuppress(NamedTuple):
     """A finding to be suppressed: its rule, and the first and last line of its statement."""
 
     rule: str
@@ -36,7 +36,7 @@ def is_reason(text: str) -> bool:
     return bool(text.strip()) and text.isprintable() and not COMMENT.search(text) and not NEXT.search(f" {text}")
 
 
-def with_comments(text: str, places: Iterable[Place], reason: str = "") -> tuple[str, list[Place]]:
+def with_comments(text: str, places: Iterable[ToSuppress], reason: str = "") -> tuple[str, list[ToSuppress]]:
     """``text`` with comments that suppress ``places``, and those for which no comment could be put.
 
     A comment goes behind the first line from the finding's on that has room for it in the statement, or if none has
@@ -51,8 +51,8 @@ def with_comments(text: str, places: Iterable[Place], reason: str = "") -> tuple
     except (tokenize.TokenError, SyntaxError):
         return text, wanted
     said = Suppressions.of(text)
-    rules: dict[int, list[Place]] = defaultdict(list)
-    unplaced: list[Place] = []
+    rules: dict[int, list[ToSuppress]] = defaultdict(list)
+    unplaced: list[ToSuppress] = []
     for place in wanted:
         if said.covers(*place):
             continue
@@ -138,7 +138,7 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 
 def _suppress(
-    lines: list[str], statement: _Statement, said: Suppressions, places: list[Place], reason: str, width: int
+    lines: list[str], statement: _Statement, said: Suppressions, places: list[ToSuppress], reason: str, width: int
 ) -> None:
     names = {place.rule for place in places}
     for comment in said.comments:

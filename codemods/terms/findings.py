@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from codemods.terms.edits import Edit
 
 
-class Place(NamedTuple):
+class ShownLine(NamedTuple):
     """Where a line of a text stands in its file, as people find it.
 
     Of a notebook ``cell`` counts all its cells from 1, code or not, and ``line`` counts from 1 in that cell; of any

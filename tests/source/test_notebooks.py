@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from codemods.source.errors import ChangedSinceRead, Unencodable, Unreadable
 from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.writing import write_atomically
-from codemods.terms.findings import Place
+from codemods.terms.findings import ShownLine
 from tests.notebooks import code, notebook, text
 
 
@@ -34,14 +34,14 @@ def test_cells_are_one_program_in_order() -> None:
         *("a = 1", "if 1: b = a", "c = 2", "d = a"),
     ]
     lines = source.text.split("\n")
-    assert source.place(lines.index("if 1: b = a") + 1) == Place(2, 2)
-    assert source.place(lines.index("d = a") + 1) == Place(4, 2)
+    assert source.place(lines.index("if 1: b = a") + 1) == ShownLine(2, 2)
+    assert source.place(lines.index("d = a") + 1) == ShownLine(4, 2)
     assert str(source.place(lines.index("d = a") + 1)) == "cell 4:2"
 
 
 def test_a_plain_file_has_no_cells() -> None:
     source = source_from_bytes(b"a = 1\nb = 2\n", "a.py")
-    assert source.place(2) == Place(None, 2)
+    assert source.place(2) == ShownLine(None, 2)
     assert source.shown("a", "b") == [("a.py", "a", "b")]
 
 
@@ -81,7 +81,7 @@ def test_format_3_has_worksheets_and_inputs() -> None:
     ]
     data = json.dumps({"metadata": {"name": ""}, "nbformat": 3, "worksheets": [{"cells": cells}]}).encode()
     source = read(data)
-    assert source.place(4) == Place(2, 2)
+    assert source.place(4) == ShownLine(2, 2)
     assert changed(source, "b = 2", "b = 3") == data.replace(b"b = 2", b"b = 3")
 
 
@@ -115,7 +115,7 @@ def test_what_is_no_notebook_is_named_with_line_and_reason(data: bytes, line: in
 def test_strange_cells_do_no_harm(cell: Any) -> None:
     data = json.dumps({"cells": [cell, code("a = 1")], "metadata": [], "nbformat": 4}).encode()
     source = read(data)
-    assert source.place(3) == Place(2, 1)
+    assert source.place(3) == ShownLine(2, 1)
     assert changed(source, "a = 1", "a = 2") == data.replace(b"a = 1", b"a = 2")
 
 

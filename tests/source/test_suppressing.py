@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codemods.source.suppressing import Place, comment_text, is_reason, with_comments, without_rules
+from codemods.source.suppressing import ToSuppress, comment_text, is_reason, with_comments, without_rules
 from codemods.source.suppressions import Suppressions
 
 RULE = "stored-graph"
@@ -43,9 +43,9 @@ RULE = "stored-graph"
 )
 def test_a_comment_is_put(before: str, after: str) -> None:
     last = {"x = 1 + \\\n    2\n": 2, 'x = """\n# no\n"""\n': 3}.get(before, 1)
-    new, unplaced = with_comments(before, [Place(RULE, 1, last)])
+    new, unplaced = with_comments(before, [ToSuppress(RULE, 1, last)])
     assert (new, unplaced) == (after, [])
-    assert with_comments(new, [Place(RULE, 1, last)]) == (new, [])
+    assert with_comments(new, [ToSuppress(RULE, 1, last)]) == (new, [])
 
 
 @pytest.mark.parametrize(
@@ -59,38 +59,42 @@ def test_a_comment_is_put(before: str, after: str) -> None:
 )
 def test_what_is_suppressed_already_stays_as_it_is(text: str) -> None:
     line = text.count("\n", 0, max(text.find("x"), 0)) + 1
-    assert with_comments(text, [Place(RULE, line, line)]) == (text, [])
+    assert with_comments(text, [ToSuppress(RULE, line, line)]) == (text, [])
 
 
 def test_several_findings_of_a_statement_share_a_comment() -> None:
-    new, _ = with_comments("x = f(\n    1)\n", [Place("b", 1, 2), Place("a", 1, 2), Place("c", 2, 2)], "see there")
+    new, _ = with_comments(
+        "x = f(\n    1)\n", [ToSuppress("b", 1, 2), ToSuppress("a", 1, 2), ToSuppress("c", 2, 2)], "see there"
+    )
     assert new == "x = f(  # codemod: ignore[a, b, c] -- see there\n    1)\n"
 
 
 def test_another_reason_is_another_comment() -> None:
-    new, _ = with_comments("x = 1  # codemod: ignore[a] -- old\n", [Place("b", 1, 1)], "new")
+    new, _ = with_comments("x = 1  # codemod: ignore[a] -- old\n", [ToSuppress("b", 1, 1)], "new")
     assert new == "x = 1  # codemod: ignore[a] -- old  # codemod: ignore[b] -- new\n"
     said = Suppressions.of(new)
     assert [comment.reason for comment in said.comments] == ["old", "new"]
-    assert with_comments("x = 1  # codemod: ignore[a] -- old\n", [Place("b", 1, 1)], "old")[0].count("codemod") == 1
+    assert (
+        with_comments("x = 1  # codemod: ignore[a] -- old\n", [ToSuppress("b", 1, 1)], "old")[0].count("codemod") == 1
+    )
 
 
 def test_the_first_line_with_room_is_taken() -> None:
     long = "x = f(" + "a" * 80 + ",\n    1,\n    2)\n"
-    assert with_comments(long, [Place(RULE, 1, 3)])[0].splitlines()[1] == "    1,  # codemod: ignore[stored-graph]"
+    assert with_comments(long, [ToSuppress(RULE, 1, 3)])[0].splitlines()[1] == "    1,  # codemod: ignore[stored-graph]"
     wide = long + "# " + "-" * 150 + "\n"
-    assert with_comments(wide, [Place(RULE, 1, 3)])[0].splitlines()[0].endswith("# codemod: ignore[stored-graph]")
+    assert with_comments(wide, [ToSuppress(RULE, 1, 3)])[0].splitlines()[0].endswith("# codemod: ignore[stored-graph]")
     single = "x = f(" + "a" * 80 + ")\n"
-    assert with_comments(single, [Place(RULE, 1, 1)])[0].endswith(")  # codemod: ignore[stored-graph]\n")
+    assert with_comments(single, [ToSuppress(RULE, 1, 1)])[0].endswith(")  # codemod: ignore[stored-graph]\n")
 
 
 @pytest.mark.parametrize("text", ["x = (\n", "'''", "if x:\n        a\n    b\n"])
 def test_text_that_is_no_python_is_left(text: str) -> None:
-    assert with_comments(text, [Place(RULE, 1, 1)]) == (text, [Place(RULE, 1, 1)])
+    assert with_comments(text, [ToSuppress(RULE, 1, 1)]) == (text, [ToSuppress(RULE, 1, 1)])
 
 
 def test_a_line_without_a_statement() -> None:
-    assert with_comments("x = 1\n\n", [Place(RULE, 2, 2)]) == ("x = 1\n\n", [Place(RULE, 2, 2)])
+    assert with_comments("x = 1\n\n", [ToSuppress(RULE, 2, 2)]) == ("x = 1\n\n", [ToSuppress(RULE, 2, 2)])
 
 
 @pytest.mark.parametrize("reason", ["because", "see #12", "ends -- twice", "naïve"])
@@ -144,12 +148,12 @@ PIECES = [
 @example("1\\\n  # why", 1)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.integers(1, 6))
 def test_the_program_stays_what_it_was_and_a_second_time_changes_nothing(text: str, line: int) -> None:
-    new, unplaced = with_comments(text, [Place(RULE, line, line)])
+    new, unplaced = with_comments(text, [ToSuppress(RULE, line, line)])
     if unplaced:
         assert new == text
         return
     assert Suppressions.of(new).covers(RULE, line, line)
-    assert with_comments(new, [Place(RULE, line, line)]) == (new, [])
+    assert with_comments(new, [ToSuppress(RULE, line, line)]) == (new, [])
     try:
         tree = ast.dump(ast.parse(text))
     except (SyntaxError, ValueError):

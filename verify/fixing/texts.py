@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from codemods.source.files import SourceFile
-from codemods.terms.findings import Place
+from codemods.terms.findings import ShownLine
 from verify.measured.values import Site
 
 #: The file at a path below the root; may raise SourceError.
@@ -27,7 +27,7 @@ class Text:
 
     def line(self, site: Site) -> int:
         """The line of the text at which ``site`` is."""
-        return self._source.line(Place(site.cell, site.line))
+        return self._source.line(ShownLine(site.cell, site.line))
 
     def at(self, line: int) -> str:
         """Line ``line`` of the text, as people find it in the file."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from codemods.source.files import SourceFile
-from codemods.terms.findings import Finding, Place
+from codemods.terms.findings import Finding, ShownLine
 from verify.measured.records import Record
 from verify.measured.values import Trouble
 
@@ -212,10 +212,10 @@ class Verification:
     notebooks: Mapping[str, SourceFile] = field(default_factory=dict)
     """The notebooks that were rewritten, as they were read, by the path under which they are shown."""
 
-    def place(self, path: str, line: int) -> Place:
+    def place(self, path: str, line: int) -> ShownLine:
         """Where a line of a finding is for people: in a notebook the cell and the line in it."""
         source = self.notebooks.get(path)
-        return Place(None, line) if source is None else source.place(line)
+        return ShownLine(None, line) if source is None else source.place(line)
 
     @property
     def status(self) -> int:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from codemods.edits.bindings import MODULE, Bindings, Place
+from codemods.edits.bindings import MODULE, Bindings, Spot
 from codemods.edits.contracts.trees import FUNCTIONS, SUITES, TORCH_MARK, Emptied
 from codemods.edits.emptied import is_harmless, negations
 from codemods.terms.edits import (
@@ -117,7 +117,7 @@ class Comparison:
         bindings = Bindings(after, parents)
         for node, attribute in self.named:
             assert isinstance(node, ast.Name)
-            place = Place(_header_place(node, parents))
+            place = Spot(_header_place(node, parents))
             if node.id not in (
                 bindings.modules_at(place) if not attribute else bindings.attributes_at(place, attribute)
             ):

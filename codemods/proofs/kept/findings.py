@@ -15,7 +15,7 @@ from codemods.terms.spans import Span
 
 
 @dataclass(eq=False)
-class _Place:
+class _Observed:
     """All that was observed at one statement."""
 
     faults: list[dict[str, Any]] = field(default_factory=list)
@@ -24,7 +24,7 @@ class _Place:
 
 def decide(rule: str, promise: Promise, observations: Iterable[Observation], decision: Decision) -> Iterator[Finding]:
     """The findings of one of the two rules, and what they promise where an edit fits."""
-    places: dict[tuple[str, Span], _Place] = defaultdict(_Place)
+    places: dict[tuple[str, Span], _Observed] = defaultdict(_Observed)
     for observation in observations:
         place = places[(observation.path, observation.span)]
         if observation.verdict == "fault":
