@@ -21,6 +21,7 @@ from codemods.rules.base import Rule
 from codemods.rules.stored_graph.uses import (
     ADDING,
     appended_once,
+    goes_on_in_its_step,
     harmless,
     is_handed_on,
     is_loss,
@@ -85,7 +86,7 @@ class StoredGraph(Rule):
         if is_loss(ledger, carry.old) and not is_handed_on(carry):
             return
         if ledger.grows(carry) and not is_handed_on(carry):
-            yield from self._mean_walked_again(ledger, carry)
+            yield from self._mean_walked_again(ledger, carries)
             return
         store = carry.store
         promise = ledger.promise(carry)
@@ -119,8 +120,9 @@ class StoredGraph(Rule):
                 ]
         yield self._noted(ledger, carries, store, promise, edits, where, "walked"), store.statement
 
-    def _mean_walked_again(self, ledger: Ledger, carry: Carry) -> Iterator[tuple[Observation, ast.stmt]]:
+    def _mean_walked_again(self, ledger: Ledger, carries: list[Carry]) -> Iterator[tuple[Observation, ast.stmt]]:
         """``self.mean = m * self.mean + (1 - m) * x`` where the new mean is used in this step."""
+        carry = carries[0]
         promise = ledger.promise(carry)
         statement = carry.child.place.statement
         if carry.walked_in_some_turns or carry.read_in_some_turns:
@@ -132,12 +134,16 @@ class StoredGraph(Rule):
         file = carry.child.place.frame.file
         reads = reads_in(ledger, carry.old, statement)
         edits: list[tuple[str, Edit]] | None
-        if reads and not any(node in ledger.trace.plain for node in reads):
+        if goes_on_in_its_step(ledger, statement):
+            # A membrane over several time steps: its own step learns through what is read there.
+            edits, where = detaching(ledger.trace, carries), "where the step ends, because this step goes on with it"
+        elif reads and not any(node in ledger.trace.plain for node in reads):
             edits = [(file.path, WrapExpression(file.span(node), "", ".detach()")) for node in reads]
             where = "where the old value is read"
         else:
             edits, where = None, ""
-        yield self._noted(ledger, [carry], carry.child.place, promise, edits, where, "walked"), statement
+        noted = carries if where.startswith("where the step ends") else [carry]
+        yield self._noted(ledger, noted, carry.child.place, promise, edits, where, "walked"), statement
 
     def _noted(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.graph.model.kinds import NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
@@ -112,6 +113,36 @@ def used_through(ledger: Ledger, carry: Carry) -> bool:
             if same and any(node in w.seen for w in walks) and not _other_key(store, reading.place):
                 return True
     return False
+
+
+def goes_on_in_its_step(ledger: Ledger, statement: ast.stmt) -> bool:
+    """Whether a statement also takes its own value of an earlier turn or call that no backward has come to yet, and one
+    does later: where the old value is cut there, the step that made it learns otherwise."""
+    first: dict[Node, int] = {}
+    for walk in ledger.trace.walks:
+        for node in walk.seen:
+            first.setdefault(node, walk.place.clock)
+    for child in ledger.trace.nodes:
+        if child.place.statement is not statement:
+            continue
+        for old in _taken(child):
+            made, taken = old.place, child.place
+            earlier = made.frame is not taken.frame or made.loops != taken.loops
+            if earlier and made.statement is statement and first.get(old, -1) > child.birth:
+                return True
+    return False
+
+
+def _taken(node: Node) -> Iterator[Node]:
+    """What a node is computed from, of joined paths all of it."""
+    stack, seen = list(node.parents), set[Node]()
+    while stack:
+        one = stack.pop()
+        if one not in seen:
+            seen.add(one)
+            yield one
+            if one.kind is NodeKind.PHI:
+                stack.extend(one.parents)
 
 
 def _other_key(store: Place, read: Place) -> bool:
