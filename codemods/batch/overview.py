@@ -57,7 +57,9 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
                 "head": row["head"],
                 "upstream": now,
                 "moved": bool(row["base"] and now and now != row["base"]),
-                "upstream_trouble": answer.trouble if answer is not None else "",
+                "upstream_trouble": (answer.trouble or (answer.gone and answer.moved(row["base"])))
+                if answer is not None
+                else "",
                 "other_settings": bool(
                     repository and row["fingerprint"] and row["fingerprint"] != campaign.fingerprint(repository)
                 ),

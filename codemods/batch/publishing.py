@@ -329,11 +329,10 @@ def _require_publishable(ledger: Ledger, campaign: Campaign, target: Target) -> 
     if not answer.commit:
         raise Failed(answer.trouble)
     ledger.note(row["id"], upstream=answer.commit)
-    if answer.commit != row["base"]:
+    moved = answer.moved(row["base"])
+    if moved:
         again = f"update --only {row['slug']}" if row["pushed"] else f"retry --all --only {row['slug']}"
-        raise Refused(
-            f"moved upstream, from {row['base'][:10]} to {answer.commit[:10]}; codemod batch {again} does it again"
-        )
+        raise Refused(f"{moved}; codemod batch {again} does it again")
     git = Git(target.remote, lambda _: None)
     here = git.run("rev-parse", "--verify", f"refs/heads/{campaign.commits.branch}", cwd=target.clone).decode().strip()
     if here != row["head"]:

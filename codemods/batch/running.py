@@ -367,7 +367,7 @@ class _Work:
             answer = found[row["id"]]
             if answer.commit:
                 self._ledger.note(row["id"], upstream=answer.commit)
-                if answer.commit != row["base"]:
+                if answer.moved(row["base"]):
                     moved.append(row["id"])
         return moved
 

@@ -18,8 +18,8 @@ from codemods.batch.publishing import require_ours, target_of
 from codemods.batch.request_ledger import tell_deed
 from codemods.batch.standing import OPEN
 from codemods.batch.tool import digest
+from codemods.batch.upstream import Answer, remote_refs
 from codemods.batch.upstream import look as look_upstream
-from codemods.batch.upstream import remote_refs
 
 #: The reason of a branch that an earlier update has begun to redo.
 GOES_ON = "goes on"
@@ -59,7 +59,7 @@ def outdated(campaign: Campaign, say: Say, *, only: Collection[str] = ()) -> Out
                 if not answer.commit:
                     raise Failed(answer.trouble)
                 ledger.note(row["id"], upstream=answer.commit)
-                reason = _reason(campaign, repository, row, answer.commit)
+                reason = _reason(campaign, repository, row, answer)
                 if not reason or not _is_wanted(campaign, ledger, row):
                     continue
                 _require_still_ours(campaign, ledger, row, repository)
@@ -72,15 +72,13 @@ def outdated(campaign: Campaign, say: Say, *, only: Collection[str] = ()) -> Out
     return found
 
 
-def _reason(campaign: Campaign, repository: Repository, row: Row, commit: str) -> str:
+def _reason(campaign: Campaign, repository: Repository, row: Row, answer: Answer) -> str:
     """Why a branch is out of date; empty if it is not."""
     if row["state"] != "published":
         return GOES_ON
     if row["fingerprint"] != campaign.fingerprint(repository):
         return "the campaign's settings changed"
-    if commit != row["base"]:
-        return f"moved upstream, from {row['base'][:10]} to {commit[:10]}"
-    return OTHER_TOOL if row["tool"] != digest() else ""
+    return answer.moved(row["base"]) or (OTHER_TOOL if row["tool"] != digest() else "")
 
 
 def _is_wanted(campaign: Campaign, ledger: Ledger, row: Row) -> bool:

@@ -19,10 +19,21 @@ _TIMEOUT = 60.0
 
 
 class Answer(NamedTuple):
-    """The commit that a remote has now, empty where it did not say, and then why."""
+    """The commit that a remote has now, empty where it did not say, and then why.
+
+    ``gone`` is the branch that was cloned where there is none of that name any more: the commit is that of the
+    remote's own choice by now.
+    """
 
     commit: str
     trouble: str
+    gone: str = ""
+
+    def moved(self, base: str) -> str:
+        """How the remote has moved since ``base`` was cloned, in a phrase; empty where it has not."""
+        if self.gone:
+            return f"its branch {self.gone} is gone"
+        return f"moved upstream, from {base[:10]} to {self.commit[:10]}" if self.commit not in ("", base) else ""
 
 
 def look(pairs: Sequence[tuple[Row, Repository]]) -> dict[int, Answer]:
@@ -42,6 +53,9 @@ def _ask(row: Row, repository: Repository) -> Answer:
     name = repository.ref or row["base_branch"]
     wanted = (f"refs/heads/{name}", f"refs/tags/{name}^{{}}", f"refs/tags/{name}") if name else ("HEAD",)
     commit = next((refs[ref] for ref in wanted if ref in refs), "")
+    if not commit and name and not repository.ref and "HEAD" in refs:
+        # Renamed, as from master to main. A branch that the campaign asks for is what it wants, or nothing.
+        return Answer(refs["HEAD"], "", name)
     return Answer(commit, "" if commit else f"it has no {name or 'HEAD'} any more")
 
 

@@ -239,6 +239,37 @@ def test_what_moved_upstream_is_redone_and_pushed_over_our_own(world: World) -> 
     assert world.update() == (0, {})
 
 
+def test_a_main_branch_that_is_called_otherwise_by_now(github: World) -> None:
+    assert github.publish(only=["o+one"]) == 0
+    before = github.row("one")["head"]
+    for name in ("one", "two"):
+        git(github.forge.root / "o" / f"{name}.git", "branch", "-m", "main", "trunk")
+    github.change("one", base="trunk")
+    # One that is not published yet would be proposed to a branch that is not there.
+    assert github.publish() == 1
+    assert github.said[-1] == (
+        "o+two: not published: its branch main is gone; codemod batch retry --all --only o+two does it again"
+    )
+    assert "o+two: upstream: its branch main is gone\n" in status_text(status(github.campaign, upstream=True))
+    run_inline(github.campaign, verified("kept"), only=["o+two"], again=lambda row: "done again")
+    assert github.publish(only=["o+two"]) == 0
+    assert (github.request("two")["base"], github.row("two")["base_branch"]) == ("trunk", "trunk")
+    failures, reasons = github.update()
+    assert (failures, reasons) == (0, {"o+one": "its branch main is gone"})
+    assert (github.row("one")["base_branch"], github.row("one")["state"]) == ("trunk", "published")
+    assert github.at_remote("one") == github.row("one")["head"] == before
+    assert github.update() == (0, {})
+
+
+def test_a_branch_that_the_campaign_asks_for_has_no_other(github: World) -> None:
+    (one, two), made = github.campaign.repositories, github.campaign
+    github.campaign = replace(made, repositories=(replace(one, ref="main"), two))
+    run_inline(github.campaign, verified("kept"), again=lambda row: "done again")
+    git(github.forge.root / "o" / "one.git", "branch", "-m", "main", "trunk")
+    assert github.publish(only=["o+one"]) == 1
+    assert github.said[-1] == "o+one: not published: it has no main any more"
+
+
 def test_a_branch_that_a_reviewer_has_pushed_to_is_left(world: World) -> None:
     theirs = world.review("one")
     world.moves("one", "# news\n" + TRAIN)
