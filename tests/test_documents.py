@@ -154,3 +154,16 @@ def test_site_is_built_without_a_warning(tmp_path: Path) -> None:
     shown = "".join(page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("*.html"))
     # A reader's browser asks nobody else.
     assert re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="https?://[^"]+"', shown) == []
+
+
+def test_the_architecture_names_files_that_are_there_and_all_of_the_engine() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/]+\.py)`", text))
+    there = [
+        f"/{path.relative_to(ROOT)}"
+        for folder in ("codemods", "verify", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    assert [name for name in sorted(named) if not any(path.endswith(f"/{name}") for path in there)] == []
+    engine = {path.name for path in (ROOT / "codemods" / "graph").rglob("*.py")} - {"__init__.py"}
+    assert engine - {name.rpartition("/")[2] for name in named} == set()
