@@ -14,17 +14,52 @@ from codemods.source.syntax import parse
 
 def changed_constants(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
     """Say which constants (numbers, texts, names such as ``SUM``) differ, if the statements at the lines ``before`` of
-    ``old`` and ``after`` of ``new`` differ in nothing else; empty if they do."""
+    ``old`` and ``after`` of ``new`` differ in nothing else; empty if they do. Arguments by keyword that are one may
+    come and go, and so may statements that set something to one go."""
     was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
+    if was and not became and all(map(_sets_a_constant, was)):
+        return ", ".join(f"`{ast.unparse(each)}` is gone" for each in was)
     if not was or len(was) != len(became):
         return ""
     told: list[str] = []
     for one, other in zip(was, became, strict=True):
-        first, second = _constants(one), _constants(other)
-        if ast.dump(_blank(one)) != ast.dump(_blank(other)) or len(first) != len(second):
+        found = _told(one, other, [])
+        found = _told(*_without_keywords(one, other)) if found is None else found
+        if found is None:
             return ""
-        told += [f"{a!r} became {b!r}" for a, b in zip(first, second, strict=True) if a != b]
+        told += found
     return ", ".join(dict.fromkeys(told))
+
+
+def _told(one: ast.AST, other: ast.AST, keywords: list[str]) -> list[str] | None:
+    """Which constants differ between two statements, after what is said of ``keywords``; None where more does."""
+    first, second = _constants(one), _constants(other)
+    if ast.dump(_blank(one)) != ast.dump(_blank(other)) or len(first) != len(second):
+        return None
+    return [*keywords, *(f"{a!r} became {b!r}" for a, b in zip(first, second, strict=True) if a != b)]
+
+
+def _without_keywords(one: ast.AST, other: ast.AST) -> tuple[ast.AST, ast.AST, list[str]]:
+    """Two statements without the arguments that are constants and that only one of them has, and what these are."""
+    mine, theirs = copy.deepcopy(one), copy.deepcopy(other)
+    ours, others = ([each for each in ast.walk(node) if isinstance(each, ast.Call)] for node in (mine, theirs))
+    told: list[str] = []
+    for left, right in zip(ours, others, strict=False):
+        for call, match, what in ((left, right, "is gone"), (right, left, "is new")):
+            known = {keyword.arg for keyword in match.keywords}
+            alone = [each for each in call.keywords if each.arg not in known and _is_constant(each.value)]
+            told += [f"`{ast.unparse(each)}` {what}" for each in alone]
+            call.keywords = [each for each in call.keywords if each not in alone]
+    return mine, theirs, told
+
+
+def _sets_a_constant(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _is_constant(node.value)
+
+
+def _is_constant(node: ast.AST) -> bool:
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return is_number(node) or _is_text(node)
 
 
 def _headers(text: str, path: str, lines: Collection[int]) -> list[ast.AST]:
@@ -42,7 +77,7 @@ def _bare(node: ast.stmt) -> ast.AST:
     fields = {
         name: ([] if name in SUITES and isinstance(value, list) else value) for name, value in ast.iter_fields(node)
     }
-    return type(node)(**fields)
+    return ast.copy_location(type(node)(**fields), node)
 
 
 def _constants(node: ast.AST) -> list[object]:

@@ -139,7 +139,28 @@ def test_clauses_and_second_lines() -> None:
         ("f(x.mean())\n", "f(x.sum())\n", ""),
         ("f(x, 5)\n", "g(x, 6)\n", ""),
         ("f(x)\n", "f(x, 6)\n", ""),
+        ("f(x, n=6)\n", "f(x)\n", "`n=6` is gone"),
+        ("f(x)\n", "f(x, n=-6)\n", "`n=-6` is new"),
+        ("f(g(x, n=6))\n", "f(g(x), how='a')\n", "`how='a'` is new, `n=6` is gone"),
+        ("f(x, n=6, m=1)\n", "f(x, m=2)\n", "`n=6` is gone, 1 became 2"),
+        ("f(x, keep=True)\n", "f(x)\n", ""),
+        ("f(x, n=6)\n", "g(x)\n", ""),
+        ("f(x, n=m)\n", "f(x)\n", ""),
     ],
 )
 def test_changes_of_constants_alone(old: str, new: str, constants: str) -> None:
     assert changed_constants(old, new, "a.py", {1}, {1}) == constants
+
+
+@pytest.mark.parametrize(
+    ("gone", "constants"),
+    [
+        ("a.bad = 0", "`a.bad = 0` is gone"),
+        ("a = 'text'", "`a = 'text'` is gone"),
+        ("a = None", ""),
+        ("a = b", ""),
+        ("f(0)", ""),
+    ],
+)
+def test_constants_that_are_set_no_more(gone: str, constants: str) -> None:
+    assert changed_constants(f"{gone}\nb = 1\n", "b = 1\n", "a.py", {1}, ()) == constants
