@@ -131,6 +131,7 @@ def command(
     rules: o.RuleOptions,
     format: o.Format = None,
     output: o.Output = None,
+    also: o.Also = None,
     screen: o.ScreenOptions,
     since: s.Since = None,
     baseline: s.BaselineFile = None,
@@ -176,6 +177,7 @@ def command(
         paths,
         beside={"--patch": patch, "--resume": resume, "--plot": plot},
         diff=dry_run,
+        also=also,
         **vars(rules),
         format=format,
         output=output,
@@ -223,10 +225,12 @@ def command(
     report = replace(reports.Report.of_apply(result, evidence), command=said)
     if not dry_run and job.stdin is None:
         emit(job.render(report, colour=job.colour()), job.output)
+        job.also(report)
         if add_ignores:
             proven = s.ignore_remaining(job, result, reason) or proven
         return TROUBLE if result.unwritten else proven
     _show_text(job, result, report, dry_run=dry_run)
+    job.also(report)
     return FOUND if job.exit_code and dry_run and result.rewrites else proven
 
 

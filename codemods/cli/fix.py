@@ -10,6 +10,7 @@ import typer
 
 from codemods.cli import _help as h
 from codemods.cli import _options as o
+from codemods.cli._choices import settle_choices
 from codemods.cli._groups import expanded
 from codemods.cli._places import require_apart
 from codemods.cli._runs import Entry, ProgramOptions, RunOptions, report_format, settings_of, teller
@@ -58,7 +59,7 @@ def command(
     require_apart({"--output": output}, program.files)
     settings = settings_of(runs)
     asked = program.command(entry, settings.python)
-    choices = o.settle_choices(str(program.tree or asked.script or asked.cwd), **vars(o.RuleOptions(config=config)))
+    choices = settle_choices(str(program.tree or asked.script or asked.cwd), **vars(o.RuleOptions(config=config)))
     try:
         root = root_of([asked], program.tree)
         fixer = Fixer(asked, root, settings=settings, options=choices.options, tell=teller(bool(quiet)))

@@ -10,6 +10,7 @@ import typer
 
 from codemods.cli import _help as h
 from codemods.cli import _options as o
+from codemods.cli._choices import CHOICES
 from codemods.cli._ours import DIFF, kind_of
 from codemods.cli._places import require_apart, require_place
 from codemods.cli._terminal import ProgressBar, UserError, emit, read_stdin, wants_colour
@@ -42,7 +43,7 @@ def command(
     color: Annotated[
         str,
         typer.Option(
-            "--color", metavar="|".join(o.CHOICES["color"]), help="Colour the output.", rich_help_panel=h.REPORT
+            "--color", metavar="|".join(CHOICES["color"]), help="Colour the output.", rich_help_panel=h.REPORT
         ),
     ] = "auto",
     quiet: Annotated[
@@ -64,8 +65,8 @@ def command(
 
     if format not in FORMATS:
         raise UserError(f"--format {format}: must be one of {', '.join(FORMATS)}")
-    if color not in o.CHOICES["color"]:
-        raise UserError(f"--color {color}: must be one of {', '.join(o.CHOICES['color'])}")
+    if color not in CHOICES["color"]:
+        raise UserError(f"--color {color}: must be one of {', '.join(CHOICES['color'])}")
     if root is not None and not root.is_dir():
         raise UserError(f"--root {root}: no such folder")
     require_place(output, DIFF if dry_run else kind_of(format))

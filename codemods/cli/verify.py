@@ -11,6 +11,7 @@ import typer
 
 from codemods.cli import _help as h
 from codemods.cli import _options as o
+from codemods.cli._choices import settle_choices
 from codemods.cli._groups import expanded
 from codemods.cli._ours import PICTURE
 from codemods.cli._places import require_apart, require_place
@@ -116,7 +117,7 @@ def command(
     settings = settings_of(runs, tolerance=tolerance, reach=reach, shapes=shapes_only)
     commands = program.commands(entry or (), settings.python)
     try:
-        choices = o.settle_choices(
+        choices = settle_choices(
             str(program.tree or commands[0].script or commands[0].cwd),
             **vars(rules),
             color=color,

@@ -275,6 +275,12 @@ def test_the_same_report_in_further_formats(codemod: Codemod, source: Path) -> N
     assert (ran.status, ran.out.decode().splitlines()[0]) == (1, "train.py:1:5: wrong [exact] WRONG is here")
     assert Path("a.json").read_bytes() == plain.out
     assert json.loads(Path("b.json").read_text())[0]["check_name"] == "wrong"
+    plain = codemod("apply", "train.py", "--dry-run", "--format", "json")
+    ran = codemod("apply", "train.py", "--dry-run", "--also", "json=c.json")
+    assert (ran.status, Path("c.json").read_bytes()) == (0, plain.out)
+    assert ran.out.startswith(b"--- a/train.py")
+    assert codemod("apply", "train.py", "--also", "concise=d.txt").status == 0
+    assert " fixed: " in Path("d.txt").read_text()
     for bad in ("json", "json=", "yaml=a", "json=train.py"):
         assert codemod("check", "train.py", "--also", bad).status == 2
 

@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from codemods.cli import _options as o
+from codemods.cli._choices import settle_choices
 from codemods.source.toml import parse_toml
 from fixtures import Case, cases
 from tests.verify.test_fixtures import _options
@@ -45,7 +45,7 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
     with chdir(folder):
         found = verify(
             [script_command(case.entry, case.about.get("args", []), settings.python)],
-            options=o.settle_choices(".", **_options(case)).options,
+            options=settle_choices(".", **_options(case)).options,
             settings=settings,
             jobs=1,
             place=ForkedPlace,

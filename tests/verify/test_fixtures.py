@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from codemods.cli import _options as o
+from codemods.cli._choices import settle_choices
 from fixtures import Case, cases
 from tests.commands import codemod
 from tests.verify.zygote import ForkedPlace
@@ -85,7 +85,7 @@ def verified(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch, *, devic
         settings = replace(settings, device=device, environment={"FIXTURES_DEVICE": device})
     result = verify(
         [script_command(case.entry, case.about.get("args", []), settings.python)],
-        options=o.settle_choices(".", **_options(case)).options,
+        options=settle_choices(".", **_options(case)).options,
         settings=settings,
         jobs=1,
         place=ForkedPlace,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.cli import _options as o
+from codemods.cli._choices import settle_choices
 from codemods.terms.findings import Promise
 from tests.verify.judging.test_verdicts import FINE, STREAM, edited
 from tests.verify.zygote import ForkedPlace
@@ -30,7 +30,7 @@ def by_shapes(old: str, new: str, promise: Promise = Promise.REPAIR, steps: int 
     settings = Settings(steps=steps, shapes=True)
     command = script_command("train.py", [], settings.python)
     hand = HandRewriter(Path("changed.txt"), promise, root=Path.cwd(), script=command.script)
-    options = o.settle_choices(".", **dict.fromkeys(("config", "select", "ignore", "exclude"))).options
+    options = settle_choices(".", **dict.fromkeys(("config", "select", "ignore", "exclude"))).options
     result = verify([command], options=options, settings=settings, rewriter=hand, place=ForkedPlace).verification
     return replace(result, rewrites=tuple(sorted(result.rewrites, key=lambda r: r.finding.span)))
 

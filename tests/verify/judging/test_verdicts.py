@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.cli import _options as o
+from codemods.cli._choices import settle_choices
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
 from tests.notebooks import notebook
@@ -103,7 +103,7 @@ def rewritten(folder: Path, text: str, *, steps: int = 20) -> Verification:
 
 
 def _options() -> Options:
-    return o.settle_choices(".", **dict.fromkeys(("config", "select", "ignore", "exclude"))).options
+    return settle_choices(".", **dict.fromkeys(("config", "select", "ignore", "exclude"))).options
 
 
 def verdicts(verification: Verification) -> dict[int, str]:
