@@ -7,6 +7,7 @@ that dies has its job done elsewhere by the scheduler; after some deaths the job
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.util
 import io
@@ -18,6 +19,7 @@ import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,10 +76,14 @@ class DaskExecutor:
 
     @property
     def capacity(self) -> int:
-        """See :class:`Executor`; it follows a cluster that grows and shrinks."""
+        """See :class:`Executor`; it follows a cluster that grows and shrinks.
+
+        Raises :class:`Exhausted` where the scheduler is gone, as all that is asked of it does.
+        """
         if time.monotonic() - self._looked > _REFRESH:
             self._looked = time.monotonic()
-            self._capacity = max(1, _AHEAD * sum(self._client.nthreads().values()))
+            with self._asking():
+                self._capacity = max(1, _AHEAD * sum(self._client.nthreads().values()))
         return self._capacity
 
     def submit(self, job: Job) -> None:
@@ -86,7 +92,7 @@ class DaskExecutor:
         key = f"codemod-{job.stage}-{job.slug}-{job.id}"
         self._jobs[key] = job
         self._since[key] = time.monotonic()
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), self._asking():
             # A repository is more than a number, as it should be: scattered, it would be lost with the first worker.
             warnings.filterwarnings("ignore", message="Sending large graph")
             future = self._client.submit(
@@ -99,7 +105,7 @@ class DaskExecutor:
         """See :class:`Executor`. Raises :class:`Exhausted` where the scheduler is gone."""
         outcomes = received(self._outcomes, timeout)
         if not outcomes and self._client.status not in ("running", "connecting"):
-            raise Exhausted(f"the scheduler {self._address} is gone")
+            raise self._gone()
         return outcomes
 
     def doing(self) -> list[Doing]:
@@ -118,6 +124,17 @@ class DaskExecutor:
             self._client.cancel(list(self._futures.values()), force=True)
         with contextlib.suppress(Exception):
             self._client.close(timeout=10)
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        """The scheduler can go at any moment: Dask has several errors for that."""
+        try:
+            yield
+        except (OSError, RuntimeError, asyncio.TimeoutError):
+            raise self._gone() from None
+
+    def _gone(self) -> Exhausted:
+        return Exhausted(f"the scheduler {self._address} is gone")
 
     def _done(self, future: Future) -> None:
         """Called in a thread of Dask's."""
