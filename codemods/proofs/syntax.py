@@ -12,10 +12,12 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 def called(call: ast.Call) -> str:
     """The last name of what is called, empty where it has none."""
-    function = call.func
-    return (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
+    return last_name(call.func)
+
+
+def last_name(node: ast.AST) -> str:
+    """The name, or the last part of a dotted one; empty for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def is_own(node: ast.expr, own: str) -> bool:

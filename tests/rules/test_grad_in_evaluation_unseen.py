@@ -1187,3 +1187,53 @@ def test_at_no_budget_anything_is_said_of_what_a_later_call_walks() -> None:
         file = trace.frames[0].file if trace.frames else None
         findings = rule(RULE).decide(observations, Decision(lambda _, file=file: file, Options()))  # type: ignore[misc]
         assert lines(list(findings)) == []
+
+
+SCORE = """
+def score():
+    net.eval()
+    total = 0
+    for x, y in batches:
+        total += F.mse_loss(net(x), y).item()
+        {inside}
+    print(total)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside"),
+    [
+        ("import attacks", "print(net(attacks.Attack(net)(x, y)).argmax(1))"),
+        ("import attacks", "attack = attacks.Attack(net); print(net(attack(x, y)).argmax(1))"),
+        ("import attacks\nattack = attacks.Attack(net)", "print(net(attack(x, y)).argmax(1))"),
+        ("import attacks\nclass Made: pass\nmade = Made()\nmade.attack = attacks.Attack(net)", "print(made.attack(x))"),
+        ("import attacks", "print(attacks.sharpness(net, x, y))"),
+        ("import importlib\nmetrics = importlib.import_module('metrics')", "total += metrics.score(net, x, y)"),
+        ("import attacks", "print(attacks.sharpness(model=net))"),
+    ],
+)
+def test_unseen_code_that_gets_the_model_may_take_gradients(tmp_path: Path, before: str, inside: str) -> None:
+    code = SCORE.format(inside=inside)
+    findings = found(tmp_path, RULE, START, before, TRAIN, code, "learn()\nscore()\n")
+    assert findings
+    assert {finding.promise for finding in findings} == {Promise.ADVICE}
+    assert all("gets the model" in finding.message for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("before", "inside"),
+    [
+        # what is made of the model is used as a model
+        ("import fancy\nnet = fancy.Parallel(net)", "pass"),
+        ("import fancy\nmodel = fancy.Parallel(net)\nmodel.train()", "print(model(x).argmax(1))"),
+        ("model = nn.DataParallel(net)", "print(model(x).argmax(1))"),
+        # it gets no model, or not here
+        ("import fancy", "print(fancy.metric(net(x).argmax(1)))"),
+        ("import fancy\nloss = nn.MSELoss()", "print(fancy.named(loss))"),
+        ("import fancy\nfancy.summary(net)", "pass"),
+    ],
+)
+def test_what_gets_no_model_changes_nothing(tmp_path: Path, before: str, inside: str) -> None:
+    code = SCORE.format(inside=inside)
+    findings = found(tmp_path, RULE, START, before, TRAIN, code, "learn()\nscore()\n")
+    assert [finding.promise for finding in findings] == [Promise.EXACT]

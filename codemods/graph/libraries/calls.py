@@ -119,7 +119,7 @@ class Libraries(Stores):
             if last in PUTTING_METHODS and path.count(".") > 1:
                 for value in args.all():
                     self.use(value, UseKind.STORED_UNSEEN, at, path)
-        self.trace.handings.append(Handing(self.place(at), tuple(args.all())))
+        self.trace.handings.append(Handing(self.place(at), tuple(args.all()), self._any_module(args.all())))
         given = Arguments(args.call, [*args.all(), *results])
         result = self.unknown(path, self.mixed(at, path, given), public=True)
         result.shadow = self.shadow_of(args.all())

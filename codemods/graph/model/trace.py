@@ -142,10 +142,12 @@ class Storing:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Handing:
-    """A call of what cannot be seen that got graphs; ``given`` is all that it got, the callee or receiver last."""
+    """A call of what cannot be seen that got graphs or modules; ``given`` is all that it got, the callee or receiver
+    last. ``modules`` tells whether a module is among its arguments."""
 
     place: Place
     given: tuple[Value, ...]
+    modules: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -23,6 +23,7 @@ from codemods.graph.model.values import (
     Join,
     Mapping,
     Method,
+    Module,
     Optimizer,
     Parameters,
     Partial,
@@ -31,6 +32,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
     may_carry,
+    options_of,
 )
 from codemods.graph.run.contents import ITEMS, REST
 from codemods.graph.run.joins import Joins
@@ -225,10 +227,16 @@ class Uses(Joins):
         for value in given:
             self.use(value, UseKind.CALL if public else UseKind.UNSEEN_CALL, at, label)
         parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
-        if parents:
-            self.trace.handings.append(Handing(self.place(at), tuple(given)))
+        modules = self._any_module(given[:-1])
+        if parents or modules:
+            self.trace.handings.append(Handing(self.place(at), tuple(given), modules))
         node = self.node(at, NodeKind.CALL, parents, certain=False, label=label)
         return self.unseen_result(label, node, given, at, public=public)
+
+    def _any_module(self, given: Iterable[Value]) -> bool:
+        """Whether one of ``given`` is a module that may have parameters."""
+        modules = (one for value in given for one in options_of(value) if self.is_module(one))
+        return any(not isinstance(one, Module) or self.parameter_leaves(one) for one in modules)
 
     def unseen_result(
         self, label: str, node: Node | None, given: Iterable[Value], at: ast.AST, *, public: bool = False

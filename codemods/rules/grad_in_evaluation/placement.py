@@ -230,7 +230,7 @@ class Placement:
             edits = [(path, AddDecorator(span, "{torch}.no_grad()"))]
             remedy = "add `@torch.no_grad()`"
         edits += _drop_volatile(forwards)
-        doubts = _doubts(forwards, site.any("doubted"))
+        doubts = _doubts(forwards, doubted=site.any("doubted"), handed=site.any("handed"))
         return self._finding(path, span, promise, message, remedy, edits, forwards, doubts)
 
     # blocks
@@ -331,7 +331,9 @@ class Placement:
             promise = Promise.ADVICE
             message = "no backward reaches this forward: run it under no_grad, or add the missing step"
         remedy = "wrap it in `with torch.no_grad():`"
-        return self._finding(file.path, first, promise, message, remedy, edits, forwards, _doubts(forwards))
+        here = self.statements.get((file.path, first))
+        doubts = _doubts(forwards, handed=here is not None and here.any("handed"))
+        return self._finding(file.path, first, promise, message, remedy, edits, forwards, doubts)
 
     # findings
 
@@ -374,11 +376,13 @@ def _drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
     return [(path, DropArgument(span, "volatile")) for path, span in calls]
 
 
-def _doubts(forwards: list[Observation], doubted: bool = False) -> str:
+def _doubts(forwards: list[Observation], *, doubted: bool = False, handed: bool = False) -> str:
     """What code that cannot be seen leaves open, as the end of a message; empty if nothing."""
     doubts = ""
     if all(f.facts["unseen"] for f in forwards):
         doubts += "; the class of the model is not in the tree and might take gradients inside"
     if doubted or any(f.facts["doubted"] for f in forwards):
         doubts += "; what gets its results cannot be seen, and might back-propagate them"
+    if handed or any(f.facts["handed"] for f in forwards):
+        doubts += "; code that cannot be seen gets the model, and might take gradients"
     return doubts
