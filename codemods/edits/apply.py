@@ -11,9 +11,9 @@ from typing import cast
 import libcst as cst
 
 from codemods.edits.arguments import drop_arguments, rename_argument
+from codemods.edits.blocks import add_decorator
 from codemods.edits.branches import turn_round
 from codemods.edits.contracts import check_contract
-from codemods.edits.decorators import add_decorator
 from codemods.edits.expressions import fit_expression, keep_part, replace_expression, wrap_expression
 from codemods.edits.imports import drop_names, unused_names
 from codemods.edits.plan import Plan, make_plan, plan_unused

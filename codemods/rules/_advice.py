@@ -44,20 +44,12 @@ class AdvisingRule(Rule):
 
 def scope(file: ParsedFile, node: ast.AST) -> ast.AST:
     """The function in which a node stands, or the whole file."""
-    outer = file.parent(node)
-    while outer is not None and not isinstance(outer, FUNCTIONS):
-        outer = file.parent(outer)
-    return file.tree if outer is None else outer
+    return file.enclosing(node, *FUNCTIONS) or file.tree
 
 
 def under(file: ParsedFile, node: ast.AST, *kinds: type[ast.AST]) -> bool:
     """Whether a node stands in a statement of these kinds, within its function."""
-    outer = file.parent(node)
-    while outer is not None and not isinstance(outer, FUNCTIONS):
-        if isinstance(outer, kinds):
-            return True
-        outer = file.parent(outer)
-    return False
+    return any(isinstance(outer, kinds) for outer in file.outward(node, *FUNCTIONS))
 
 
 def always(earlier: Place, later: Place) -> bool:

@@ -49,7 +49,8 @@ class LossRewrapped(AdvisingRule):
         given = _given(trace, {id(n.place.node) for n in made})
         for leaf in made:
             file, call = leaf.place.frame.file, leaf.place.node
-            sources = [n for n, at in given[id(call)] if _together(at, leaf.place)]
+            here = leaf.place.frame, leaf.place.loops
+            sources = [n for n, at in given[id(call)] if (at.frame, at.loops) == here]
             walk, step = _in_vain(trace, leaf, sources)
             if walk is None or step is None or not sources:
                 yield self.fine(file, call)
@@ -76,17 +77,10 @@ def _given(trace: Trace, calls: set[int]) -> dict[int, list[tuple[Node, Place]]]
             if use.kind not in _WITHOUT_GRAPH:
                 continue
             place = use.place
-            file = place.frame.file
-            at: ast.AST | None = place.node
-            while at is not None and not isinstance(at, ast.stmt):
+            for at in (place.node, *place.frame.file.outward(place.node, ast.stmt)):
                 if id(at) in calls:
                     found[id(at)].append((node, place))
-                at = file.parent(at)
     return found
-
-
-def _together(one: Place, other: Place) -> bool:
-    return one.frame is other.frame and one.loops == other.loops
 
 
 def _in_vain(trace: Trace, leaf: Node, sources: list[Node]) -> tuple[Walk | None, Step | None]:

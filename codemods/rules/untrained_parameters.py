@@ -301,18 +301,11 @@ def _trainable(made: ast.Call) -> bool:
 def _given_once(file: ParsedFile, statement: ast.Assign) -> bool:
     """Whether nothing else in the class gives the attribute a value, or registers it."""
     name = statement.targets[0].attr if isinstance(statement.targets[0], ast.Attribute) else ""
-    inner: ast.AST | None = statement
-    while inner is not None and not isinstance(inner, ast.ClassDef):
-        inner = file.parent(inner)
-    if inner is None:
-        return False
-    within = file.parent(statement)
-    while within is not None and not isinstance(within, DEFINITIONS):
-        within = file.parent(within)
-    if within is None or within.name != "__init__":
+    within, around = file.enclosing(statement, *DEFINITIONS), file.enclosing(statement, ast.ClassDef)
+    if around is None or not isinstance(within, DEFINITIONS) or within.name != "__init__":
         return False
     given = 0
-    for node in walk(inner):
+    for node in walk(around):
         given += isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store)
         if isinstance(node, ast.Constant) and node.value == name:
             return False

@@ -178,7 +178,7 @@ class Repository:
     def tracks(self, path: str, is_folder: bool) -> bool:
         """Whether git has the file, or anything in the folder, in its index: such files are never ignored."""
         if self._tracked is None:
-            files = frozenset(map(os.fsdecode, _asked(self.root, "ls-files", "-z").split(b"\0"))) - {""}
+            files = frozenset(map(os.fsdecode, _git_output(self.root, "ls-files", "-z").split(b"\0"))) - {""}
             folders = set()
             for name in files:
                 while (name := name.rpartition("/")[0]) and name not in folders:
@@ -229,12 +229,12 @@ def _matcher(text: str, by_name: bool) -> Callable[[str], bool]:
 
 def _users_ignore_file(root: str) -> str:
     """The file that core.excludesFile names for the repository in ``root``, else git's default."""
-    named = _asked(root, "config", "--type=path", "--get", "core.excludesFile").removesuffix(b"\n")
+    named = _git_output(root, "config", "--type=path", "--get", "core.excludesFile").removesuffix(b"\n")
     settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return os.fsdecode(named) or os.path.join(settings, "git", "ignore")
 
 
-def _asked(root: str, *arguments: str) -> bytes:
+def _git_output(root: str, *arguments: str) -> bytes:
     """What git prints; nothing where it cannot be run, or refuses: then only patterns count."""
     try:
         done = run_git(root, *arguments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -181,6 +181,13 @@ class ParsedFile:
         while outer is not None and not isinstance(outer, kinds):
             outer = self.parent(outer)
         return outer
+
+    def outward(self, node: ast.AST, *ends: type[ast.AST]) -> Iterator[ast.AST]:
+        """The nodes around ``node``, the innermost first, up to one of the kinds ``ends``, which is left out."""
+        outer = self.parent(node)
+        while outer is not None and not isinstance(outer, ends):
+            yield outer
+            outer = self.parent(outer)
 
 
 def _first_line(statement: ast.stmt) -> int:

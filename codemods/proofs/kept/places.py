@@ -26,7 +26,7 @@ from codemods.proofs.kept.model import (
 from codemods.proofs.kept.run import Run
 from codemods.proofs.kept.uses import assigned
 from codemods.proofs.sums import averages
-from codemods.proofs.syntax import DEFINITIONS
+from codemods.proofs.syntax import DEFINITIONS, LOOPS
 
 Parts = tuple[tuple[ast.expr, Value], ...]
 """Expressions that are kept, with their values."""
@@ -289,15 +289,11 @@ def _chosen(place: Place, part: ast.expr) -> bool:
     """Whether a store is one of a maximum or minimum: under an ``if`` that compares what is stored, within a loop."""
     file = place.frame.file
     text = ast.unparse(part)
-    outer = file.parent(place.statement) if place.statement is not None else None
-    while outer is not None and not isinstance(outer, (*DEFINITIONS, ast.For, ast.While, ast.AsyncFor)):
-        if isinstance(outer, ast.If):
-            for test in ast.walk(outer.test):
-                if isinstance(test, ast.Compare) and any(
-                    ast.unparse(e) == text for e in (test.left, *test.comparators)
-                ):
-                    return not isinstance(test.ops[0], (ast.Is, ast.IsNot))
-        outer = file.parent(outer)
+    inner = place.statement
+    for outer in file.outward(inner, *DEFINITIONS, *LOOPS) if inner is not None else ():
+        for test in ast.walk(outer.test) if isinstance(outer, ast.If) else ():
+            if isinstance(test, ast.Compare) and any(ast.unparse(e) == text for e in (test.left, *test.comparators)):
+                return not isinstance(test.ops[0], (ast.Is, ast.IsNot))
     return False
 
 
