@@ -113,7 +113,8 @@ class GradInEvaluation(Rule):
                 assert frame.definition is not None
                 yield self.seen(frame.file, frame.definition, "function", verdict, **facts)
         for file in dict.fromkeys(frame.file for frame in trace.frames):
-            if file.tree.body and file.once(_tells_wrappers, file.tree):
+            tells = file.once(_tells_wrappers, file.tree)
+            if tells and file.tree.body:
                 yield self.seen(file, file.tree.body[0], "tells-wrappers", "needed")
         for frame in opened.values():
             assert frame.definition is not None
