@@ -714,3 +714,28 @@ def test_data_goes_where_it_is_only_read(tmp_path: Path, read: str) -> None:
 def test_unseen_code_may_write_to_what_no_backward_needs_again(tmp_path: Path) -> None:
     findings = found(tmp_path, RULE, HEAD, SHARED.format(read="pass", later="elsewhere.look(h.data)"))
     assert [f.promise for f in findings] == [Promise.EXACT]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("inputs = [x if x is None else Variable(x) for x in loader]", "inputs = [x for x in loader]"),
+        ("print([Variable(x) if x is not None else x for x in loader])", "print([x for x in loader])"),
+        ("for x in loader:\n    net((x if x is None else Variable(x)))", "for x in loader:\n    net((x))"),
+        # another choice is one
+        (
+            "inputs = [None if x is None else Variable(x) for x in loader]",
+            "inputs = [None if x is None else x for x in loader]",
+        ),
+        (
+            "inputs = [x if len(x) == 0 else Variable(x) for x in loader]",
+            "inputs = [x if len(x) == 0 else x for x in loader]",
+        ),
+        (
+            "inputs = [x.long() if x is None else Variable(x) for x in loader]",
+            "inputs = [x.long() if x is None else x for x in loader]",
+        ),
+    ],
+)
+def test_a_choice_between_one_thing_goes(tmp_path: Path, before: str, after: str) -> None:
+    assert _becomes(tmp_path, before) == after

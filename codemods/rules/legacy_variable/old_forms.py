@@ -95,15 +95,27 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
         message = _VOLATILE
     elif volatile is not None:
         message += "; volatile= is ignored"
+    choice = _choice_of_one(file, call, given) if not suffix else None
     return change_of(
         file,
         call,
         message,
         f"write `{_short(given)}{suffix}`",
-        KeepPart(site.span, file.span(given), suffix),
+        KeepPart(file.span(choice) if choice is not None else site.span, file.span(given), suffix),
         given=given if not suffix else None,
         partners=partners,
     )
+
+
+def _choice_of_one(file: ParsedFile, call: ast.Call, given: ast.expr) -> ast.IfExp | None:
+    """``x if x is None else Variable(x)``, which then chooses between ``x`` and itself."""
+    choice = file.parent(call)
+    if not isinstance(choice, ast.IfExp) or isinstance(file.parent(choice), ast.Assign):
+        return None
+    other = choice.orelse if choice.body is call else choice.body
+    named = isinstance(given, ast.Name) and isinstance(other, ast.Name) and given.id == other.id
+    plain = all(isinstance(n, (ast.Name, ast.Constant, ast.Compare)) for n in walk(choice.test))
+    return choice if named and plain and not _loses_comments(file, choice, given) else None
 
 
 def _switching_off(site: Site, found: Sequence[Finding]) -> tuple[tuple[str, str, int], ...]:
