@@ -150,7 +150,9 @@ def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         file, statement = place
         for carrier in carriers:
             for target in targets(statement):
-                if not _is_target(target, carrier, file):
+                taken = feeds_itself(fault) and _used_beside(target, statement, file)
+                if taken or not _is_target(target, carrier, file):
+                    # See cut_where_it_enters.
                     continue
                 several = keys(carrier.name) > isinstance(target, ast.Subscript)
                 for way, code, title, meaning in anew(file.segment(target), several=several):
@@ -194,7 +196,17 @@ def _guard(target: ast.expr, statement: ast.stmt, file: Text) -> str:
     if isinstance(target, ast.Subscript) and not _reads(target, statement):
         # It is asked for in another way than by its key: by get(), which has an answer to begin with.
         return f"{file.segment(target.slice)} in {file.segment(target.value)}"
-    return f"{code} is not None" if _begins_with_none(target, file) else ""
+    return f"{code} is not None" if _begins_with_none(target, file) and not _begun(code, statement, file) else ""
+
+
+def _begun(code: str, statement: ast.stmt, file: Text) -> bool:
+    """Whether the function gives ``code`` a value before ``statement`` where it is None."""
+    tests = [
+        node
+        for node in ast.walk(file.function(statement) or file.tree)
+        if isinstance(node, ast.If) and node.lineno < statement.lineno and ast.unparse(node.test) == f"{code} is None"
+    ]
+    return any(code in named(file, each) for test in tests for each in test.body)
 
 
 def _reads(target: ast.expr, statement: ast.stmt) -> bool:

@@ -24,6 +24,8 @@ _MOST_NAMED = 5
 #: What differs in the names of things that belong together: keys of a dictionary, numbers at the end of attributes.
 _KEYED = re.compile(r"\['[^']*'\]|(?<=\w)\d+(?=$|[.\[])")
 _MANY_KEYS = 5
+#: A way through the inside of a library: nobody types two private attributes.
+_INSIDE = re.compile(r"\._[^\W_].*\._[^\W_]")
 #: Naming is for people; a run does not wait longer for a walk. So many names are looked at however long it took.
 _SECONDS = 3.0
 _FEWEST = 32
@@ -37,10 +39,12 @@ def holders(graph: Graph, boundaries: int, tree: Tree, frames: list[types.FrameT
     """The variables that keep nodes of most old steps alive, as the census event has them; the largest first.
 
     ``frames`` are the user's frames, innermost first. Elements of one container count as one holder, ``losses[*]``.
-    Where no variable leads to it in time, as with a trainer of a library, it is ``self`` of a class of the user's.
+    Where no variable leads to it in time, or only by way of what a library keeps to itself, as with a trainer, it is
+    ``self`` of a class of the user's.
     """
     found = _holding(graph, boundaries, variables(tree, frames, _end()))
-    found = found or _holding(graph, boundaries, objects(tree, _end()))
+    if not found or _INSIDE.search(found[0]["name"]):
+        found = _holding(graph, boundaries, objects(tree, _end())) or found
     return found[:_MOST_NAMED] or _nameless(graph, boundaries)
 
 
@@ -103,7 +107,7 @@ def _any(match: re.Match[str]) -> str:
 
 def _made(tensors: list[Any]) -> list[Any] | None:
     """The line that made the last of ``tensors``, where lines are known: in a diagnosis."""
-    return made.site(tensors[-1].grad_fn)
+    return made.nearest(tensors[-1].grad_fn)
 
 
 def _named(values: Iterator[tuple[str, Any, str]]) -> Iterator[tuple[str, Any, str]]:

@@ -40,6 +40,7 @@ class Trainer:
 
     def training_step(self, batch):
         loss = self.model(batch)
+        loss *= 1.0
         loss.backward()
         return loss
 

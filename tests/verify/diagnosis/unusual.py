@@ -38,6 +38,38 @@ script(
     "record.loss_*",
 )
 script(
+    "a model deep inside of a trainer",
+    """
+    class Selector:
+        def __init__(self, model):
+            self.model = model
+    class Connector:
+        def __init__(self, model):
+            self._selector = Selector(model)
+    class Trainer:
+        def __init__(self, model):
+            self._connector = Connector(model)
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.history = nn.Linear(4, 1), []
+        def forward(self, x):
+            loss = self.body(x).square().mean()  # cause
+            self.history.append(loss)
+            return loss
+    trainer = Trainer(Net())
+    def train(model, optimizer):
+        for step in range(30):
+            loss = trainer._connector._selector.model(torch.randn(3, 4))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    train(None, torch.optim.SGD(trainer._connector._selector.model.parameters(), 0.1))
+    """,
+    "growing-graph",
+    "self.history[*]",
+)
+script(
     "an activation that is changed in a function which is over",
     """
     class Block(nn.Module):

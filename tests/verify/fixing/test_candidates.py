@@ -507,6 +507,28 @@ def test_a_state_that_is_asked_for_by_get_is_cut_once_there_is_one() -> None:
     assert "    if 'h' in seen:\n        seen['h'] = seen['h'].detach()\n" in found.files["t.py"]
 
 
+def test_a_state_that_is_begun_by_then_is_cut_without_a_question() -> None:
+    text = """
+    class N(nn.Module):
+        def __init__(self):
+            self.state = None
+        def training_step(self, x):
+            if self.state is None:
+                self.state = torch.zeros(2, 8)
+            self.state = self.cell(x, self.state)
+            return self.head(self.state).sum()
+    """
+    clues = (
+        Clue("cause", at(7, "training_step")),
+        Clue("carrier", name="self.state"),
+        Clue("consumer", at(7, "training_step")),
+    )
+    found = [each.files["t.py"] for each in offered(Kind.SECOND_BACKWARD, text, *clues)]
+    assert "        self.state = self.state.detach()\n        self.state = self.cell(x, self.state)\n" in found[0]
+    # Behind the line the step would lose its own graph.
+    assert not any("self.state)\n        self.state = self.state" in each for each in found)
+
+
 def test_a_state_that_begins_with_none_is_cut_once_there_is_one() -> None:
     text = "state = None\nfor x in data:\n    state = cell(x, state)\n    use(state)\n"
     clues = (Clue("cause", at(3)), Clue("carrier", name="state"), Clue("consumer", at(3)))

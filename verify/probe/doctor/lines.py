@@ -12,7 +12,7 @@ import typing
 from types import FrameType
 from typing import Any
 
-from ..made import SITES
+from ..made import DEPTHS, SITES
 from ..sites import Tree
 
 _NOWHERE = [""]
@@ -77,4 +77,15 @@ class Lines:
             text = f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}\n'
             stack = self._stacks[place] = [text]
             SITES[text] = [relative(code.co_filename), frame.f_lineno, code.co_name]
+            DEPTHS[text] = len(self._tree.frames(frame)), _by_library(sys._getframe(1), frame)
         return stack
+
+
+def _by_library(frame: FrameType | None, user: FrameType) -> bool:
+    """Whether code of others than torch runs between ``frame`` and ``user``."""
+    while frame is not None and frame is not user:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package != "torch":
+            return True
+        frame = frame.f_back
+    return False
