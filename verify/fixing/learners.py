@@ -132,17 +132,16 @@ def _uncut_inside(node: ast.expr) -> str:
 
 def _without_idle(file: Text, changes: dict[str, str]) -> dict[str, str]:
     """``changes`` less statements like ``x = x``, which they leave of ``x = float(x)``."""
-    changed = changes[file.path]
-    idle = {
-        number
-        for node in ast.walk(ast.parse(changed))
-        if isinstance(node, ast.Assign)
-        and len(node.targets) == 1
-        and ast.unparse(node.targets[0]) == ast.unparse(node.value)
-        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    lines = changed.splitlines(keepends=True)
-    return {file.path: "".join(line for number, line in enumerate(lines, 1) if number not in idle)}
+    lines = changes[file.path].splitlines(keepends=True)
+    for node in ast.walk(ast.parse(changes[file.path])):
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [
+            ast.unparse(node.value)
+        ]:
+            span = slice(node.lineno - 1, node.end_lineno)
+            # Others stand there on purpose, in a class for instance.
+            if lines[span] != file.lines[span]:
+                lines[span] = [""] * len(lines[span])
+    return {file.path: "".join(lines)}
 
 
 def _bare(value: ast.expr, file: Text) -> str:

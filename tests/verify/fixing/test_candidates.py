@@ -623,10 +623,10 @@ def test_ways_out_of_the_graph_are_left_out(statement: str, added: str) -> None:
 
 def test_a_list_of_losses_is_stacked_and_what_says_nothing_goes() -> None:
     clue = Clue("cause", at(1))
-    text = "loss = torch.tensor(loss, requires_grad=True)\nloss.backward()\n"
+    text = "loss = torch.tensor(loss, requires_grad=True)\nloss.backward()\nx = x\n"
     assert [each.files["t.py"] for each in offered(Kind.LOSS_CUT_OFF, text, clue)] == [
-        "loss.backward()\n",
-        "loss = torch.stack(loss)\nloss.backward()\n",
+        "loss.backward()\nx = x\n",
+        "loss = torch.stack(loss)\nloss.backward()\nx = x\n",
     ]
 
 

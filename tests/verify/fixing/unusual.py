@@ -359,3 +359,43 @@ fault(
     "",
     ("    soft = teacher(x)", "    with torch.no_grad():\n        soft = teacher(x)"),
 )
+fault(
+    # It may not go behind the backward: the second term would see what the first one saw.
+    "a gain that a later term reads as it is changed",
+    """
+    w, gain = nn.Parameter(torch.ones(3)), torch.ones(3)
+    optimizer = torch.optim.SGD([w], 0.1)
+    for step in range(4):
+        x = torch.randn(5, 3)
+        one = (x * w * gain).square().mean()  # saved_by
+        gain.mul_(0.5)  # cause
+        loss = one + (x * w * gain).sum()
+        optimizer.zero_grad()
+        loss.backward()  # site
+        optimizer.step()
+        print(loss.item())
+    """,
+    "changed-in-place",
+    "gain",
+    ("gain.mul_(0.5)", "gain = gain.mul(0.5)"),
+)
+fault(
+    # A new value for `row` would not reach `h`.
+    "a row that a call selected",
+    """
+    net = nn.Linear(3, 4)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(4):
+        h = net(torch.randn(5, 3)).sigmoid()  # saved_by
+        row = h.select(0, 0)
+        row.mul_(2)  # cause
+        loss = h.square().mean()
+        optimizer.zero_grad()
+        loss.backward()  # site
+        optimizer.step()
+        print(loss.item())
+    """,
+    "changed-in-place",
+    "h",
+    ("    row =", "    h = h.clone()\n    row ="),
+)
