@@ -38,7 +38,8 @@ def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             what = ", ".join(f"{call} at {file.at(node.lineno)}" for node, _, call in chosen)
             plain = [(node, _bare(value, file)) for node, value, _ in chosen]
             stacked = [(node, _stacked(node, value, file)) for node, value, _ in chosen]
-            stacked += [(node, code) for node, code in lists[path] if node not in [each for each, _ in stacked]]
+            here = {(node.lineno, node.col_offset) for node, _ in stacked}
+            stacked += [(node, code) for node, code in lists[path] if (node.lineno, node.col_offset) not in here]
             deep = [(node, _uncut_inside(node)) for node, _, _ in chosen]
             for changes in [plain, *(each for each in (stacked, deep) if each != plain)]:
                 yield Candidate(f"leave out {what}", _LEARNS, _without_idle(file, file.replaced_all(changes)))

@@ -621,6 +621,15 @@ def test_ways_out_of_the_graph_are_left_out(statement: str, added: str) -> None:
     assert changed(Kind.NO_GRADIENT, statement + "\n", Clue("cause", at(1)))[-1] == added
 
 
+def test_a_list_that_is_filled_and_made_a_tensor_of_is_stacked_once() -> None:
+    text = "parts.append(f(x).item())\nloss = torch.tensor(parts, requires_grad=True).sum()\n"
+    found = offered(Kind.LOSS_CUT_OFF, text, Clue("cause", at(1)), Clue("made", at(2)))
+    assert "parts.append(f(x))\nloss = torch.stack(parts).sum()\n" in [each.files["t.py"] for each in found]
+    # The call is known by the line that fills the list alone, too.
+    found = offered(Kind.NO_GRADIENT, text, Clue("cause", at(1)))
+    assert "parts.append(f(x))\nloss = torch.stack(parts).sum()\n" in [each.files["t.py"] for each in found]
+
+
 def test_a_list_of_losses_is_stacked_and_what_says_nothing_goes() -> None:
     clue = Clue("cause", at(1))
     text = "loss = torch.tensor(loss, requires_grad=True)\nloss.backward()\nx = x\n"
