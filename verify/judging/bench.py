@@ -60,7 +60,7 @@ def judge(
             rewrites = tuple(Rewrite(group.findings, Verdict.NOT_REACHED, why) for group in groups)
             return Entry(original.command, original, None, None, None, None, rewrites)
     tolerance = runner.settings.tolerance
-    seeds = original.record.seeds
+    seeds = [(*seed, record.process) for record in original.records for seed in record.seeds]
     before = {group.key: group.touched.before() for group in groups}
     replaced = {group.key: group.touched.replaced({}, {}, version.old) for group in groups}
 
@@ -169,7 +169,7 @@ def driven(
     watch: list[list[Line]],
     knobs: Knobs,
     *,
-    replay: Iterable[tuple[str, Any]] | None = None,
+    replay: Iterable[tuple[Any, ...]] | None = None,
     also: Iterable[Line] = (),
     parts: Iterable[Sequence[Any]] = (),
     strict: bool = True,

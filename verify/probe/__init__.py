@@ -29,7 +29,7 @@ def start(config: dict[str, Any]) -> None:
     | deterministic | whether to ask torch for deterministic algorithms |
     | device | ``auto``, ``cpu``, ``cuda``: see devices.py |
     | memory_limit | bytes of a card's memory, or null |
-    | replay | [[generator, value], ...] that an earlier run seeded with, or null |
+    | replay | [[generator, value, process], ...] that an earlier run seeded with, or null |
     | watch | [[[path relative to the root, line], ...], ...]: groups of lines, of each the first that runs is told |
     | also | [[path, line], ...]: lines that are told of when they run, and that nobody waits for |
     | knobs | whether the files have calls of ours in them: see knobs.py |

@@ -82,18 +82,19 @@ class Recorder:
             self.write(self._start())
 
     def _open(self) -> None:
-        self._path = os.path.join(self._folder, f"{self._process()}-{self.pid}.jsonl")
+        self._path = os.path.join(self._folder, f"{self.process()}-{self.pid}.jsonl")
         self._append(self._start())
         for event in self._waiting:
             self._append(event)
         self._waiting = []
 
     def _start(self) -> dict[str, Any]:
-        event = {"event": "start", "version": 1, "pid": self.pid, "process": self._process()}
+        event = {"event": "start", "version": 1, "pid": self.pid, "process": self.process()}
         event.update(self._about())
         return event
 
-    def _process(self) -> str:
+    def process(self) -> str:
+        """The name of this process."""
         # Asked for only now: a spawned worker learns its name after sitecustomize has run.
         multiprocessing = sys.modules.get("multiprocessing.process")
         if multiprocessing is not None and multiprocessing.parent_process() is not None:

@@ -25,16 +25,25 @@ _MOST_BITS = 2**31
 class Seeds:
     """Fixes and watches the seeds of ``random``, ``numpy.random`` and ``torch``, each once it is imported.
 
-    ``seed`` is None where nothing is to be fixed; ``replay`` is a list of [generator, value] from an earlier run.
+    ``seed`` is None where nothing is to be fixed; ``replay`` is a list of [generator, value, process] from an earlier
+    run, ``process()`` the name of this process: each rank and worker draws its own.
     """
 
-    def __init__(self, seed: int | None, replay: list[list[Any]] | None, tree: Tree, write: Write) -> None:
+    def __init__(
+        self,
+        seed: int | None,
+        replay: list[list[Any]] | None,
+        tree: Tree,
+        write: Write,
+        process: Callable[[], str],
+    ) -> None:
         self._seed = seed
         self._tree = tree
         self._write = write
-        self._replay: dict[str, list[Any]] = {}
-        for generator, value in replay or ():
-            self._replay.setdefault(generator, []).append(value)
+        self._process = process
+        self._replay: dict[tuple[str, str], list[Any]] = {}
+        for generator, value, name in replay or ():
+            self._replay.setdefault((generator, name), []).append(value)
         self._unseeded = 0
         self._inside = False
         self.pid = os.getpid()
@@ -138,7 +147,7 @@ class Seeds:
         plain = _plain(given)
         if plain is None:
             return given
-        earlier = self._replay.get(generator)
+        earlier = self._replay.get((generator, self._process()))
         if earlier:
             value = earlier.pop(0)
             if value != plain:

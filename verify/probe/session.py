@@ -49,7 +49,8 @@ class Session:
         self._parts: dict[str, Part] = {}
         eager, own = role()
         self._recorder = Recorder(config["records"], eager, own, self._about)
-        self._seeds = Seeds(config.get("seed"), config.get("replay"), self._tree, self._write)
+        seeds = config.get("seed"), config.get("replay")
+        self._seeds = Seeds(*seeds, self._tree, self._write, lambda: self._recorder.process())
         lines = [config.get(name) or [] for name in ("also", "parts")]
         self._reach = Reach(config.get("watch") or [], self._tree, self._write, *lines)
         self._drive = Drive(config, self._tree, self._write)

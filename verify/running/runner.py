@@ -248,7 +248,7 @@ class Runner:
         *,
         files: Mapping[str, bytes] | None = None,
         watch: Iterable[Iterable[tuple[str, int]]] = (),
-        replay: Iterable[tuple[str, Any]] | None = None,
+        replay: Iterable[tuple[Any, ...]] | None = None,
         also: Iterable[tuple[str, int]] = (),
         more: Mapping[str, Any] | None = None,
     ) -> Run:
