@@ -15,8 +15,8 @@ from typing import Any
 from .plain import text_of
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM")
-#: What the runner and Python set themselves.
-_NOT_HIS = ("CODEMOD_", "PYTHON", "_", "LC_CTYPE", "KMP_")
+#: What the runner, Python and launchers set themselves.
+_NOT_HIS = ("CODEMOD_", "PYTHON", "_", "LC_CTYPE", "KMP_", "MASTER_", "TORCHELASTIC_")
 _CALLS = (
     *("get_default_dtype", "get_float32_matmul_precision", "are_deterministic_algorithms_enabled"),
     *("is_anomaly_enabled", "is_autocast_cache_enabled", "get_default_device"),
