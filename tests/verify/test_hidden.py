@@ -8,9 +8,8 @@ import pytest
 
 from codemods.terms.findings import Promise
 from tests.verify import hidden
-from tests.verify.judging.test_verdicts import changed, edited, folder, verdicts
+from tests.verify.judging.test_verdicts import changed, edited, verdicts
 
-__all__ = ["folder"]
 pytestmark = pytest.mark.slow
 
 Edit = tuple[str, str]

@@ -20,6 +20,8 @@ def place(device: str) -> None:
     constructors make (``torch.FloatTensor``) is on the CPU and moves where it meets a tensor of the device.
     """
     torch.set_default_device(device)
+    # torch remembers its factories when the first is called: that has to be before they are replaced.
+    torch.zeros(())
     from_numpy, as_array = torch.from_numpy, torch.Tensor.numpy
 
     def placed(array: Any) -> torch.Tensor:
