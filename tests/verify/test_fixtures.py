@@ -73,7 +73,9 @@ def test_pair_on_the_gpu(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert rewritten["outcome"] == "ok", rewritten["output"]
     assert not rewritten["figures"]["leak"]
     wanted = case.about.get("verdict", "kept")
-    assert [(r["verdict"], r["why"]) for r in report["rewrites"] if r["verdict"] != wanted] == []
+    others = [(r["verdict"], r["why"]) for r in report["rewrites"] if r["verdict"] != wanted]
+    # Equal numbers cannot be asked of kernels that add in any order.
+    assert [other for other in others if "torch has no deterministic kernel for" not in other[1]] == []
 
 
 def verified(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch, *, device: str | None = None) -> dict[str, Any]:

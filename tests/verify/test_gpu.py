@@ -25,11 +25,11 @@ LEAK = dedent(
     total = 0
     for step in range(200):
         x, y = torch.randn(512, 256, device="cuda"), torch.randn(512, 1, device="cuda")
-        total += F.mse_loss(net(torch.randn(512, 256, device="cuda")), y)
         loss = F.mse_loss(net(x), y)
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward(retain_graph=True)
         optimizer.step()
+        total += loss
     print(float(total))
     """
 )

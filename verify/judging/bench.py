@@ -8,7 +8,6 @@ from typing import Any
 
 from codemods.rewriting.parts import Part
 from verify.comparing.compare import compare, unsteady
-from verify.judging.judge import unrepeatable
 from verify.judging.programs import Groups, Tried
 from verify.judging.stages import Outcome, Stages
 from verify.measured.records import BY_SHAPES
@@ -123,7 +122,7 @@ def judge(
                 frozenset(),
                 (_late(rewriter, replaced, original), _late_parts(rewriter, gone, original)),
             ),
-            deterministic=repeatable.difference is Difference.IDENTICAL and not unrepeatable(original),
+            deterministic=repeatable.difference is Difference.IDENTICAL and not original.unrepeatable,
             tolerance=tolerance,
             place=version.place,
             constants={group.key: group.touched.constants(version.old, version.new) for group in groups},

@@ -74,6 +74,11 @@ class Run:
         return max(self.records, key=lambda record: len(record.backwards))
 
     @property
+    def unrepeatable(self) -> list[str]:
+        """The operations for which torch has no deterministic kernel on its device."""
+        return list(dict.fromkeys(what for record in self.records for what in record.unrepeatable))
+
+    @property
     def error(self) -> Trouble | None:
         """The exception that ended it, if one did."""
         return self.record.error or next((record.error for record in self.records if record.error), None)

@@ -33,6 +33,8 @@ def place(device: str) -> None:
     torch.from_numpy, torch.Tensor.numpy = placed, numpy  # type: ignore[assignment]
     for name in DRAWING:
         setattr(torch, name, _drawing(getattr(torch, name), device, stays=name == "randperm"))
+    # it took its own when it was imported
+    torch.utils.data.dataset.randperm = torch.randperm  # type: ignore[attr-defined]
     _Meeting(device).__enter__()
 
 
