@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 END = "\x04"
 _ESCAPE = "\x1b"
+_TURN = 0.2
+"""Seconds until Python looks for signals again while no key is pressed."""
 
 
 class NoTerminal(Exception):
@@ -185,6 +187,9 @@ class Terminal:
         if self._pending:
             byte, self._pending = self._pending[:1], self._pending[1:]
             return byte
+        # In turns: a signal that arrives between Python's look for one and a read would wait for the next key.
+        while not select.select([self._input], [], [], _TURN)[0]:
+            pass
         return _read(self._input, 1)
 
 
