@@ -354,7 +354,8 @@ class Session:
             with self._part("files"):
                 self._files.end()
         if self._torch_seen and self._recorder.opened:
-            self._readings.end(reason, mine)
+            with self._part("what is read at the end"):
+                self._readings.end(reason, mine)
             with self._part("the forwards"):
                 self._write({"event": "forwards", "sites": self._forwards.sites()})
             self._diagnose("end", mine)

@@ -418,7 +418,7 @@ TWICE = edited(
         "    optimizer.zero_grad()\n"
         "    F.mse_loss(output, y).backward()\n"
         "    # And again.\n"
-        "    output.abs().mean().backward()\n",
+        "    output.exp().mean().backward()\n",
     ),
 )
 RETAIN = ("F.mse_loss(output, y).backward()", "F.mse_loss(output, y).backward(retain_graph=True)")
@@ -445,7 +445,7 @@ class TestOwnVerdict:
         assert set(verdicts(result).values()) == {"kept"}, result.rewrites
 
     def test_two_of_which_either_is_enough(self, folder: Path) -> None:
-        once = ("output.abs().mean().backward()", "net[1](net[0](x).tanh()).abs().mean().backward()")
+        once = ("output.exp().mean().backward()", "net[1](net[0](x).tanh()).exp().mean().backward()")
         result = changed(folder, TWICE, edited(TWICE, RETAIN, once), Promise.REPAIR)
         assert set(verdicts(result).values()) == {"kept"}, result.rewrites
 
@@ -488,7 +488,7 @@ HEADS = edited(
     ("    output = net[1](code)\n", ""),
     ("[nn.Linear(4, 8), nn.Linear(8, 1)]", "[nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)]"),
     ("F.mse_loss(output, y)", "F.mse_loss(net[1](code), y)"),
-    ("output.abs()", "net[2](code).abs()"),
+    ("output.exp()", "net[2](code).exp()"),
 )
 
 
