@@ -134,15 +134,16 @@ class StoredGraph(Rule):
         file = carry.child.place.frame.file
         reads = reads_in(ledger, carry.old, statement)
         edits: list[tuple[str, Edit]] | None
+        noted = [carry]
         if goes_on_in_its_step(ledger, statement):
             # A membrane over several time steps: its own step learns through what is read there.
             edits, where = detaching(ledger.trace, carries), "where the step ends, because this step goes on with it"
+            noted = carries
         elif reads and not any(node in ledger.trace.plain for node in reads):
             edits = [(file.path, WrapExpression(file.span(node), "", ".detach()")) for node in reads]
             where = "where the old value is read"
         else:
             edits, where = None, ""
-        noted = carries if where.startswith("where the step ends") else [carry]
         yield self._noted(ledger, noted, carry.child.place, promise, edits, where, "walked"), statement
 
     def _noted(
