@@ -64,7 +64,7 @@ def fallbacks(node: ast.Call) -> Iterator[ast.expr]:
 def placing(node: ast.Call) -> ast.expr | None:
     """What a call says of the device on which something is, as an expression; None if it says nothing."""
     name = name_of(node)
-    told = [each.value for each in node.keywords if each.arg in _PLACES]
+    told = [each.value for each in node.keywords if each.arg in _PLACES and not _moves_nothing(each.value)]
     if isinstance(node.func, ast.Attribute) and name in ("to", "cuda", "cpu", "pin_memory"):
         told += [each for each in node.args if name_of(each) not in _TYPES]
         if name == "to" and not told:
@@ -72,6 +72,11 @@ def placing(node: ast.Call) -> ast.expr | None:
     elif not told:
         return None
     return ast.Call(ast.Name(name), told, [])
+
+
+def _moves_nothing(value: ast.expr) -> bool:
+    """Whether torch's own default is written out: False and None in all of :data:`_PLACES`."""
+    return isinstance(value, ast.Constant) and (value.value is None or value.value is False)
 
 
 def defaults(args: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
