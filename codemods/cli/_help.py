@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
-WHAT = "What to look for"
-WHERE = "Where to look"
-HOW = "How to rewrite"
-REVIEW = "How to review"
-REPORT = "How to report"
-LEAVE = "What to leave alone"
-PROOF = "How to prove"
-RUN = "How to run"
-LIMITS = "What a run may do"
-
-_ORDER = (WHERE, WHAT, HOW, REVIEW, PROOF, RUN, LIMITS, LEAVE, REPORT)
+_ORDER = (
+    "Where to look",
+    "What to look for",
+    "How to rewrite",
+    "How to review",
+    "How to prove",
+    "How to run",
+    "What a run may do",
+    "What to leave alone",
+    "How to report",
+)
+# An option of each group: `Annotated[str, where("--exclude", metavar="GLOB", help="...")]`.
+where, what, how, review, proof, run, limits, leave, report = (
+    partial(typer.Option, rich_help_panel=title) for title in _ORDER
+)
 _TYPE = re.compile(r" <[^<>]*>$")
 _RANGE = re.compile(r"  \[[\d.]*[<=]*x[<>=\d.]*\]|; [\d.]*[<=]*x[<>=\d.]*(?=\])")
 _LONG = 60

@@ -30,130 +30,49 @@ Paths = Annotated[
         metavar="PATH", help="Files, folders, or - for standard input; by default all below .", show_default=False
     ),
 ]
-Select = Annotated[
-    list[str] | None, typer.Option("--select", metavar="RULE,...", help="Only run these rules.", rich_help_panel=h.WHAT)
-]
-Ignore = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="RULE,...", help="Skip these rules.", rich_help_panel=h.WHAT)
-]
+Select = Annotated[list[str] | None, h.what("--select", metavar="RULE,...", help="Only run these rules.")]
+Ignore = Annotated[list[str] | None, h.what("--ignore", metavar="RULE,...", help="Skip these rules.")]
 Unsafe = Annotated[
-    bool | None,
-    typer.Option(
-        "--unsafe/--no-unsafe", help="Also apply rewrites that change what the model learns.", rich_help_panel=h.HOW
-    ),
+    bool | None, h.how("--unsafe/--no-unsafe", help="Also apply rewrites that change what the model learns.")
 ]
 HiddenState = Annotated[
-    str | None,
-    typer.Option(
-        "--hidden-state", metavar="auto|reinit|detach", help="Cut carried state this way.", rich_help_panel=h.HOW
-    ),
+    str | None, h.how("--hidden-state", metavar="auto|reinit|detach", help="Cut carried state this way.")
 ]
 TotalStyle = Annotated[
-    str | None,
-    typer.Option(
-        "--total-style", metavar="auto|float|item|detach", help="Detach totals this way.", rich_help_panel=h.HOW
-    ),
+    str | None, h.how("--total-style", metavar="auto|float|item|detach", help="Detach totals this way.")
 ]
 NoGradStyle = Annotated[
-    str | None,
-    typer.Option(
-        "--no-grad-style", metavar="auto|decorator|with", help="Switch gradients off this way.", rich_help_panel=h.HOW
-    ),
+    str | None, h.how("--no-grad-style", metavar="auto|decorator|with", help="Switch gradients off this way.")
 ]
 TargetTorch = Annotated[
     str | None,
-    typer.Option(
-        "--target-torch",
-        metavar="VERSION",
-        help="Only make rewrites that this PyTorch version understands.",
-        rich_help_panel=h.HOW,
-    ),
+    h.how("--target-torch", metavar="VERSION", help="Only make rewrites that this PyTorch version understands."),
 ]
-Python2 = Annotated[
-    bool | None,
-    typer.Option(
-        "--python2/--no-python2", help="Translate Python 2 first, as separate changes.", rich_help_panel=h.HOW
-    ),
-]
+Python2 = Annotated[bool | None, h.how("--python2/--no-python2", help="Translate Python 2 first, as separate changes.")]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option(
-        "--exclude",
-        metavar="GLOB",
-        help="Skip paths matching this .gitignore pattern; repeatable.",
-        rich_help_panel=h.WHERE,
-    ),
+    h.where("--exclude", metavar="GLOB", help="Skip paths matching this .gitignore pattern; repeatable."),
 ]
 Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Read [tool.codemod] from here, not from pyproject.toml.",
-        rich_help_panel=h.WHERE,
-    ),
+    Path | None, h.where("--config", metavar="FILE", help="Read [tool.codemod] from here, not from pyproject.toml.")
 ]
-Jobs = Annotated[
-    int | None,
-    typer.Option("--jobs", "-j", min=1, metavar="N", help="Use this many worker processes.", rich_help_panel=h.WHERE),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        *FORMAT,
-        metavar="|".join(CHOICES["format"]),
-        help="Report in this format.",
-        rich_help_panel=h.REPORT,
-    ),
-]
+Jobs = Annotated[int | None, h.where("--jobs", "-j", min=1, metavar="N", help="Use this many worker processes.")]
+Format = Annotated[str | None, h.report(*FORMAT, metavar="|".join(CHOICES["format"]), help="Report in this format.")]
 Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write to this file instead of standard output.",
-        rich_help_panel=h.REPORT,
-    ),
+    Path | None, h.report("--output", "-o", metavar="FILE", help="Write to this file instead of standard output.")
 ]
-ExitZero = Annotated[
-    bool | None,
-    typer.Option("--exit-zero", help="Exit with 0 whatever is found, or cannot be checked.", rich_help_panel=h.REPORT),
-]
+ExitZero = Annotated[bool | None, h.report("--exit-zero", help="Exit with 0 whatever is found, or cannot be checked.")]
 Also = Annotated[
     list[str] | None,
-    typer.Option(
-        "--also",
-        metavar="FORMAT=FILE",
-        help="Write the same in this format to this file too; repeatable.",
-        rich_help_panel=h.REPORT,
-    ),
+    h.report("--also", metavar="FORMAT=FILE", help="Write the same in this format to this file too; repeatable."),
 ]
-Color = Annotated[
-    str | None,
-    typer.Option("--color", metavar="|".join(CHOICES["color"]), help="Colour the output.", rich_help_panel=h.REPORT),
-]
-Quiet = Annotated[
-    bool | None, typer.Option("--quiet", "-q", help="Print neither summary nor progress.", rich_help_panel=h.REPORT)
-]
-Verbose = Annotated[
-    bool | None,
-    typer.Option("--verbose", "-v", help="Also show traces, remedies and internal failures.", rich_help_panel=h.REPORT),
-]
+Color = Annotated[str | None, h.report("--color", metavar="|".join(CHOICES["color"]), help="Colour the output.")]
+Quiet = Annotated[bool | None, h.report("--quiet", "-q", help="Print neither summary nor progress.")]
+Verbose = Annotated[bool | None, h.report("--verbose", "-v", help="Also show traces, remedies and internal failures.")]
 NoCache = Annotated[
-    bool | None,
-    typer.Option(
-        "--no-cache",
-        help="Neither use results of earlier runs nor keep those of this one.",
-        rich_help_panel=h.WHERE,
-    ),
+    bool | None, h.where("--no-cache", help="Neither use results of earlier runs nor keep those of this one.")
 ]
-StdinFilename = Annotated[
-    str,
-    typer.Option(
-        "--stdin-filename", metavar="PATH", help="Treat standard input as this file.", rich_help_panel=h.WHERE
-    ),
-]
+StdinFilename = Annotated[str, h.where("--stdin-filename", metavar="PATH", help="Treat standard input as this file.")]
 
 
 @dataclass(frozen=True)

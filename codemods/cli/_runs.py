@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shlex
@@ -29,17 +28,14 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 DEVICES = ("auto", "cpu", "cuda")
 ISOLATIONS = ("auto", "overlay", "copy")
-_option = functools.partial(typer.Option, rich_help_panel=h.RUN)
-_limit = functools.partial(typer.Option, rich_help_panel=h.LIMITS)
 
 
 Steps = Annotated[
-    int | None,
-    _option("--steps", min=1, metavar="N", help="End a run after this many optimizer steps; 20 by default."),
+    int | None, h.run("--steps", min=1, metavar="N", help="End a run after this many optimizer steps; 20 by default.")
 ]
 Batches = Annotated[
     int | None,
-    _option(
+    h.run(
         "--batches",
         min=0,
         metavar="N",
@@ -49,48 +45,43 @@ Batches = Annotated[
 ]
 Timeout = Annotated[
     float | None,
-    _option("--timeout", min=1.0, metavar="SECONDS", help="End a run after this many seconds; 120 by default."),
+    h.run("--timeout", min=1.0, metavar="SECONDS", help="End a run after this many seconds; 120 by default."),
 ]
-Device = Annotated[str | None, _option("--device", metavar="auto|cpu|cuda", help="Run on this device.")]
+Device = Annotated[str | None, h.run("--device", metavar="auto|cpu|cuda", help="Run on this device.")]
 Python = Annotated[
-    str | None,
-    _option("--python", metavar="FILE", help="Run with this Python, which has torch; by default ours."),
+    str | None, h.run("--python", metavar="FILE", help="Run with this Python, which has torch; by default ours.")
 ]
 StandIn = Annotated[
     list[str] | None,
-    _option(
+    h.run(
         "--stand-in",
         metavar="PATH=TYPE:SHAPE",
         help="Make up a missing file, such as data/x.npy=float32:1000,3,32,32 or y.npy=int64:1000<10; repeatable.",
     ),
 ]
-NoData = Annotated[bool, _option("--no-data", help="Do not replace missing torchvision data sets by stand-ins.")]
+NoData = Annotated[bool, h.run("--no-data", help="Do not replace missing torchvision data sets by stand-ins.")]
 Memory = Annotated[
     str | None,
-    _limit("--memory", metavar="SIZE", help="Limit the memory of a run, such as 8G; by default half of the machine's."),
+    h.limits(
+        "--memory", metavar="SIZE", help="Limit the memory of a run, such as 8G; by default half of the machine's."
+    ),
 ]
 MemoryLimit = Annotated[
     str | None,
-    _limit("--memory-limit", metavar="SIZE", help="Limit the GPU memory of a run, so that a leak soon meets it."),
+    h.limits("--memory-limit", metavar="SIZE", help="Limit the GPU memory of a run, so that a leak soon meets it."),
 ]
-Disk = Annotated[str | None, _limit("--disk", metavar="SIZE", help="Limit what a run writes; 2G by default.")]
-Network = Annotated[bool, _limit("--network", help="Let the script reach the network.")]
-Seed = Annotated[
-    int, _option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed all random generators with this.")
-]
+Disk = Annotated[str | None, h.limits("--disk", metavar="SIZE", help="Limit what a run writes; 2G by default.")]
+Network = Annotated[bool, h.limits("--network", help="Let the script reach the network.")]
+Seed = Annotated[int, h.run("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed all random generators with this.")]
 Tolerance = Annotated[
     float | None,
-    typer.Option(
-        "--tolerance",
-        min=0.0,
-        metavar="X",
-        help="Take relative differences up to this for rounding; 1e-3 by default.",
-        rich_help_panel=h.PROOF,
+    h.proof(
+        "--tolerance", min=0.0, metavar="X", help="Take relative differences up to this for rounding; 1e-3 by default."
     ),
 ]
 Env = Annotated[
     list[str] | None,
-    _option(
+    h.run(
         "--env",
         metavar="NAME[=VALUE]",
         help="Pass this environment variable to the script; by default it gets none that could be a secret.",
@@ -98,11 +89,11 @@ Env = Annotated[
 ]
 Expose = Annotated[
     list[str] | None,
-    _limit("--expose", metavar="PATH", help="Let the script read this file or folder of your home; repeatable."),
+    h.limits("--expose", metavar="PATH", help="Let the script read this file or folder of your home; repeatable."),
 ]
 Reach = Annotated[
     float | None,
-    _option(
+    h.run(
         "--reach",
         min=0.0,
         metavar="SECONDS",
@@ -111,14 +102,13 @@ Reach = Annotated[
 ]
 ShapesOnly = Annotated[
     bool,
-    _option(
+    h.run(
         "--shapes-only",
         help="Run two steps by shapes, without memory: errors of shape and graph, and an estimate of memory.",
     ),
 ]
 Isolation = Annotated[
-    str | None,
-    _limit("--isolation", metavar="auto|overlay|copy", help="Protect your files this way."),
+    str | None, h.limits("--isolation", metavar="auto|overlay|copy", help="Protect your files this way.")
 ]
 
 
@@ -169,10 +159,10 @@ class ProgramOptions(OptionGroup):
             show_default=False,
         ),
     ] = None
-    module: Annotated[str | None, _option("-m", metavar="MODULE", help="Run a module instead of a script.")] = None
+    module: Annotated[str | None, h.run("-m", metavar="MODULE", help="Run a module instead of a script.")] = None
     tree: Annotated[
         Path | None,
-        _option("--tree", metavar="FOLDER", help="The root of the tree; by default the project of the script."),
+        h.run("--tree", metavar="FOLDER", help="The root of the tree; by default the project of the script."),
     ] = None
 
     @property
@@ -209,8 +199,7 @@ class ProgramOptions(OptionGroup):
 
 
 Entry = Annotated[
-    str | None,
-    _option("--entry", metavar="COMMAND", help="Run this whole command, such as 'torchrun train.py'."),
+    str | None, h.run("--entry", metavar="COMMAND", help="Run this whole command, such as 'torchrun train.py'.")
 ]
 
 

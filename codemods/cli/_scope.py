@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from codemods.cli import _help as h
 from codemods.cli._options import Job
 from codemods.cli._terminal import TROUBLE, UserError, complain
@@ -25,53 +23,24 @@ if TYPE_CHECKING:
     from codemods.source.files import SourceFile
 
 Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since",
-        metavar="REV",
-        help="Only report findings on lines changed since this git revision.",
-        rich_help_panel=h.WHAT,
-    ),
+    str | None, h.what("--since", metavar="REV", help="Only report findings on lines changed since this git revision.")
 ]
 BaselineFile = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline", metavar="FILE", help="Only report findings that this baseline file lacks.", rich_help_panel=h.WHAT
-    ),
+    str | None, h.what("--baseline", metavar="FILE", help="Only report findings that this baseline file lacks.")
 ]
 UpdateBaseline = Annotated[
-    bool,
-    typer.Option(
-        "--update-baseline",
-        help="Record all findings in the baseline and drop those that are gone.",
-        rich_help_panel=h.LEAVE,
-    ),
+    bool, h.leave("--update-baseline", help="Record all findings in the baseline and drop those that are gone.")
 ]
-AddIgnores = Annotated[
-    bool,
-    typer.Option(
-        "--add-ignores", help="Add a suppression comment to every remaining finding.", rich_help_panel=h.LEAVE
-    ),
-]
+AddIgnores = Annotated[bool, h.leave("--add-ignores", help="Add a suppression comment to every remaining finding.")]
 Reason = Annotated[
-    str | None,
-    typer.Option(
-        "--reason", metavar="TEXT", help="Give this reason in the comments of --add-ignores.", rich_help_panel=h.LEAVE
-    ),
+    str | None, h.leave("--reason", metavar="TEXT", help="Give this reason in the comments of --add-ignores.")
 ]
 ReportUnusedIgnores = Annotated[
     bool | None,
-    typer.Option(
-        "--report-unused-ignores/--no-report-unused-ignores",
-        help="Report suppression comments that do nothing.",
-        rich_help_panel=h.LEAVE,
-    ),
+    h.leave("--report-unused-ignores/--no-report-unused-ignores", help="Report suppression comments that do nothing."),
 ]
 RemoveUnusedIgnores = Annotated[
-    bool,
-    typer.Option(
-        "--remove-unused-ignores", help="Remove suppression comments that do nothing.", rich_help_panel=h.LEAVE
-    ),
+    bool, h.leave("--remove-unused-ignores", help="Remove suppression comments that do nothing.")
 ]
 
 

@@ -7,8 +7,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from codemods.cli import _applying as ways
 from codemods.cli import _help as h
 from codemods.cli import _options as o
@@ -30,103 +28,67 @@ if TYPE_CHECKING:
 def command(
     *,
     paths: o.Paths = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the diff and write nothing.", rich_help_panel=h.REVIEW)
-    ] = False,
+    dry_run: Annotated[bool, h.review("--dry-run", help="Print the diff and write nothing.")] = False,
     interactive: Annotated[
-        bool,
-        typer.Option(
-            "--interactive", "-i", help="Show each change and ask whether to apply it.", rich_help_panel=h.REVIEW
-        ),
+        bool, h.review("--interactive", "-i", help="Show each change and ask whether to apply it.")
     ] = False,
     resume: Annotated[
         Path | None,
-        typer.Option(
-            "--resume",
-            metavar="FILE",
-            help="With -i: keep the answers in this file, and go on from those that it has.",
-            rich_help_panel=h.REVIEW,
+        h.review(
+            "--resume", metavar="FILE", help="With -i: keep the answers in this file, and go on from those that it has."
         ),
     ] = None,
     patch: Annotated[
         Path | None,
-        typer.Option(
-            "--patch",
-            metavar="FILE",
-            help="Also write the changes to this file, for git apply and codemod patch.",
-            rich_help_panel=h.REVIEW,
+        h.review(
+            "--patch", metavar="FILE", help="Also write the changes to this file, for git apply and codemod patch."
         ),
     ] = None,
     verify: Annotated[
         list[str] | None,
-        typer.Option(
+        h.proof(
             "--verify",
             metavar="COMMAND",
             help="Run this command, such as 'train.py --epochs 1', and apply only what is kept; repeatable.",
-            rich_help_panel=h.PROOF,
         ),
     ] = None,
     runs: r.TrialOptions,
     quote_output: Annotated[
         bool,
-        typer.Option(
-            "--quote-output",
-            help="Quote what scripts raised and printed, in commits and texts too; needs --verify.",
-            rich_help_panel=h.PROOF,
+        h.proof(
+            "--quote-output", help="Quote what scripts raised and printed, in commits and texts too; needs --verify."
         ),
     ] = False,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="With --verify: draw graph nodes, memory and loss: .png or .svg.",
-            rich_help_panel=h.PROOF,
-        ),
+        h.proof("--plot", metavar="FILE", help="With --verify: draw graph nodes, memory and loss: .png or .svg."),
     ] = None,
     at: Annotated[
         list[str] | None,
-        typer.Option(
+        h.what(
             "--at",
             metavar="PATH:LINE",
             help="Only make what mends the findings at this place, as check prints it; repeatable.",
-            rich_help_panel=h.WHAT,
         ),
     ] = None,
     max_hunks: Annotated[
         int | None,
-        typer.Option(
-            "--max-hunks",
-            min=1,
-            metavar="N",
-            help="Change at most this many hunks; leave the rest for the next run.",
-            rich_help_panel=h.REVIEW,
+        h.review(
+            "--max-hunks", min=1, metavar="N", help="Change at most this many hunks; leave the rest for the next run."
         ),
     ] = None,
     commit: Annotated[
         str | None,
-        typer.Option(
-            "--commit",
-            metavar="|".join(STYLES),
-            help="Make git commits that can each be reverted alone.",
-            rich_help_panel=h.REVIEW,
-        ),
+        h.review("--commit", metavar="|".join(STYLES), help="Make git commits that can each be reverted alone."),
     ] = None,
     allow_dirty: Annotated[
-        bool,
-        typer.Option(
-            "--allow-dirty", help="With --commit: allow uncommitted changes in other files.", rich_help_panel=h.REVIEW
-        ),
+        bool, h.review("--allow-dirty", help="With --commit: allow uncommitted changes in other files.")
     ] = False,
     no_hooks: Annotated[
-        bool,
-        typer.Option(
-            "--no-hooks", help="With --commit: skip the hooks pre-commit and commit-msg.", rich_help_panel=h.REVIEW
-        ),
+        bool, h.review("--no-hooks", help="With --commit: skip the hooks pre-commit and commit-msg.")
     ] = False,
     exit_code: Annotated[
-        bool | None,
-        typer.Option("--exit-code", help="With --dry-run: exit with 1 if there is a diff.", rich_help_panel=h.REPORT),
+        bool | None, h.report("--exit-code", help="With --dry-run: exit with 1 if there is a diff.")
     ] = None,
     rules: o.RuleOptions,
     format: o.Format = None,

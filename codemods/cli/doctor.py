@@ -9,8 +9,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli._groups import expanded
@@ -28,30 +26,20 @@ def command(
     program: ProgramOptions,
     runs: RunOptions,
     entry: Entry = None,
-    format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="text|json|html", help="Report in this format.", rich_help_panel=h.REPORT),
-    ] = None,
+    format: Annotated[str | None, h.report("--format", metavar="text|json|html", help="Report in this format.")] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the report to this file.", rich_help_panel=h.REPORT),
+        Path | None, h.report("--output", "-o", metavar="FILE", help="Write the report to this file.")
     ] = None,
     graph: Annotated[
         Path | None,
-        typer.Option(
-            "--graph",
-            metavar="FILE",
-            help="Draw the graph at the first fault that has one, as .svg.",
-            rich_help_panel=h.REPORT,
-        ),
+        h.report("--graph", metavar="FILE", help="Draw the graph at the first fault that has one, as .svg."),
     ] = None,
     attach: Annotated[
         bool,
-        typer.Option(
+        h.run(
             "--attach",
             help="Run the script to its end, in your own process and without limits or isolation, and report when "
             "growth or an error is seen.",
-            rich_help_panel=h.RUN,
         ),
     ] = False,
     color: o.Color = None,

@@ -23,9 +23,7 @@ def command(
             metavar="RULE|PATH:LINE", help="The name of a rule (`codemod rules` lists them), or the place of a finding."
         ),
     ],
-    format: Annotated[
-        str, typer.Option("--format", metavar="text|json", help="Answer in this format.", rich_help_panel=h.REPORT)
-    ] = "text",
+    format: Annotated[str, h.report("--format", metavar="text|json", help="Answer in this format.")] = "text",
     select: o.Select = None,
     config: o.Config = None,
     color: o.Color = None,

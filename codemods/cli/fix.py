@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli._choices import settle_choices
@@ -28,16 +26,10 @@ def command(
     program: ProgramOptions,
     runs: RunOptions,
     entry: Entry = None,
-    write: Annotated[
-        bool, typer.Option("--write", help="Write the repairs that were proved.", rich_help_panel=h.HOW)
-    ] = False,
-    format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="text|json", help="Report in this format.", rich_help_panel=h.REPORT),
-    ] = None,
+    write: Annotated[bool, h.how("--write", help="Write the repairs that were proved.")] = False,
+    format: Annotated[str | None, h.report("--format", metavar="text|json", help="Report in this format.")] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the report to this file.", rich_help_panel=h.REPORT),
+        Path | None, h.report("--output", "-o", metavar="FILE", help="Write the report to this file.")
     ] = None,
     config: o.Config = None,
     quiet: o.Quiet = None,

@@ -26,29 +26,14 @@ def command(
         list[str] | None, typer.Argument(metavar="PATH", help="Only patch these files and folders.", show_default=False)
     ] = None,
     root: Annotated[
-        Path | None,
-        typer.Option(
-            "--root", metavar="DIR", help="The folder that its paths are relative to.", rich_help_panel=h.WHERE
-        ),
+        Path | None, h.where("--root", metavar="DIR", help="The folder that its paths are relative to.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the diff and write nothing.", rich_help_panel=h.REVIEW)
-    ] = False,
+    dry_run: Annotated[bool, h.review("--dry-run", help="Print the diff and write nothing.")] = False,
     jobs: o.Jobs = None,
-    format: Annotated[
-        str,
-        typer.Option("--format", metavar="|".join(FORMATS), help="Report in this format.", rich_help_panel=h.REPORT),
-    ] = "text",
+    format: Annotated[str, h.report("--format", metavar="|".join(FORMATS), help="Report in this format.")] = "text",
     output: o.Output = None,
-    color: Annotated[
-        str,
-        typer.Option(
-            "--color", metavar="|".join(CHOICES["color"]), help="Colour the output.", rich_help_panel=h.REPORT
-        ),
-    ] = "auto",
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Tell only what was refused.", rich_help_panel=h.REPORT)
-    ] = False,
+    color: Annotated[str, h.report("--color", metavar="|".join(CHOICES["color"]), help="Colour the output.")] = "auto",
+    quiet: Annotated[bool, h.report("--quiet", "-q", help="Tell only what was refused.")] = False,
 ) -> int:
     """Fit a reviewed patch to files that changed since.
 

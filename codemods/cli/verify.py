@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli._choices import settle_choices
@@ -44,56 +42,29 @@ def command(
     runs: RunOptions,
     entry: Annotated[
         list[str] | None,
-        typer.Option(
-            "--entry",
-            metavar="COMMAND",
-            help="Run this whole command, such as 'train.py --epochs 1'; repeatable.",
-            rich_help_panel=h.RUN,
-        ),
+        h.run("--entry", metavar="COMMAND", help="Run this whole command, such as 'train.py --epochs 1'; repeatable."),
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option(
-            "--against",
-            metavar="PATH",
-            help="Judge the changes in this file or folder instead of ours.",
-            rich_help_panel=h.PROOF,
-        ),
+        h.proof("--against", metavar="PATH", help="Judge the changes in this file or folder instead of ours."),
     ] = None,
     promise: Annotated[
         str | None,
-        typer.Option(
-            "--promise",
-            metavar="exact|equivalent|repair|behaviour",
-            help="Hold --against to this promise.",
-            rich_help_panel=h.PROOF,
-        ),
+        h.proof("--promise", metavar="exact|equivalent|repair|behaviour", help="Hold --against to this promise."),
     ] = None,
     tolerance: Tolerance = None,
     reach: Reach = None,
     shapes_only: ShapesOnly = False,
     rules: o.RuleOptions,
     format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", metavar="text|json|html|markdown", help="Report in this format.", rich_help_panel=h.REPORT
-        ),
+        str | None, h.report("--format", metavar="text|json|html|markdown", help="Report in this format.")
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the report to this file: .html, .json, .md or text.",
-            rich_help_panel=h.REPORT,
-        ),
+        h.report("--output", "-o", metavar="FILE", help="Write the report to this file: .html, .json, .md or text."),
     ] = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw graph nodes, memory and loss: .png or .svg.", rich_help_panel=h.REPORT
-        ),
+        Path | None, h.report("--plot", metavar="FILE", help="Draw graph nodes, memory and loss: .png or .svg.")
     ] = None,
     color: o.Color = None,
     quiet: o.Quiet = None,
