@@ -8,10 +8,12 @@ from typing import Any
 
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import meeting
 from codemods.proofs.observations import Decision, Observation, sites
 from codemods.proofs.syntax import FUNCTIONS
 from codemods.rules.base import Rule
+from codemods.source.walking import walk
 from codemods.terms.findings import Finding, Promise, TrailStep
 
 _SITE = "site"
@@ -45,6 +47,13 @@ class AdvisingRule(Rule):
 def scope(file: ParsedFile, node: ast.AST) -> ast.AST:
     """The function in which a node stands, or the whole file."""
     return file.enclosing(node, *FUNCTIONS) or file.tree
+
+
+def everywhere(trace: Trace) -> Iterator[tuple[ParsedFile, ast.AST]]:
+    """All nodes of the files that ran, each with its file."""
+    for file in {frame.file.path: frame.file for frame in trace.frames}.values():
+        for node in walk(file.tree):
+            yield file, node
 
 
 def under(file: ParsedFile, node: ast.AST, *kinds: type[ast.AST]) -> bool:

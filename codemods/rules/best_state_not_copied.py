@@ -6,13 +6,12 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.kinds import Marked
-from codemods.graph.model.nodes import Frame
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Ran, Step, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import FUNCTIONS
-from codemods.rules._advice import AdvisingRule, scope
+from codemods.rules._advice import AdvisingRule, everywhere, scope
 
 _MOVING = frozenset(["to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "to_empty", "apply"])
 
@@ -25,9 +24,10 @@ class BestStateNotCopied(AdvisingRule):
     themselves: early stopping and "best on validation" keep whatever the last step left. Nothing raises.
 
     Left alone: states that are copied (``copy.deepcopy``, a dict of clones), saved to a file at once, or loaded into
-    another model; models that are made again or moved in between; names that are given anything else on the way; a
-    state that is taken right before the loop is left; optimizers of classes of the tree; models with a ``state_dict``
-    of their own, and such as cannot be seen.
+    another model; models that are made again or moved in between; names and attributes that are given anything else on
+    the way, and attributes that are read for more than to load, save or test them; a state that is taken right before
+    the loop is left; optimizers of classes of the tree; models with a ``state_dict`` of their own, and such as cannot
+    be seen.
 
     Advice: ``best = copy.deepcopy(model.state_dict())``.
 
@@ -44,8 +44,7 @@ class BestStateNotCopied(AdvisingRule):
         for load in trace.marks:
             if load.kind is not Marked.PARAMETERS_LOADED or not isinstance(load.place.node, ast.Call):
                 continue
-            file = load.place.frame.file
-            for taken in _kept(file, load.place.node):
+            for file, taken in _kept(trace, load.place.frame.file, load.place.node):
                 ran, step = _trained(trace, load, taken)
                 if ran is None or step is None:
                     yield self.fine(file, taken)
@@ -69,40 +68,81 @@ def _plain(value: ast.expr) -> ast.expr:
     return value
 
 
-def _kept(file: ParsedFile, load: ast.Call) -> Iterator[ast.Assign]:
-    """The statements that took the state which is loaded, if its name is never given anything that is a copy."""
+def _kept(trace: Trace, file: ParsedFile, load: ast.Call) -> Iterator[tuple[ParsedFile, ast.Assign]]:
+    """The statements that took the state which is loaded, if it is never given anything that is a copy."""
     given = load.args[0] if load.args else None
-    if not isinstance(load.func, ast.Attribute) or not isinstance(given, (ast.Name, ast.Attribute)):
+    if not isinstance(load.func, ast.Attribute) or not isinstance(given, ast.Name | ast.Attribute):
         return
-    name, model = ast.unparse(given), ast.unparse(load.func.value)
-    if not isinstance(given, ast.Name):
-        return
-    found: list[ast.Assign] = []
+    if isinstance(given, ast.Name):
+        found = _in_variable(file, load, given.id, ast.unparse(load.func.value))
+    else:
+        found = _in_attribute(trace, given.attr)
+    yield from (each for each in found if not _leaves(*each))
+
+
+def _in_variable(file: ParsedFile, load: ast.Call, name: str, model: str) -> list[tuple[ParsedFile, ast.Assign]]:
+    """The statements that gave the state of ``model`` to a variable; none if anything else may be in it."""
+    found: list[tuple[ParsedFile, ast.Assign]] = []
     around = scope(file, load)
     bound = 0
     for node in ast.walk(around):
-        if isinstance(node, (ast.Global, ast.Nonlocal)) and given.id in node.names:
-            return
-        if isinstance(node, ast.arg) and node.arg == given.id:
-            return
-        if isinstance(node, ast.Name) and node.id == given.id and not isinstance(node.ctx, ast.Load):
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+            return []
+        if isinstance(node, ast.arg) and node.arg == name:
+            return []
+        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
             bound += 1
         for target, value in _assigned(node):
             if ast.unparse(target) != name:
                 continue
-            if isinstance(value, ast.Constant) or (isinstance(value, ast.Dict) and not value.keys):
+            if _empty(value):
                 bound -= 1
             elif (
                 isinstance(node, ast.Assign)
                 and target in node.targets
-                and _takes(_plain(value), model)
+                and (owner := _owner(value)) is not None
+                and ast.unparse(owner) == model
                 and scope(file, node) is around
             ):
                 bound -= 1
-                found.append(node)
-    if bound or _changed(file, around, name, model):
-        return
-    yield from (taken for taken in found if not _leaves(file, taken))
+                found.append((file, node))
+    return [] if bound or _changed(file, around, name, model) else found
+
+
+def _in_attribute(trace: Trace, name: str) -> list[tuple[ParsedFile, ast.Assign]]:
+    """The statements that gave a state to an attribute of this name; none if any program text does more with it than
+    to give, load, save and test it."""
+    found: list[tuple[ParsedFile, ast.Assign]] = []
+    known: set[ast.AST] = set()
+    seen: list[ast.AST] = []
+    for file, node in everywhere(trace):
+        if isinstance(node, ast.Constant) and node.value == name:
+            return []
+        if isinstance(node, ast.Attribute) and node.attr == name:
+            seen.append(node)
+        for target, value in _assigned(node):
+            if not isinstance(target, ast.Attribute) or target.attr != name:
+                continue
+            if isinstance(node, ast.Assign) and target in node.targets and _owner(value) is not None:
+                found.append((file, node))
+            elif not _empty(value):
+                return []
+            known.add(target)
+        if isinstance(node, ast.Compare) and all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+            known.add(node.left)
+        if isinstance(node, ast.If | ast.IfExp | ast.While):
+            known.add(node.test)
+        if isinstance(node, ast.Call) and (_loads(node) or trace.called.get(node) == "torch.save"):
+            known.update(node.args)
+    return found if known.issuperset(seen) else []
+
+
+def _loads(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict"
+
+
+def _empty(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) or (isinstance(value, ast.Dict) and not value.keys)
 
 
 def _assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -118,15 +158,13 @@ def _assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield target, value
 
 
-def _takes(value: ast.expr, model: str) -> bool:
-    return (
-        isinstance(value, ast.Call)
-        and not value.args
-        and not value.keywords
-        and isinstance(value.func, ast.Attribute)
-        and value.func.attr == "state_dict"
-        and ast.unparse(value.func.value) == model
-    )
+def _owner(value: ast.expr) -> ast.expr | None:
+    """What the state is of that ``value`` takes, with or without a copy of the dict alone; None if it takes none."""
+    match _plain(value):
+        case ast.Call(func=ast.Attribute(value=owner, attr="state_dict"), args=[], keywords=[]):
+            return owner
+        case _:
+            return None
 
 
 def _changed(file: ParsedFile, around: ast.AST, name: str, model: str) -> bool:
@@ -174,9 +212,11 @@ def _trained(trace: Trace, load: Mark, taken: ast.stmt) -> tuple[Ran | None, Ste
         or getattr(own, "definition", None) is not None
     ):
         return None, None
-    frame: Frame = load.place.frame
+    within = isinstance(load.place.node, ast.Call) and isinstance(load.place.node.args[0], ast.Name)
     for ran in trace.ran:
-        if ran.statement is not taken or ran.frame is not frame or ran.last > load.place.clock:
+        if ran.statement is not taken or ran.last > load.place.clock:
+            continue
+        if ran.frame is not load.place.frame if within else not _of_the_same(trace, load, ran):
             continue
         for step in trace.steps:
             known = isinstance(step.optimizer, Optimizer) and step.optimizer.cls is None
@@ -184,6 +224,25 @@ def _trained(trace: Trace, load: Mark, taken: ast.stmt) -> tuple[Ran | None, Ste
             if known and owned is not None and ran.last <= step.place.clock < load.place.clock and leaves & set(owned):
                 return ran, step
     return None, None
+
+
+def _of_the_same(trace: Trace, load: Mark, ran: Ran) -> bool:
+    """Whether the state that ``ran`` took is of the parameters that ``load`` loads, which stayed where they were."""
+    leaves = set(load.of or ())
+    moved = any(
+        isinstance(call := getattr(other.statement, "value", None), ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in _MOVING
+        for other in trace.ran
+        if ran.last <= other.first < load.place.clock
+    )
+    return not moved and any(
+        mark.kind is Marked.STATE_TAKEN
+        and mark.exact
+        and ran.first <= mark.place.clock < ran.last
+        and set(mark.of or ()) == leaves
+        for mark in trace.marks
+    )
 
 
 RULE = BestStateNotCopied

@@ -13,7 +13,7 @@ from codemods.graph.model.values import Instance
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.turns import loops_around
-from codemods.rules._advice import AdvisingRule
+from codemods.rules._advice import AdvisingRule, everywhere
 from codemods.source.gates import form
 from codemods.source.walking import walk
 
@@ -198,7 +198,7 @@ def _only_read_within(trace: Trace, file: ParsedFile, statement: ast.stmt, name:
     return not any(
         (isinstance(node, ast.Attribute) and node.attr == name and node not in within)
         or (isinstance(node, ast.Constant) and node.value == name)
-        for node in _everywhere(trace)
+        for _, node in everywhere(trace)
     )
 
 
@@ -223,16 +223,10 @@ def _extended(trace: Trace) -> bool:
     """Whether an optimizer may be given more parameters once it is made, which the trace does not tell."""
     words = {
         node.attr if isinstance(node, ast.Attribute) else node.value
-        for node in _everywhere(trace)
+        for _, node in everywhere(trace)
         if isinstance(node, ast.Attribute) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
     }
     return "add_param_group" in words or {"param_groups", "params"} <= words
-
-
-def _everywhere(trace: Trace) -> Iterator[ast.AST]:
-    """All nodes of the files that ran."""
-    for file in {frame.file.path: frame.file for frame in trace.frames}.values():
-        yield from walk(file.tree)
 
 
 def _optimizer_before(trace: Trace, leaf: Node, target: str) -> Place | None:

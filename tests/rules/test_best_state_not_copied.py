@@ -21,6 +21,17 @@ def epoch():
 """
 )
 
+STOPPER = """
+        class Stopper:
+            def __init__(self):
+                self.low, self.best = 1e9, None
+
+            def look(self, total, model):
+                if total < self.low:
+                    self.low = total
+                    self.best = model.state_dict()
+"""
+
 FOUND = {
     "the lowest of several epochs": (
         """
@@ -100,6 +111,36 @@ FOUND = {
         fit(net, opt)
         """,
         "kept = model.state_dict()",
+    ),
+    "in an object that watches the loss": (
+        STOPPER
+        + """
+        stop = Stopper()
+        for i in range(5):
+            stop.look(epoch(), net)
+        net.load_state_dict(stop.best)
+        """,
+        "self.best = model.state_dict()",
+    ),
+    "in a trainer, and saved as well": (
+        """
+        class Trainer:
+            def __init__(self, model):
+                self.model, self.low, self.kept = model, 1e9, None
+
+            def run(self):
+                for i in range(5):
+                    total = epoch()
+                    if total < self.low:
+                        self.low = total
+                        self.kept = self.model.state_dict()
+                        torch.save(self.kept, "best.pt")
+                if self.kept is not None:
+                    self.model.load_state_dict(self.kept)
+
+        Trainer(net).run()
+        """,
+        "self.kept = self.model.state_dict()",
     ),
 }
 """Programs with the line that is found."""
@@ -182,6 +223,59 @@ LEFT = {
             criterion(model(x), y).backward()
             sgd.step()
         model.load_state_dict(best)
+        """,
+    "an object that copies it later": STOPPER
+    + """
+        stop = Stopper()
+        for i in range(5):
+            stop.look(epoch(), net)
+            stop.best = copy.deepcopy(stop.best)
+        net.load_state_dict(stop.best)
+        """,
+    "an object whose state is written to": STOPPER
+    + """
+        stop = Stopper()
+        for i in range(5):
+            stop.look(epoch(), net)
+            for name in stop.best:
+                stop.best[name] = stop.best[name].clone()
+        net.load_state_dict(stop.best)
+        """,
+    "an object whose attributes are set by name": STOPPER
+    + """
+        stop = Stopper()
+        for i in range(5):
+            stop.look(epoch(), net)
+            setattr(stop, "best", copy.deepcopy(stop.best))
+        net.load_state_dict(stop.best)
+        """,
+    "an object that watches another model": STOPPER
+    + """
+        stop = Stopper()
+        average = copy.deepcopy(net)
+        for i in range(5):
+            epoch()
+            stop.look(1.0, net)
+            average.load_state_dict(stop.best)
+        """,
+    "an object that hands it out": STOPPER
+    + """
+        from elsewhere import keep
+
+        stop = Stopper()
+        for i in range(5):
+            stop.look(epoch(), net)
+            keep(stop.best)
+        net.load_state_dict(stop.best)
+        """,
+    "a model that is moved, so that its old memory stays": STOPPER
+    + """
+        stop = Stopper()
+        for i in range(5):
+            stop.look(epoch(), net)
+            net.double()
+            net.float()
+        net.load_state_dict(stop.best)
         """,
     "a state of its own": """
         class Own(nn.Linear):

@@ -13,6 +13,8 @@ class Marked(Enum):
     GRADIENTS_CHANGED = "gradients-changed"
     PARAMETERS_CHANGED = "parameter-changed"
     PARAMETERS_LOADED = "parameters-loaded"
+    STATE_TAKEN = "state-taken"
+    """``state_dict()`` of a module was called."""
     DATA_WRITTEN = "data-written"
     """Values were written through ``.data``, which no backward notices."""
     OPTIMIZED = "optimized"

@@ -63,7 +63,13 @@ def _zero_grad(engine: Layers, module: Value, name: str, args: Arguments, at: as
     return NONE
 
 
-@OF_MODULES.of("state_dict", "get_parameter", "get_submodule", "extra_repr", "_get_name")
+@OF_MODULES.of("state_dict")
+def _state_dict(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.mark_owned(Marked.STATE_TAKEN, at, module)
+    return engine.unknown(name)
+
+
+@OF_MODULES.of("get_parameter", "get_submodule", "extra_repr", "_get_name")
 def _unseen(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     return engine.unknown(name)
 
