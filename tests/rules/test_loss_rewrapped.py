@@ -42,6 +42,40 @@ FOUND = {
         """,
         "again = torch.tensor(criterion(net(x), y).item(), requires_grad=True)",
     ),
+    "asked for gradients by a method": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x).detach(), y)
+            loss.requires_grad_()
+            learn(loss)
+        """,
+        "loss.requires_grad_()",
+    ),
+    "asked for gradients by an attribute": (
+        """
+        for x, y in batches():
+            loss = (net(x).argmax(1) - y[:, 0]).float().abs().mean()
+            loss.requires_grad = True
+            learn(loss)
+        """,
+        "loss.requires_grad = True",
+    ),
+    "the outputs": (
+        """
+        for x, y in batches():
+            out = torch.tensor(net(x).tolist(), requires_grad=True)
+            learn(criterion(out, y))
+        """,
+        "out = torch.tensor(net(x).tolist(), requires_grad=True)",
+    ),
+    "a number that was computed before": (
+        """
+        for x, y in batches():
+            value = sum(criterion(net(x * k), y).item() for k in range(3))
+            learn(torch.tensor(value, requires_grad=True))
+        """,
+        "learn(torch.tensor(value, requires_grad=True))",
+    ),
 }
 """Programs with the line that is found."""
 
@@ -91,6 +125,38 @@ LEFT = {
         for x, y in batches():
             weight = torch.tensor(criterion(net(x), y).item(), requires_grad=True)
             learn(criterion(net(x), y) * weight)
+        """,
+    "gradients are given by hand": """
+        for x, y in batches():
+            loss = torch.tensor(criterion(net(x), y).item(), requires_grad=True)
+            opt.zero_grad()
+            loss.backward()
+            for p in net.parameters():
+                p.grad = loss.detach() * torch.randn_like(p)
+            opt.step()
+        """,
+    "an attack that is looked at": """
+        for x, y in batches():
+            near = x.clone().requires_grad_()
+            criterion(net(near), y).backward()
+            learn(criterion(net(x + near.grad.sign()), y))
+        """,
+    "a step in the next turn": """
+        loss = torch.tensor(1.0, requires_grad=True)
+        for x, y in batches():
+            opt.step()
+            opt.zero_grad()
+            criterion(net(x), y).backward()
+        loss.backward()
+        """,
+    "a backward that is hidden": """
+        from elsewhere import engine
+        for x, y in batches():
+            out = criterion(net(x), y)
+            engine.backward(out)
+            shown = torch.tensor(out.item(), requires_grad=True)
+            shown.backward()
+            opt.step()
         """,
     "of no graph": """
         for x, y in batches():

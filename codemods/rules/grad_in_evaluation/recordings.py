@@ -16,6 +16,7 @@ from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind, W
 from codemods.graph.model.nodes import Frame, Node, Place, Use, Value, all_ancestors, all_descendants
 from codemods.graph.model.trace import Forward, Handing, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer, Parameters, Unknown, options_of
+from codemods.proofs.idle_steps import meant_for_idle_steps
 from codemods.proofs.marks import clearings
 from codemods.proofs.reach import folds
 from codemods.proofs.syntax import DEFINITIONS, last_name
@@ -74,7 +75,9 @@ class Recordings:
         blind = max(trace.blind, default=-1)
         given = _Given(trace)
         fates = {n: "needed" if _was_there(n, blind) else given.fate(n) for n in trace.nodes}
-        needed = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "needed"])}
+        # a step that finds no gradient was meant to: its forwards are no evaluation, their loss is cut off
+        wanted = [n for n, fate in fates.items() if fate == "needed"]
+        needed = {id(n) for n in all_ancestors([*wanted, *meant_for_idle_steps(trace)])}
         doubted = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "doubted"])}
         real = [n for n in trace.nodes if n.kind not in (NodeKind.LEAF, NodeKind.PHI, NodeKind.ARGUMENT)]
         self._made = [n for n in real if n.certain]
