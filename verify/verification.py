@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -158,35 +158,44 @@ def _first(runner: Runner, command: Command, tell: Telling) -> Run:
 
 def _with_pieces(runner: Runner, command: Command, run: Run, tell: Telling) -> Run:
     """Run the original with stand-ins for what ``run`` lacked, texts and modules; ``run`` where that is no help."""
-    first, known = run, (runner.made_up, runner.modules, runner.folders)
+    first, known = run, runner.instead
     for _ in range(_MOST_PIECES):
         lacking = missing.ended_by(run)
-        if lacking is None or not runner.settings.data or not _made_up(runner, command, lacking):
+        if not runner.settings.data:
             break
-        tell(f"original, with a stand-in for {lacking.name}: {command.text}")
+        if lacking is None and not runner.instead.transforms and missing.unfit(run):
+            runner.instead = replace(runner.instead, transforms=True)
+            tell(f"original, without transforms that fit no made-up image: {command.text}")
+        elif lacking is not None and _made_up(runner, command, lacking):
+            tell(f"original, with a stand-in for {lacking.name}: {command.text}")
+        else:
+            break
         run = runner.run("original", command)
     if run.record.backwards or run.outcome is Outcome.OK:
         return run
     # It may be no text, or more than a logger: what the program says of a made-up one is of no use to anybody.
-    runner.made_up, runner.modules, runner.folders = known
+    runner.instead = known
     return first
 
 
 def _made_up(runner: Runner, command: Command, lacking: missing.Piece) -> bool:
     """Have ``runner`` put something in the place of what is ``lacking``; whether it can."""
+    known = runner.instead
     text = missing.as_text(lacking, command, runner.root)
     top = lacking.name.partition(".")[0]
     if text is not None:
-        runner.made_up += (text,)
-    elif lacking.kind != missing.MODULE or top in (*runner.modules, *missing.NEVER_MADE_UP):
+        runner.instead = replace(known, texts=(*known.texts, text))
+    elif lacking.kind == missing.ARGUMENT and not known.arguments:
+        runner.instead = replace(known, arguments=True)
+    elif lacking.kind != missing.MODULE or top in (*known.modules, *missing.NEVER_MADE_UP):
         return False
     elif (folder := missing.folder_of(top, runner.root)) is None:
         # With all others that are seen to be lacking: each of them would end a run of its own.
-        runner.modules = tuple(dict.fromkeys((*runner.modules, top, *_lacking_beside(runner, command))))
-    elif folder in runner.folders:
+        runner.instead = known.beside(top, *_lacking_beside(runner, command))
+    elif folder in known.folders:
         return False
     else:
-        runner.folders += (folder,)
+        runner.instead = known.beside(folders=(folder,))
     return True
 
 
@@ -221,8 +230,11 @@ def _inside(command: Command, root: Path) -> bool:
 def _targets(
     runner: Runner, commands: Sequence[Command], runs: Sequence[Run], exclude: Sequence[str]
 ) -> list[SourceFile]:
-    """The files of the tree that the runs loaded; all of them where that is not known."""
+    """The files of the tree that the runs loaded; all of them where that is not known, or where a run stopped for the
+    lack of something: it would have loaded more."""
     loaded = {runner.root / path for run in runs for record in run.records for path in record.loaded}
+    if any(missing.ended_by(run) is not None for run in runs):
+        loaded = set()
     # Python does not know of a notebook that it was loaded.
     loaded |= {c.script for c in commands if c.script is not None and is_notebook(c.script.name)}
     if not loaded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 #: Of what torch bounds nothing shows whether the bound was met.
 _BOUNDS = ("clamp", "clamp_", "clamp_max", "clamp_min", "clip", "clip_", "hardtanh", "maximum", "minimum", "threshold")
@@ -46,6 +46,41 @@ def is_choice(node: ast.Call) -> bool:
     if name in ("min", "max"):
         return isinstance(node.func, ast.Name) and len(node.args) > 1
     return name in _CHOICES or (name == "squeeze" and isinstance(node.func, ast.Attribute) and not node.args)
+
+
+def fixed(node: ast.Call, sizes: Collection[str]) -> ast.expr | None:
+    """The first size that a call gives a tensor, where the tensor is not asked for it: another batch may not fit.
+
+    ``sizes`` are names of what tensors were asked for.
+    """
+    if not isinstance(node.func, ast.Attribute) or name_of(node) not in ("view", "reshape", "expand") or not node.args:
+        return None
+    first = node.args[0]
+    if isinstance(first, ast.Tuple | ast.List) and first.elts:
+        first = first.elts[0]
+    if isinstance(first, ast.Constant) and first.value == 1:
+        return None
+    if isinstance(first, ast.UnaryOp | ast.Starred) or any(_asks(each, sizes) for each in ast.walk(first)):
+        return None
+    # A type, as `view` takes one, is no size.
+    return None if name_of(first) in _TYPES else first
+
+
+def sized(tree: ast.AST) -> frozenset[str]:
+    """The variables of ``tree`` that are computed from the sizes of something."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        value = getattr(node, "value", None)
+        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) or not isinstance(value, ast.AST):
+            continue
+        if any(_asks(each, ()) for each in ast.walk(value)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found.update(name_of(each) for target in targets for each in ast.walk(target))
+    return frozenset(found - {""})
+
+
+def _asks(node: ast.AST, sizes: Collection[str]) -> bool:
+    return name_of(node) in ("size", "shape", "len", "numel", "view_as") or name_of(node) in sizes
 
 
 def fallbacks(node: ast.Call) -> Iterator[ast.expr]:

@@ -14,11 +14,13 @@ from codemods.rewriting.choices import (
     catching,
     defaults,
     fallbacks,
+    fixed,
     is_choice,
     is_coarse,
     is_number,
     name_of,
     placing,
+    sized,
 )
 from codemods.source.errors import SourceError
 from codemods.source.syntax import parse
@@ -35,6 +37,7 @@ IDLE = (ast.Pass, ast.Continue, ast.Break, ast.Global, ast.Nonlocal)
 UNSEEN = {
     "value": "which way `{}` came out cannot be seen",
     "fallback": "whether `{}` was ever needed cannot be seen",
+    "size": "whether `{}` fits a batch of another size, such as the last one, cannot be seen",
     "error": "no error came that `{}` could end",
     "device": "what `{}` does nothing shows where all is on one device",
 }
@@ -91,7 +94,7 @@ def pieces(text: str, path: str, lines: Collection[int]) -> list[Piece]:
         tree = parse(text, path)
     except SourceError:
         return []
-    found = _Finder(text, path, catching(tree))
+    found = _Finder(text, path, catching(tree), sized(tree))
     for parent, suite in suites(tree):
         shared: int | None = header_end(parent)
         for node in suite:
@@ -159,10 +162,11 @@ def clause(node: ast.AST) -> range:
 class _Finder:
     """Collects the pieces of one text."""
 
-    def __init__(self, text: str, path: str, catching: Collection[str]) -> None:
+    def __init__(self, text: str, path: str, catching: Collection[str], sizes: Collection[str]) -> None:
         self._lines = [line.encode() for line in text.splitlines()]
         self._path = path
         self._catching = catching
+        self._sizes = sizes
         self.pieces: list[Piece] = []
         self._tests: set[ast.AST] = set()
 
@@ -247,6 +251,9 @@ class _Finder:
     def _call(self, node: ast.Call) -> None:
         if is_choice(node) and node not in self._tests:
             self.add("choice", node, node, "value")
+        size = fixed(node, self._sizes)
+        if size is not None:
+            self.add("size", node, size, "size", shown=node)
         for default in fallbacks(node):
             self.add("fallback", default, default, "fallback", shown=node)
         moved = placing(node)

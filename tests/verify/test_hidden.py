@@ -14,6 +14,8 @@ pytestmark = pytest.mark.slow
 
 Edit = tuple[str, str]
 BEFORE_MODEL = "model = nn.Sequential("
+HIDING = "    os.chmod(__file__, 0o600)\n    optimizer.zero_grad()"
+THERE = "    os.makedirs(runs, exist_ok=True)\n    optimizer.zero_grad()"
 STEP, TAKEN = "        optimizer.step()\n", "    x, y = item\n"
 #: name: script, edits.
 WRONG: dict[str, tuple[str, list[Edit]]] = {
@@ -60,6 +62,17 @@ WRONG: dict[str, tuple[str, list[Edit]]] = {
     "at most so many": (hidden.FEED, [(TAKEN, f"{TAKEN}    x = x[:128]\n")]),
     "as many as there are letters": (hidden.FEED, [(TAKEN, f"{TAKEN}    x, y = x[: len('batches')], y\n")]),
     "all that are one": (hidden.FEED, [(TAKEN, f"{TAKEN}    x = x.squeeze()\n")]),
+    "a view that fits this batch alone": (
+        hidden.CLASSIFIER,
+        [("F.cross_entropy(model(x), y,", "F.cross_entropy(model(x.view(8, -1)), y,")],
+    ),
+    "a size that a name has": (
+        hidden.CLASSIFIER,
+        [("F.cross_entropy(model(x), y,", "F.cross_entropy(model(x.reshape((train.batch_size, 8))), y,")],
+    ),
+    "who may read a file": (hidden.SAVING, [("    optimizer.zero_grad()", HIDING)]),
+    "an empty folder": (hidden.FEED, [("log = open(", 'os.makedirs("plots/late")\nlog = open(')]),
+    "a file that is gone": (hidden.FEED, [("log = open(", "os.remove(__file__)\nlog = open(")]),
     "weights in a file of a made-up name": (
         hidden.SAVING,
         [("torch.save(net.state_dict()", "torch.save(nn.Linear(4, 2).state_dict()")],
@@ -101,6 +114,11 @@ RIGHT: dict[str, tuple[str, list[Edit]]] = {
         [('"means": np.arange(3) * float(loss)', '"means": float(loss) * np.arange(3)')],
     ),
     "files of made-up names": (hidden.SAVING, [("    optimizer.zero_grad()", "    net.zero_grad()")]),
+    "a view that asks for the size": (
+        hidden.CLASSIFIER,
+        [("F.cross_entropy(model(x), y,", "F.cross_entropy(model(x.view(x.size(0), -1)), y,")],
+    ),
+    "a folder that is there already": (hidden.SAVING, [("    optimizer.zero_grad()", THERE)]),
     "a copy": (hidden.FEED, [(TAKEN, f"{TAKEN}    x = x.clone()\n")]),
 }
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from verify.comparing.distances import Training, apart, distance, length
 from verify.comparing.gaps import LAST_DIGITS, Gap, alike, quoted, share, values_gap
 from verify.comparing.numbers import TOTALS, read, unlike
-from verify.comparing.written import files, printed
+from verify.comparing.written import changed, files, printed
 from verify.measured.records import Output, Rates, Record, Step, Variables, Waiting
 from verify.measured.steered import Observed
 
@@ -156,6 +156,7 @@ def afterwards(one: Record, other: Record) -> Iterator[Gap]:
     yield from variables(one, other)
     yield from printed(one, other)
     yield from files(one, other)
+    yield from changed(one, other)
 
 
 def _gradients(mine: Step, theirs: Step, training: Training, number: int) -> Iterator[Gap]:

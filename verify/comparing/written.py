@@ -62,6 +62,34 @@ def files(one: Record, other: Record) -> Iterator[Gap]:
         yield Gap("names of files", f"names of files {_kind(each.path)}", where, missing=_ENDED)
 
 
+def changed(one: Record, other: Record) -> Iterator[Gap]:
+    """Modes of files, and folders that are there or are not, as far as both runs came."""
+    what, missing = "modes and folders", "" if alike(one, other) else _ENDED
+    written = {_without_time(each.path) for record in (one, other) for each in record.files}
+    mine, theirs = _states(one), _states(other)
+    for path in sorted(mine.keys() | theirs.keys()):
+        left, right = mine.get(path), theirs.get(path)
+        if left == right:
+            yield Gap(what, f"mode of {path}")
+        elif left is not None and right is not None:
+            where = f"{path} is {', '.join(left)} and {', '.join(right)}"
+            yield Gap(what, f"mode of {path}", where, math.inf, missing=missing)
+        elif path not in written:
+            # A file that only one of them wrote is told by its name.
+            where = (
+                f"{path} is {', '.join(left or right or ())} after one of the programs, and after the other as before"
+            )
+            yield Gap(what, f"folders {_kind(path)}", where, math.inf, missing=missing)
+
+
+def _states(record: Record) -> dict[str, list[str]]:
+    """What there is by name; the time in a name is another one each time."""
+    found: dict[str, list[str]] = {}
+    for path, state in sorted(record.changed.items()):
+        found.setdefault(_without_time(path), []).append(state)
+    return found
+
+
 def _paired(
     mine: Sequence[Written], theirs: Sequence[Written], named: Callable[[str], str]
 ) -> tuple[list[tuple[Written, Written]], list[Written]]:

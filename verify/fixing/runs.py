@@ -95,7 +95,7 @@ class SharedRunner(Runner):
         return replace(make(asked) if known is None else known, name=name)
 
     def _program(self, command: Command, files: Mapping[str, bytes]) -> Any:
-        made_up = repr((self.made_up, self.modules, self.folders, command.text in self.without_states))
+        made_up = repr((self.instead, command.text in self.without_states))
         return command.argv, command.cwd, tuple(sorted(files.items())), made_up
 
     def _known(self, made: Sequence[_Made], name: str, asked: Asked, seeds: tuple[Any, ...] | None) -> Run | None:

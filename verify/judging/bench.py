@@ -11,7 +11,7 @@ from verify.comparing.compare import compare, unsteady
 from verify.judging.programs import Groups, Tried
 from verify.judging.stages import Outcome, Stages
 from verify.measured.records import BY_SHAPES
-from verify.measured.results import Comparison, Difference, Entry, Rewrite, Run, Verdict
+from verify.measured.results import STOPPED, Comparison, Difference, Entry, Rewrite, Run, Verdict
 from verify.measured.values import Site
 from verify.reaching.knobs import NONE, Knobs
 from verify.running import missing
@@ -25,6 +25,8 @@ _FEW = 4
 #: Some kernels of CUDA add in any order, so two runs may be the same by chance: the original has to be the same so
 #: often more before a difference speaks against a rewrite. (torch.use_deterministic_algorithms lists them.)
 MORE_ON_A_CARD = 2
+#: A run that waited so many seconds for lines, in vain, is made again without waiting, and so are those that follow.
+_WAITED = 10.0
 #: Told what is being done, for a person who waits.
 Telling = Callable[[str], None]
 
@@ -64,6 +66,7 @@ def judge(
     replaced = {group.key: group.touched.replaced({}, {}, version.old) for group in groups}
 
     gone = _gone(version)
+    hurry = False
 
     def run(
         name: str,
@@ -74,13 +77,16 @@ def judge(
     ) -> Run:
         return driven(
             runner, rewriter, command, name, made, lines, knobs,
-            replay=seeds, also=also, parts=_parts_below(rewriter, parts),
+            replay=seeds, also=also, parts=_parts_below(rewriter, parts), hurry=hurry,
         )  # fmt: skip
 
     tell(f"original again: {command.text}")
     # The second run is the one to show: it was watched as the rewritten one will be, which costs memory and time.
     again = dataclasses.replace(original, name="original again")
     original = run("original", None, _watch(rewriter, before, replaced), gone, also)
+    if original.wall > _WAITED and _in_vain(original, runner.settings.steps):
+        hurry = True
+        original = run("original", None, _watch(rewriter, before, replaced), gone, also)
     repeatable = compare(original, again, tolerance=tolerance)
     original = dataclasses.replace(original, unsteady=unsteady(original, again))
 
@@ -172,17 +178,19 @@ def driven(
     also: Iterable[Line] = (),
     parts: Iterable[Sequence[Any]] = (),
     strict: bool = True,
+    hurry: bool = False,
 ) -> Run:
     """Run ``command`` on ``made`` (None: on the tree as it is) with ``knobs``; see :meth:`Runner.run`.
 
     ``parts`` of lines are watched too (paths below the root), but for those that a knob moves. With ``strict`` an
-    error in a function that is called at the end ends the run.
+    error in a function that is called at the end ends the run. With ``hurry`` it does not go on for lines that have not
+    run after its steps.
     """
     files = knobs.over(rewriter, runner.root, made)
     moved = _turned(knobs, rewriter, made)
     seen = {"parts": [list(part) for part in parts if not moved.intersection((part[0], n) for n in _lines_in(part))]}
     if not knobs.drives:
-        more = {**knobs.configuration(), **seen}
+        more = {**knobs.configuration(), **seen, "hurry": hurry}
         return runner.run(name, command, files=files, watch=watch, replay=replay, also=also, more=more)
     # What is called at the end is what there is to see: nothing before it is waited for.
     lines = {line for group in watch for line in group}.union(also)
@@ -224,6 +232,18 @@ def as_read(run: Run, made: Version, rewriter: Rewriter) -> Run:
             )
         )
     return dataclasses.replace(run, records=tuple(records))
+
+
+def _in_vain(run: Run, steps: int) -> bool:
+    """Whether ``run`` went on after ``steps``, and nothing that is watched came of it."""
+    made = max((len(record.steps) or len(record.backwards) for record in run.records), default=0)
+    came = [
+        after
+        for record in run.records
+        for each in (record.reached_after, record.parts_after)
+        for after in each.values()
+    ]
+    return run.record.end in STOPPED and made > steps and max(came, default=0) < steps
 
 
 def _gone(version: Version) -> dict[Key, list[Part]]:

@@ -19,6 +19,7 @@ from verify.measured.results import Entry, Rewrite, Run, Verdict
 from verify.reaching.drives import imports
 from verify.reaching.knobs import Knobs, Unfit
 from verify.reaching.leaving import Left, next_one
+from verify.reaching.options import batch_sizes
 from verify.running.missing import NEVER_MADE_UP
 from verify.running.runner import Runner
 from verify.running.settings import Command
@@ -35,13 +36,12 @@ def without_modules(runner: Runner, trees: Mapping[str, ast.AST]) -> Iterator[No
     """Have ``runner`` stand in for all modules that the tree imports and the interpreter has not."""
     own = {PurePath(path).parts[0].partition(".")[0] for path in trees}
     names = imports(trees.values()) - own - NEVER_MADE_UP
-    known = runner.modules, runner.folders
-    runner.modules = tuple(dict.fromkeys((*known[0], *sorted(runner.lacks(names)))))
-    runner.folders = (*known[1], ".")
+    known = runner.instead
+    runner.instead = known.beside(*sorted(runner.lacks(names)), folders=(".",))
     try:
         yield
     finally:
-        runner.modules, runner.folders = known
+        runner.instead = known
 
 
 def found(
@@ -61,6 +61,7 @@ def found(
     also = [
         (path, node.lineno) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.stmt)
     ]
+    batch = next(iter(batch_sizes(trees, command.argv)), None)
     left: tuple[Left, ...] = ()
     seconds = 0.0
     tried: set[tuple[object, ...]] = set()
@@ -96,6 +97,7 @@ def found(
         if following is None:
             break
         new, left = following
+        new = replace(new, form={**new.form, "batch": batch})
         step = (*places, new.path, new.span, repr(new.form))
         if step in tried:
             break

@@ -17,6 +17,12 @@ Line = tuple[str, int]
 EMPTY = ast.Module([], [])
 
 
+def _called(name: str) -> list[str]:
+    """What has to be called so that the function ``name`` is: itself, and for a method the constructor of its class."""
+    owner = name.rpartition(".")[0]
+    return [name, f"{owner}.__init__"] if owner else [name]
+
+
 class Places:
     """Of the rewrites of ``rewriter``; ``trees`` are the files of the tree by path below the root."""
 
@@ -53,8 +59,8 @@ class Places:
             following: list[Line] = []
             for at, number in ways:
                 function = enclosing(self._trees.get(at, EMPTY), number)
-                if function is not None:
-                    following += [(where, call.lineno) for where, _, call in calls(function[0], self._trees, at)][:8]
+                for name in _called(function[0]) if function is not None else ():
+                    following += [(where, call.lineno) for where, _, call in calls(name, self._trees, at)][:8]
             found |= {where for where, _ in following}
             ways = following
         return found

@@ -44,7 +44,7 @@ _OPEN = (Verdict.NOT_REACHED, Verdict.PARTLY_REACHED)
 
 
 #: Commands with other arguments that are tried.
-_MOST_OPTIONS = 4
+_MOST_OPTIONS = 12
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class Search:
     @functools.cached_property
     def _absent(self) -> frozenset[str]:
         """The modules that the tree imports and nobody has installed, nor stood in for."""
-        return frozenset(self._runner.lacks(imports(self._trees.values()))) - {*self._runner.modules}
+        return frozenset(self._runner.lacks(imports(self._trees.values()))) - {*self._runner.instead.modules}
 
     def _lacks(self, command: Command) -> bool:
         """Whether ``command`` stops for want of a module before it does anything."""

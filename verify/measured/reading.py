@@ -164,6 +164,9 @@ class _Reading:
     def file(self, event: dict[str, Any]) -> None:
         self.record.files.append(_written(event))
 
+    def changed(self, event: dict[str, Any]) -> None:
+        self.record.changed.update(event["paths"])
+
     def reached(self, event: dict[str, Any]) -> None:
         line = (event["path"], event["line"])
         if self.driving and line not in self.record.reached:
@@ -237,6 +240,7 @@ _READERS: dict[str, Callable[[_Reading, dict[str, Any]], None]] = {
             *(
                 _Reading.printed,
                 _Reading.file,
+                _Reading.changed,
                 _Reading.reached,
                 _Reading.part,
                 _Reading.seed,

@@ -33,6 +33,8 @@ The events and their fields:
 * ``file``: path (below the root, else its name), kind (``tensors``: names, digest, count, sums, numbers {name: hex},
   texts {name: text}, a ``torch.save``, a ``pickle.dump`` or an array; ``text``: lines; ``bytes``: digest), in order of
   writing
+* ``changed``: paths {path below the root: kind and mode as ``ls`` shows them, or ``gone``}: files and folders that are
+  others than at the start
 * ``state``: what is alive at the end: rng, names and parameters (of modules that were called), buffers, rates, waiting
   (list of {made, name, digest, count, sums, missing}: gradients of optimizers that made no step)
 * ``variables``: what the user's variables hold at the end, by name: numbers {name: hex}, texts {name: text}, names,
@@ -308,6 +310,8 @@ class Record:
     #: Lines that have digits, by stream; None stands for those that were left out.
     printed: dict[str, list[str | None]] = field(default_factory=dict)
     files: list[Written] = field(default_factory=list)
+    #: Kind and mode of files and folders that are others than at the start, by path; ``gone`` where nothing is.
+    changed: dict[str, str] = field(default_factory=dict)
     state: State | None = None
     variables: Variables | None = None
     census: Census | None = None

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from .folders import Folders
 from .guard import Part, Write
 from .hooks import when_imported
 from .params import Parameters
@@ -47,6 +48,7 @@ class Files:
         self._start = time.time() - 0.02
         self._saved: set[str] = set()
         self._reader: Parameters | None = None
+        self._folders = Folders(root, self._own)
 
     def install(self) -> None:
         """Call at the start of the process."""
@@ -79,9 +81,13 @@ class Files:
 
     def _heard(self, event: str, arguments: Any) -> None:
         # Called for all kinds of events: everything else must cost nothing.
-        if event != "open" or not self._on:
+        if (event != "open" and not event.startswith("os.")) or not self._on:
             return
         try:
+            if event != "open":
+                if os.getpid() == self._pid:
+                    self._folders.heard(event, arguments)
+                return
             path, mode, _ = arguments
             writes = isinstance(mode, str) and any(letter in mode for letter in "wax+")
             if writes and isinstance(path, (str, bytes)) and os.getpid() == self._pid:
@@ -95,6 +101,7 @@ class Files:
         if path.startswith(_NOT_HIS) or path.startswith(self._own) or len(self._paths) >= _MOST_FILES:
             return
         self._paths[path] = None
+        self._folders.note(path)
 
     def _name(self, path: str) -> str:
         path = os.path.abspath(path)
@@ -123,8 +130,10 @@ class Files:
         self._write(event)
 
     def end(self) -> None:
-        """Write ``file`` events of all files that are there."""
+        """Write ``file`` events of all files that are there, and which modes and folders are others."""
         self._on = False
+        if changed := self._folders.changed():
+            self._write({"event": "changed", "paths": changed})
         for path in self._paths:
             if path not in self._saved and os.path.isfile(path) and os.path.getsize(path) <= _MOST_BYTES:
                 event = {"event": "file", "path": self._name(path)}

@@ -254,7 +254,7 @@ class Session:
     def _patience(self) -> int:
         """How many steps are enough: more while lines that somebody asks about have not run yet, and there is time."""
         limit = float(self._config.get("watchdog") or 0)
-        late = bool(limit) and self._clock.now() > _SHARE * limit
+        late = (bool(limit) and self._clock.now() > _SHARE * limit) or bool(self._config.get("hurry"))
         return (self._wanted or 0) * (_PATIENCE if self._reach.waiting and not late else 1)
 
     def _start_again(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import typing
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import making
 
@@ -24,60 +24,87 @@ _MOST = 30
 
 
 class Batches(list):  # type: ignore[type-arg]
-    """Made-up batches: what training code asks of a loader."""
+    """Made-up batches of ``size`` items: what training code asks of a loader."""
+
+    sampler = None
+
+    def __init__(self, batches: Iterable[Any], size: int) -> None:
+        super().__init__(batches)
+        self.batch_size = size
 
     @property
     def dataset(self) -> Any:
         """What the batches are of."""
-        return self
+        return _Items(self)
 
-    batch_size = _SIZE
-    sampler = None
+
+class _Items:
+    """As many as the batches have together; one by one nobody has them."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches) * self._batches.batch_size
+
+    def __getitem__(self, index: int) -> Any:
+        return self._batches[index // self._batches.batch_size]
+
+
+class _Within(NamedTuple):
+    """What is known of a value: ``shapes`` that modules take, the size of a ``batch``, and what it is one turn of."""
+
+    shapes: list[Any]
+    batch: int
+    role: str = ""
 
 
 def skeletons(form: dict[str, Any], modules: Iterable[Any]) -> Iterator[Any]:
     """Recipes with *leaves* in them, ``{"options": [recipe, ...]}``, of which one each is to be chosen.
 
-    ``form`` is as :func:`verify.reaching.values.wanted` has it; the shapes of what ``modules`` take come first.
+    ``form`` is as :func:`verify.reaching.values.wanted` has it; the shapes of what ``modules`` take come first. Batches
+    are of the size ``batch`` of the form.
     """
     shapes = [(shape, kind, most) for module in modules for shape, kind, most in making.shapes(module)[:6]]
-    yield from _skeletons(form, shapes, inside=False)
+    yield from _skeletons(form, _Within(shapes, form.get("batch") or _SIZE))
 
 
-def _skeletons(form: dict[str, Any], shapes: list[Any], *, inside: bool) -> Iterator[Any]:
+def _skeletons(form: dict[str, Any], within: _Within, *, part: bool = False) -> Iterator[Any]:
+    """``part``: of what is taken apart, where it is batches only if it is nothing else."""
     plain = [role for role in form["roles"] if role not in ("parts", "loader", "samples")]
     for role in form["roles"]:
+        turns = role in ("loader", "samples") and not within.role
         if role == "parts" and form.get("parts"):
-            yield {"is": "parts", "parts": [_first(part, shapes) for part in form["parts"]]}
-        elif role in ("loader", "samples") and not inside:
-            for item in _items(form.get("item"), shapes, role):
-                yield {"is": role, "item": item}
-        elif plain:
-            yield {**_leaf(plain, form.get("texts", ()), shapes), "name": form.get("name")}
+            yield {"is": "parts", "parts": [_first(each, within) for each in form["parts"]]}
+        elif turns and (not part or (role == form["roles"][0] and form.get("item"))):
+            for item in _items(form.get("item"), within._replace(role=role)):
+                yield {"is": role, "item": item, "size": within.batch}
+        elif plain and role == plain[0]:
+            yield {**_leaf(plain, form.get("texts", ()), within), "name": form.get("name")}
             plain = []
 
 
-def _first(form: dict[str, Any], shapes: list[Any], role: str = "loader") -> Any:
-    found = list(itertools.islice(_skeletons(form, shapes, inside=True), 1))
-    return found[0] if found else _leaf(["tensor", "labels", "int"], (), shapes, role)
+def _first(form: dict[str, Any], within: _Within) -> Any:
+    found = list(itertools.islice(_skeletons(form, within, part=True), 1))
+    return found[0] if found else _leaf(["tensor", "labels", "int"], (), within)
 
 
-def _items(form: dict[str, Any] | None, shapes: list[Any], role: str) -> Iterator[Any]:
+def _items(form: dict[str, Any] | None, within: _Within) -> Iterator[Any]:
     """What each turn of a loop over it gives."""
 
     def leaf(*roles: str) -> Any:
-        return _leaf(list(roles), (), shapes, role)
+        return _leaf(list(roles), (), within)
 
-    if form is not None and form.get("parts") and role == "loader":
-        yield {"is": "parts", "parts": [_first(part, shapes, role) for part in form["parts"]]}
+    if form is not None and form.get("parts") and within.role == "loader":
+        yield {"is": "parts", "parts": [_first(part, within) for part in form["parts"]]}
         return
     yield {"is": "parts", "parts": [leaf("tensor", "array"), leaf("labels", "tensor")]}
     yield leaf("tensor", "labels", "text")
     yield {"is": "parts", "parts": [leaf("tensor"), leaf("labels", "tensor"), leaf("labels", "tensor")]}
 
 
-def _leaf(roles: list[str], texts: Iterable[str], shapes: list[Any], within: str = "loader") -> dict[str, Any]:
-    every = [list(_options(role, list(texts), shapes, within)) for role in roles]
+def _leaf(roles: list[str], texts: Iterable[str], within: _Within) -> dict[str, Any]:
+    every = [list(_options(role, list(texts), within)) for role in roles]
     found: list[Any] = []
     # The first of each role before the second of any.
     for turn in itertools.zip_longest(*every):
@@ -85,25 +112,20 @@ def _leaf(roles: list[str], texts: Iterable[str], shapes: list[Any], within: str
     return {"options": found[:_MOST]}
 
 
-def _options(role: str, texts: list[str], shapes: list[Any], within: str) -> Iterator[dict[str, Any]]:
-    common = [(shape, "float32", 0) for shape in (_SAMPLES if within == "samples" else _SHAPES)]
-    if within == "samples":
-        shapes = [(shape[1:], kind, most) for shape, kind, most in shapes if len(shape) > 1]
+def _options(role: str, texts: list[str], within: _Within) -> Iterator[dict[str, Any]]:
     if role in ("tensor", "array"):
-        single = [(shape[1:], kind, most) for shape, kind, most in shapes if len(shape) > 1]
-        # Arrays come one by one more often than tensors.
-        order = (single, shapes[:8]) if role == "array" else (shapes[:8], single)
-        for shape, kind, most in (*_between(*order), *common):
+        for shape, kind, most in _shapes(role, within):
             yield {"is": role, "shape": list(shape), "type": kind, "below": most}
     elif role == "labels":
-        whole = [each for each in shapes if each[1] == "int64"]
-        first = ((), "int64", 2) if within == "samples" else ((_SIZE,), "int64", 2)
-        columns = (((1,), "int64", 2), ((64,), "int64", 2)) if within == "samples" else ()
-        larger = (*columns, ((_SIZE, _SIZE), "int64", 2), ((_SIZE, 32, 32), "int64", 2))
+        whole = [each for each in _known(within) if each[1] == "int64"]
+        alone, size = within.role == "samples", within.batch
+        first = ((), "int64", 2) if alone else ((size,), "int64", 2)
+        columns = (((1,), "int64", 2), ((64,), "int64", 2)) if alone else ()
+        larger = (*columns, ((size, _SIZE), "int64", 2), ((size, 32, 32), "int64", 2))
         for shape, _, most in (first, *whole[:4], *larger):
             yield {"is": "tensor", "shape": list(shape), "type": "int64", "below": most}
     elif role == "int":
-        for number in (_SIZE, 1000, 2, 1, 32):
+        for number in (within.batch, 1000, 2, 1, 32):
             yield {"is": "value", "value": number}
     elif role == "text":
         for text in texts[:2]:
@@ -115,6 +137,27 @@ def _options(role: str, texts: list[str], shapes: list[Any], within: str) -> Ite
         yield {"is": "value", "value": {}}
     elif role == "none":
         yield {"is": "value", "value": None}
+
+
+def _known(within: _Within) -> list[Any]:
+    """The shapes that modules take, as what is one turn of it has them: a sample, or a batch of the loader's size."""
+    if within.role == "samples":
+        return [(shape[1:], kind, most) for shape, kind, most in within.shapes if len(shape) > 1]
+    if within.role == "loader":
+        sized = [((within.batch, *shape[1:]) if shape else (), kind, most) for shape, kind, most in within.shapes]
+        return list(dict.fromkeys([*sized[:8], *within.shapes[:4], *sized[8:]]))
+    return within.shapes
+
+
+def _shapes(role: str, within: _Within) -> Iterator[Any]:
+    known = _known(within)
+    common = [(shape, "float32", 0) for shape in (_SAMPLES if within.role == "samples" else _SHAPES)]
+    if within.role == "loader" and within.batch != _SIZE:
+        common = [((within.batch, *shape[1:]), kind, most) for shape, kind, most in common if shape[:1] == (_SIZE,)]
+    single = [(shape[1:], kind, most) for shape, kind, most in known if len(shape) > 1]
+    # Arrays come one by one more often than tensors.
+    yield from _between(*((single, known[:8]) if role == "array" else (known[:8], single)))
+    yield from common
 
 
 def _between(one: list[Any], other: list[Any]) -> Iterator[Any]:
@@ -155,7 +198,8 @@ def make(recipe: dict[str, Any], number: int, turn: int) -> Any:
     if kind == "parts":
         return tuple([make(part, number * 31 + place + 7, turn) for place, part in enumerate(recipe["parts"])])
     if kind == "loader":
-        return Batches([make(recipe["item"], number, turn * 101 + each) for each in range(_TURNS)])
+        batches = [make(recipe["item"], number, turn * 101 + each) for each in range(_TURNS)]
+        return Batches(batches, recipe.get("size", _SIZE))
     if kind == "samples":
         return [make(recipe["item"], number, turn * 101 + each) for each in range(_ITEMS)]
     if kind == "array":

@@ -11,10 +11,11 @@ import functools
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from verify.measured.results import STOPPED, Outcome, Run
 from verify.measured.values import Site
-from verify.reaching.drives import calls, enclosing
+from verify.reaching.drives import calls, enclosing, functions, imported, module_name
 from verify.reaching.knobs import Bound, Cap, Knobs, comparisons, counters
 from verify.reaching.options import arguments, option
 
@@ -69,7 +70,7 @@ class Causes:
         if path not in self._loaded:
             return self._not_loaded(path)
         around = list(blocks(tree, line))
-        inside = [block for block in around if isinstance(block.owner, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        inside = [block for block in around if isinstance(block.owner, _FUNCTIONS)]
         function = inside[-1] if inside else None
         if function is not None and (path, function.head) not in self._seen:
             return self._not_called(path, function.owner, depth)
@@ -108,7 +109,7 @@ class Causes:
         found, waiting = set(self._loaded), [each for each in self._loaded if each in self._trees]
         while waiting:
             names = imported(self._trees[waiting.pop()])
-            more = [each for each in self._trees if each not in found and _names(each) & names]
+            more = [each for each in self._trees if each not in found and module_name(each) in names]
             found.update(more)
             waiting += more
         return path in found or not self._loaded
@@ -119,10 +120,13 @@ class Causes:
         whole = found[0] if found else name
         sites = list(calls(whole, self._trees, path))
         owner, _, last = whole.rpartition(".")
-        if not sites and owner and last in ("forward", "__call__"):
-            # Objects are called by names of their own; where none was made, that is why.
-            sites = list(calls(f"{owner}.__init__", self._trees, path))
         start = f"{name} (line {getattr(function, 'lineno', 0)} of {path}) was never called"
+        made = list(calls(f"{owner}.__init__", self._trees, path)) if owner and last != "__init__" else []
+        if made and self._never_made(path, owner):
+            # Objects are called by names of their own; where none was made, that is why.
+            start, sites = f"{start}, because no {owner} was made", made
+        elif not sites and last in ("forward", "__call__"):
+            sites = made
         if not sites:
             return Cause(f"{start}: nothing in sight calls it" if name != "forward" else start)
         # A function that calls what is called like it, as ``train`` does ``model.train``, is no reason for itself.
@@ -138,27 +142,47 @@ class Causes:
         cause = max(causes, key=lambda cause: (cause.open, bool(cause.advice)))
         return replace(cause, text=f"{start}: {cause.text}")
 
+    def _never_made(self, path: str, owner: str) -> bool:
+        """Whether the constructor of the class ``owner`` of ``path`` did not run; False where it has none."""
+        constructor = next((each for name, each in functions(self._trees[path]) if name == f"{owner}.__init__"), None)
+        return constructor is not None and (path, head(constructor.body)) not in self._seen
+
     def _in_front(self, path: str, line: int, function: Block | None, own: list[Block]) -> Cause | None:
-        """The end of the run in front of ``line``, in the same call."""
+        """The end of the run in front of ``line``, in the same call or in what that called."""
         name = getattr(function.owner, "name", "") if function is not None else "<module>"
         at = next((site for site in self._stack if site.path == path and site.function == name), None)
         if at is None or (at.line >= line and not any(isinstance(block.owner, _LOOPS) for block in own)):
             return None
-        running = [block.owner for block in blocks(self._trees[path], at.line) if isinstance(block.owner, _LOOPS)]
         around = [block.owner for block in own]
-        loops = [loop for loop in running if loop not in around]
+        standing = list(blocks(self._trees[path], at.line))
+        if any(isinstance(each.owner, ast.If) and each.owner in around and each not in own for each in standing):
+            # Of a condition it took the other way.
+            return None
+        running = [(path, block.owner) for block in standing if isinstance(block.owner, _LOOPS)]
+        loops = [(at_path, loop) for at_path, loop in running if loop not in around]
+        loops += self._below(at)
         if self._run.error is not None:
             return Cause(f"{self._ended()}, before {self._place(path, line)}")
         text = f"{self._place(path, line)} comes after {self._place(path, at.line)}, where {self._ended()}"
         if self._run.record.end not in {*STOPPED, "watchdog"}:
             return Cause(text)
         inner, outer = self._turns()
-        caps = tuple(Cap(path, loop.lineno, inner if loop is loops[-1] else outer) for loop in loops)
+        caps = tuple(Cap(each[0], each[1].lineno, inner if each is loops[-1] else outer) for each in loops)
         if running and not caps:
             # It stands in the very loop: a turn more may come to it.
             return None
-        advice = next(filter(None, (self._fewer(loop) for loop in loops)), "") or self._longer()
+        advice = next(filter(None, (self._fewer(loop) for _, loop in loops)), "") or self._longer()
         return Cause(text, advice, caps)
+
+    def _below(self, at: Site) -> list[tuple[str, Any]]:
+        """The loops that were running in what was called at ``at``, the outermost first, each with its path."""
+        found = []
+        for site in reversed(self._stack[: self._stack.index(at)]):
+            around = list(blocks(self._trees.get(site.path, _NOTHING), site.line))
+            inside = [n for n, each in enumerate(around) if isinstance(each.owner, _FUNCTIONS)]
+            own = around[inside[-1] + 1 :] if inside else around
+            found += [(site.path, each.owner) for each in own if isinstance(each.owner, _LOOPS)]
+        return found
 
     def _turns(self) -> tuple[int, int]:
         """The turns of the loop that was running, and of those around it: fewer where there was no time for more."""
@@ -229,23 +253,9 @@ class Block:
     head: int
 
 
-def imported(tree: ast.AST) -> set[str]:
-    """All parts of the names of modules that ``tree`` imports anywhere, and what it imports from them."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            found.update(part for alias in node.names for part in alias.name.split("."))
-            found.update((getattr(node, "module", None) or "").split("."))
-    return found
-
-
-def _names(path: str) -> set[str]:
-    """By what a file can be imported: its own name, or that of its package."""
-    *folders, last = path.removesuffix(".py").split("/")
-    return {folders[-1]} if last == "__init__" and folders else {last}
-
-
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_NOTHING = ast.Module([], [])
 _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
 
 

@@ -75,12 +75,41 @@ def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]
 
 def calls(name: str, trees: Mapping[str, ast.AST], first: str) -> Iterator[tuple[str, str, ast.Call]]:
     """The calls of what is named ``name`` in ``trees`` (by path): (path, function around it, call); those in ``first``
-    come first. Names are all there is to go by: whoever calls it has to look at what they mean."""
+    come first. Names are all there is to go by: whoever calls it has to look at what they mean. A function of another
+    file that has the same name, and no method, is not meant."""
     *_, owner, last = ["", *name.split(".")]
     wanted = owner if last == "__init__" else last
-    for path in sorted(trees, key=lambda path: (path != first, path)):
-        for inside, call in _calls(trees[path]).get(wanted, ()):
+    known = owner or name
+    for path in sorted(trees, key=lambda path: (path != first, known not in _read(trees[path]), path)):
+        found = _calls(trees[path]).get(wanted, ())
+        if found and path != first and not owner and not imported(trees[path]) & {name, module_name(first), "*"}:
+            continue
+        for inside, call in found:
             yield path, inside, call
+
+
+@functools.lru_cache(maxsize=4096)
+def _read(tree: ast.AST) -> frozenset[str]:
+    """All names that are read in ``tree``."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.Attribute)))
+    return frozenset(getattr(node, "id", getattr(node, "attr", "")) for node in nodes)
+
+
+@functools.lru_cache(maxsize=4096)
+def imported(tree: ast.AST) -> frozenset[str]:
+    """All parts of the names of modules that ``tree`` imports anywhere, and what it imports from them."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update(part for alias in node.names for part in alias.name.split("."))
+            found.update((getattr(node, "module", None) or "").split("."))
+    return frozenset(found)
+
+
+def module_name(path: str) -> str:
+    """By what a file can be imported: its own name, or that of its package."""
+    *folders, last = path.removesuffix(".py").split("/")
+    return folders[-1] if last == "__init__" and folders else last
 
 
 @functools.lru_cache(maxsize=4096)

@@ -64,7 +64,8 @@ class Knobs:
         """What the probe has to know of them."""
         drives = [drive.configuration() for drive in self.drives]
         left = [left.configuration() for left in self.left]
-        return {"knobs": bool(self.caps or self.bounds), "drive": drives, "left": left, "arguments": bool(left)}
+        found = {"knobs": bool(self.caps or self.bounds), "drive": drives, "left": left}
+        return {**found, "arguments": True} if left else found
 
     def over_tree(self, root: Path) -> dict[str, bytes]:
         """The files of the tree at ``root``, as it is, with what is left out. Raises :class:`Unfit`."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+#: A larger batch than this is none for a trial.
+_LARGEST = 256
 
 
 class Option(NamedTuple):
@@ -68,6 +71,32 @@ def declared(tree: ast.AST) -> Iterator[Option]:
         action = next((ast.unparse(each.value) for each in node.keywords if each.arg == "action"), "")
         target = given[0] if given else long.lstrip("-").replace("-", "_")
         yield Option(long, target, action == "'store_true'")
+
+
+def batch_sizes(trees: Mapping[str, ast.AST], given: Sequence[str] = ()) -> list[int]:
+    """What the loaders of ``trees`` are told to be the size of a batch: numbers that stand there, and defaults of the
+    options that do, or what is ``given`` for these on the command line."""
+    known = {target: value for target, value in defaults(trees) if _is_size(value)}
+    names = {option.name: option.target for tree in trees.values() for option in declared(tree)}
+    for place, word in enumerate(given):
+        name, _, value = word.partition("=")
+        value = value or "".join(given[place + 1 : place + 2])
+        if name in names and value.isdigit():
+            known[names[name]] = int(value)
+    found: list[Any] = []
+    for node in (each for tree in trees.values() for each in ast.walk(tree)):
+        if isinstance(node, ast.Call) and _last(node.func) == "DataLoader":
+            sizes = [each.value for each in node.keywords if each.arg == "batch_size"] or node.args[1:2]
+            found += [getattr(each, "value", None) if _last(each) == "" else known.get(_last(each)) for each in sizes]
+    return list(dict.fromkeys(each for each in found if _is_size(each)))
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 < value <= _LARGEST
+
+
+def _last(node: ast.expr) -> str:
+    return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def defaults(trees: Mapping[str, ast.AST]) -> Iterator[tuple[str, Any]]:

@@ -6,6 +6,7 @@ The probe makes values of these (:mod:`verify.probe.values`), and finds by trial
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -97,16 +98,23 @@ def _as_argument(
     return {"roles": list(dict.fromkeys([*roles_of(set(), [], [("handed", last)]), "int", "text", *_ANYTHING]))}
 
 
-def _of_target(target: ast.AST, scope: ast.AST, trees: Mapping[str, ast.AST]) -> Form:
+def _of_target(target: ast.AST, scope: ast.AST, trees: Mapping[str, ast.AST], deeper: int = _DEEPEST) -> Form:
     if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(each, ast.Starred) for each in target.elts):
-        return {"roles": ["parts"], "parts": [_of_target(each, scope, trees) for each in target.elts]}
+        return {"roles": ["parts"], "parts": [_of_target(each, scope, trees, deeper) for each in target.elts]}
     if not isinstance(target, (ast.Name, ast.Attribute)):
         return {"roles": list(_ANYTHING)}
-    return _of_name(ast.unparse(target), scope, trees)
+    return _of_name(ast.unparse(target), scope, trees, deeper)
 
 
-def _of_name(name: str, scope: ast.AST, trees: Mapping[str, ast.AST]) -> Form:
-    """By all that is done in ``scope`` with the variable ``name``, and with those that it is assigned to."""
+def _of_name(name: str, scope: ast.AST, trees: Mapping[str, ast.AST], deeper: int) -> Form:
+    form = _seen(name, scope, trees, deeper)
+    form["roles"] = list(dict.fromkeys([*form["roles"], *_ANYTHING]))
+    return {**form, "name": name.rpartition(".")[2]}
+
+
+def _seen(name: str, scope: ast.AST, trees: Mapping[str, ast.AST], deeper: int) -> Form:
+    """By all that is done in ``scope`` with the variable ``name``, and with those that it is assigned to; ``deeper``:
+    so many times it is followed into functions of the tree that it is handed to."""
     known, waiting = {name: None}, [name]
     for _ in range(_DEEPEST):
         found = [
@@ -118,36 +126,81 @@ def _of_name(name: str, scope: ast.AST, trees: Mapping[str, ast.AST]) -> Form:
         known.update(dict.fromkeys(waiting))
     form: Form = {"roles": []}
     for each in known:
-        more = _used(each, scope, trees)
+        more = _used(each, scope, trees, deeper)
         form["roles"] += more.pop("roles")
         form = {**more, **form}
-    form["roles"] = list(dict.fromkeys([*form["roles"], *_ANYTHING]))
-    return {**form, "name": name.rpartition(".")[2]}
+    return form
 
 
-def _used(name: str, scope: ast.AST, trees: Mapping[str, ast.AST]) -> Form:
+def _used(name: str, scope: ast.AST, trees: Mapping[str, ast.AST], deeper: int) -> Form:
     found = list(uses(name, scope))
     texts = [text for kind, text in found if kind == "compared"]
+    more = _handed(name, scope, trees, deeper - 1) if deeper else {}
+    followed = more.pop("roles", [])
     roles = list(_further(name, scope))
-    more: Form = {}
+    texts += more.pop("texts", ())
     for node in ast.walk(scope):
         match node:
             case ast.For(target=target, iter=each) | ast.comprehension(target=target, iter=each):
                 if _reads(each, name):
-                    more["item"] = _of_target(target, scope, trees)
+                    more["item"] = _of_target(target, scope, trees, deeper)
                 elif isinstance(each, ast.Call) and any(_reads(one, name) for one in each.args):
-                    form = _of_target(target, scope, trees)
+                    form = _of_target(target, scope, trees, deeper)
                     counted = getattr(each.func, "id", "") == "enumerate" and len(form.get("parts", ())) == 2
                     more["item"] = form["parts"][1] if counted else form
             case ast.Assign(targets=[(ast.Tuple() | ast.List()) as target], value=value) if _reads(value, name):
-                more["parts"] = _of_target(target, scope, trees).get("parts") or []
+                more["parts"] = _of_target(target, scope, trees, deeper).get("parts") or []
                 roles.insert(0, "parts")
     attributes = {attribute for kind, attribute in found if kind == "attribute"}
-    roles += roles_of(attributes, texts, [each for each in found if each[0] not in ("attribute", "compared")])
+    told = ("attribute", "compared", "handed") if followed else ("attribute", "compared")
+    roles += [*roles_of(attributes, texts, [each for each in found if each[0] not in told]), *followed]
     if not more.get("parts"):
         more.pop("parts", None)
         roles = [role for role in roles if role != "parts"]
     return {"roles": roles, "texts": texts, **more}
+
+
+def _handed(name: str, scope: ast.AST, trees: Mapping[str, ast.AST], deeper: int) -> Form:
+    """By what is done with it in the functions of the tree that the variable ``name`` is handed to."""
+    found: Form = {}
+    for call in ast.walk(scope):
+        if not isinstance(call, ast.Call) or not any(_reads(each, name) for each in _given(call)):
+            continue
+        last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        for parameter, function in _parameters(call, last, name, trees):
+            form = _seen(parameter, function, trees, deeper)
+            found = {**form, **found, "roles": [*found.get("roles", ()), *form["roles"]]}
+    return found
+
+
+def _parameters(
+    call: ast.Call, last: str, name: str, trees: Mapping[str, ast.AST]
+) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """The parameters that get ``name`` in ``call``, of the functions of the tree that are called ``last``."""
+    for tree in trees.values():
+        for whole, function in _by_last(tree).get(last, ()):
+            parameters = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+            parameters = parameters[1:] if "." in whole else parameters
+            yield from (
+                (each, function) for each, value in zip(parameters, call.args, strict=False) if _reads(value, name)
+            )
+            for keyword in call.keywords:
+                if keyword.arg is not None and _reads(keyword.value, name):
+                    yield keyword.arg, function
+
+
+@functools.lru_cache(maxsize=4096)
+def _by_last(tree: ast.AST) -> dict[str, list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]]:
+    """The functions of ``tree`` by the name that they are called by: constructors by that of their class."""
+    found: dict[str, list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]] = {}
+    for whole, function in functions(tree):
+        owner, _, last = whole.rpartition(".")
+        found.setdefault(owner.rpartition(".")[2] if last == "__init__" else last, []).append((whole, function))
+    return found
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(each.value for each in call.keywords)]
 
 
 def _further(name: str, scope: ast.AST) -> Iterator[str]:

@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,38 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".bmp")
 
 
 @dataclass(frozen=True)
+class Instead:
+    """What stands in the place of what programs lack.
+
+    ``texts`` that they read beside those that were declared (as :func:`verify.running.standins.parse` has them),
+    ``modules`` that do nothing, and ``folders`` of the tree where modules stand that nobody installed; whether
+    ``transforms`` that fit no made-up image are left out, and required ``arguments`` made up.
+    """
+
+    texts: tuple[dict[str, Any], ...] = ()
+    modules: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    transforms: bool = False
+    arguments: bool = False
+
+    def beside(self, *modules: str, folders: tuple[str, ...] = ()) -> Instead:
+        """This with more modules and folders."""
+        known = tuple(dict.fromkeys((*self.modules, *modules)))
+        return replace(self, modules=known, folders=(*self.folders, *folders))
+
+    def configuration(self, root: Path, declared: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """As the probe takes it, of a tree that is seen at ``root``."""
+        return {
+            "stand_ins": [*declared, *self.texts],
+            "modules": list(self.modules),
+            "people": sorted(FOR_PEOPLE.intersection(self.modules)),
+            "folders": [str(root / folder) for folder in self.folders],
+            "transforms": self.transforms,
+            "arguments": self.arguments,
+        }
+
+
+@dataclass(frozen=True)
 class Piece:
     """Something that is not there: of which ``kind``, and its ``name`` (of a file the path, as the script has it)."""
 
@@ -120,6 +152,15 @@ def ended_by(run: Run) -> Piece | None:
     if error.kind == "other" and _OFFLINE.search(error.message):
         return Piece(NETWORK, error.message.strip().splitlines()[0])
     return None
+
+
+def unfit(run: Run) -> bool:
+    """Whether ``run`` died, before its first backward, of a transform of torchvision's that does not fit images that
+    are made up."""
+    made = any("made-up items" in str(standin.get("what")) for record in run.records for standin in record.standins)
+    places = [line for record in run.records for line in record.traceback.splitlines() if line.startswith("  File ")]
+    last = places[-1].replace(os.sep, "/") if places else ""
+    return made and not run.record.backwards and "torchvision/transforms/" in last
 
 
 def as_text(piece: Piece, command: Command, root: Path) -> dict[str, Any] | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from codemods.analysis.analyse import Analysis, analyse
 from codemods.rewriting.apply import Wanted, apply
 from codemods.rewriting.parts import Part
 from codemods.rewriting.result import Mended
@@ -125,6 +126,7 @@ class RuleRewriter:
         self._options = options
         self._jobs = jobs
         self._below = {source.path: below(source.absolute, root) for source in targets}
+        self._plain: Analysis | None = None
         # To look for rewrites takes as long as a short run.
         self._known: dict[frozenset[Key] | None, Version] = {}
 
@@ -148,8 +150,18 @@ class RuleRewriter:
         """See :class:`Rewriter`."""
         return self._below.get(path)
 
+    def _analysed(self, targets: Sequence[SourceFile], **how: Any) -> Analysis:
+        """What is found in the files; in them as they were read once for all versions."""
+        if how.get("overlay"):
+            return analyse(targets, **how)
+        if self._plain is None:
+            self._plain = analyse(targets, **how)
+        return self._plain
+
     def _version(self, wanted: Wanted | None) -> Version:
-        result = apply(self._targets, options=self._options, dry_run=True, jobs=self._jobs, wanted=wanted)
+        result = apply(
+            self._targets, options=self._options, dry_run=True, jobs=self._jobs, wanted=wanted, analyse=self._analysed
+        )
         files = {}
         for rewrite in result.rewrites:
             place = self._below[rewrite.source.path]

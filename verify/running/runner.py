@@ -26,7 +26,7 @@ from verify.isolation.environment import passed
 from verify.measured.reading import read_records
 from verify.measured.records import Record
 from verify.measured.results import STOPPED, Outcome, Run
-from verify.running.missing import FOR_PEOPLE
+from verify.running.missing import Instead
 from verify.running.notebooks import RUNNER, RunnableNotebook
 from verify.running.rewriting import below
 from verify.running.settings import Command, Settings, is_notebook
@@ -151,11 +151,7 @@ class Runner:
         self._numbers = itertools.count(1)
         #: Commands (as written) that run without the state dictionaries that they load.
         self.without_states: set[str] = set()
-        #: Modules that are stood in for, and folders of the tree where modules stand that nobody installed.
-        self.modules: tuple[str, ...] = ()
-        self.folders: tuple[str, ...] = ()
-        #: Files that are made up beside those that were declared, as :func:`verify.running.standins.parse` has them.
-        self.made_up: tuple[dict[str, Any], ...] = ()
+        self.instead = Instead()
         self._places: tuple[str, ...] | None = None
         self._sources: dict[tuple[str, ...], list[SourceFile]] = {}
         self.secrets = Secrets((os.environ, settings.environment))
@@ -259,8 +255,8 @@ class Runner:
         ``more`` belongs to the probe's configuration.
         """
         assert self._folder is not None, "a runner is used as a context manager"
-        assert self._workspace is not None
         workspace = self._workspace
+        assert workspace is not None
         shared = Path(self._folder.name) / str(next(self._numbers))
         records = shared / "records"
         records.mkdir(parents=True)
@@ -278,10 +274,7 @@ class Runner:
             "watch": [[list(line) for line in sorted(lines)] for lines in watch],
             "batches": settings.cap,
             "watchdog": settings.timeout - min(GRACE, 0.15 * settings.timeout),
-            "stand_ins": [*settings.stand_ins, *self.made_up],
-            "modules": list(self.modules),
-            "people": sorted(FOR_PEOPLE.intersection(self.modules)),
-            "folders": [str(workspace.root / folder) for folder in self.folders],
+            **self.instead.configuration(workspace.root, settings.stand_ins),
             "data": settings.data,
             "states": command.text in self.without_states,
             "params": not settings.shapes,

@@ -205,11 +205,13 @@ def _flags(trace: Trace, gone: dict[int, set[int]]) -> tuple[list[tuple[str, Spa
     for i, walk in enumerate(trace.walks):
         mine = [n for n in walk.seen if not n.leaf and n.kind is not NodeKind.PHI]
         later = trace.walks[i + 1 :]
-        walked = [w for w in later if any(w in n.walks for n in mine)]
+        through = {id(w) for n in mine for w in n.walks}
+        walked = [w for w in later if id(w) in through]
         if not walked:
             continue
         left = [n for n in mine if id(n) not in gone.get(id(walk), ())]
-        if any(w in n.walks and id(n) not in gone.get(id(w), ()) for n in left for w in walked):
+        after = {id(w) for w in walked}
+        if any(id(w) in after and id(n) not in gone.get(id(w), ()) for n in left for w in n.walks):
             continue
         if id(walk) in gone or any(id(w) in gone for w in walked):
             again = again or walked[0]

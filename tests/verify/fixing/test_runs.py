@@ -63,7 +63,7 @@ def test_the_original_is_run_again_and_another_program_by_itself(runner: SharedR
     runner.run("watching everything", COMMAND, files={"t.py": b"1"}, more=DOCTOR)
     runner.run("original", COMMAND, watch=[[LINE]], replay=[])
     assert len(made.asked) == 3
-    runner.modules = ("wandb",)
+    runner.instead = runner.instead.beside("wandb")
     runner.run("original", COMMAND)
     assert len(made.asked) == 4
 

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 import pytest
+import torch
 
 from tests.verify.probe.tools import forked, probe
 from verify.probe import values
@@ -165,3 +166,32 @@ def test_arguments_that_nobody_gave(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [event["what"] for event in events] == ["the argument path", "the argument size", "the argument kind"]
     with pytest.raises(SystemExit):
         parser.parse_args(["--size", "x"])
+
+
+def first(skeleton: dict[str, Any]) -> list[list[int]]:
+    """The shapes of what is tried first in the place of each leaf."""
+    return [leaf["options"][0]["shape"] for leaf in values.leaves(skeleton)]
+
+
+def test_batches_have_the_size_that_loaders_are_told() -> None:
+    item = {"roles": ["parts"], "parts": [{"roles": ["tensor"]}, {"roles": ["labels"]}]}
+    form = {"roles": ["loader", "samples"], "item": item, "batch": 16}
+    batches, samples = list(values.skeletons(form, [torch.nn.Conv2d(3, 8, 3)]))[:2]
+    assert (batches["is"], first(batches)) == ("loader", [[16, 3, 16, 16], [16]])
+    assert (samples["is"], first(samples)) == ("samples", [[3, 16, 16], []])
+    made = values.make(values.chosen(batches, iter([leaf["options"][0] for leaf in values.leaves(batches)])), 0, 1)
+    assert (made.batch_size, len(made.dataset), len(made)) == (16, 64, 4)
+    assert made.dataset[63] is made[3]
+    x, y = made[0]
+    assert (len(x), len(y)) == (16, 16)
+
+
+def test_loaders_that_come_together_are_each_one() -> None:
+    item = {"roles": ["parts"], "parts": [{"roles": ["tensor"]}, {"roles": ["labels"]}]}
+    loader = {"roles": ["loader", "tensor"], "item": item}
+    form = {"roles": ["parts"], "parts": [loader, loader, {"roles": ["int", "loader"]}]}
+    found = next(values.skeletons(form, []))
+    assert [part.get("is") for part in found["parts"]] == ["loader", "loader", None]
+    made = values.make(values.chosen(found, iter([leaf["options"][0] for leaf in values.leaves(found)])), 0, 1)
+    assert len(made[0]) == len(made[1]) == 4
+    assert isinstance(made[2], int)

@@ -251,3 +251,57 @@ def test_a_script_that_stops_before_torch_is_there_was_loaded() -> None:
     made = replace(record([], error=OTHER), loaded=[], stack=(Site("train.py", 2, "<module>"),))
     found = Causes(run(made, outcome=Outcome.RAISED), TREES, "{}:{}".format).of("train.py", 30)
     assert found.text == "the run stops at train.py:8 (ValueError), before train.py:30"
+
+
+NESTED = """\
+def attack(model, kind):
+    if kind == "one":
+        for _ in range(40):
+            model.backward()
+    elif kind == "two":
+        model.other()
+    model.train()
+
+def train(model):
+    for x in data:
+        attack(model, "one")
+
+def main():
+    for epoch in range(100):
+        train(model)
+        test(model)
+
+def test(model):
+    model.eval()
+
+main()
+"""
+
+
+def nested(line: int, end: str = "watchdog") -> Cause:
+    """Why ``line`` did not run, where the run was over in the innermost of three loops, each in a function."""
+    made = record([1.0] * 9, end=end)
+    made.reached = {("train.py", each) for each in (2, 3, 4, 10, 11, 14, 15)}
+    made.loaded = ("train.py", "twin.py")
+    made.stack = tuple(
+        Site("train.py", *each) for each in [(4, "attack"), (11, "train"), (15, "main"), (21, "<module>")]
+    )
+    trees = {"train.py": ast.parse(NESTED), "twin.py": ast.parse("def test(model):\n    pass\n\ntest(1)\n")}
+    outcome = Outcome.TIMEOUT if end == "watchdog" else Outcome.OK
+    return Causes(run(made, outcome=outcome), trees, "{}:{}".format).of("train.py", line)
+
+
+@pytest.mark.parametrize(("end", "turns"), [("watchdog", (1, 3)), ("steps", (OUTER, INNER))])
+def test_loops_of_what_was_running_stand_in_front(end: str, turns: tuple[int, int]) -> None:
+    found = nested(19, end)
+    assert "train.py:16 comes after train.py:15" in found.text
+    assert found.caps == (Cap("train.py", 10, turns[0]), Cap("train.py", 3, turns[1]))
+
+
+def test_the_other_way_of_a_condition_does_not_come_after() -> None:
+    assert nested(6).text == "the condition `kind == 'one'` at train.py:2 was never false"
+    assert nested(7).text.startswith("train.py:7 comes after train.py:4")
+
+
+def test_a_function_of_the_same_name_elsewhere_is_another_one() -> None:
+    assert "twin.py" not in nested(19).text

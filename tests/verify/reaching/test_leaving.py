@@ -10,6 +10,7 @@ import pytest
 from verify.measured.steered import Stop, Stopped
 from verify.reaching.knobs import Knobs, Unfit
 from verify.reaching.leaving import Left, edits, next_one
+from verify.reaching.options import batch_sizes
 from verify.reaching.texts import Text
 from verify.reaching.values import wanted
 
@@ -203,3 +204,51 @@ def test_a_loop_that_gets_no_batch_goes_over_something_else(over: str, whole: bo
     assert new.span == (2, 13, 2, 13 + len(over))
     assert new.form["roles"] == ["loader", "samples"]
     assert following(False) is None
+
+
+HANDED = """\
+def train(model, loader, criterion):
+    for step, (x, y) in enumerate(loader):
+        criterion(model(x), y.long())
+
+class Trainer:
+    def __init__(self, batches):
+        self.first = batches.lower()
+        again(batches)
+
+def again(it):
+    for each in it:
+        again(each)
+
+a, b = f()
+train(net, a, criterion=loss)
+Trainer(batches=b)
+"""
+
+
+def test_it_is_followed_into_functions_that_it_is_handed_to() -> None:
+    tree = ast.parse(HANDED)
+    node = next(each for each in ast.walk(tree) if isinstance(each, ast.Call) and ast.unparse(each) == "f()")
+    one, other = wanted(node, tree, {"a.py": tree})["parts"]
+    assert one["roles"][0] == "loader"
+    assert [part["name"] for part in one["item"]["parts"]] == ["x", "y"]
+    assert other["roles"][0] == "text"
+
+
+@pytest.mark.parametrize(("text", "given", "sizes"), [
+    ("DataLoader(data, batch_size=32)", (), [32]),
+    ("data.DataLoader(data, 32, True)", (), [32]),
+    ("DataLoader(data, args.bs)", (), [48]),
+    ("DataLoader(data, batch_size=args.bs)", ("--bs", "16"), [16]),
+    ("DataLoader(data, batch_size=args.bs)", ("--bs=16", "--other"), [16]),
+    ("DataLoader(data, batch_size=args.bs)", ("--bs",), [48]),
+    ("DataLoader(data)", (), []),
+    ("DataLoader(data, batch_size=1)", (), []),
+    ("DataLoader(data, batch_size=100000)", (), []),
+    ("DataLoader(data, batch_size=settings['size'])", (), []),
+    ("DataLoader(data, batch_size=size)", (), []),
+    ("Loader(data, batch_size=32)", (), []),
+])  # fmt: skip
+def test_sizes_of_batches(text: str, given: tuple[str, ...], sizes: list[int]) -> None:
+    tree = ast.parse(f"parser.add_argument('--bs', type=int, default=48)\n{text}\n")
+    assert batch_sizes({"a.py": tree}, given) == sizes

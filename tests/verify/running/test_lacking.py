@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from textwrap import dedent
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from codemods.terms.findings import Promise
 from tests.commands import codemod
+from tests.verify.judging.test_verdicts import changed, verdicts
 from tests.verify.zygote import warm
 
 pytestmark = pytest.mark.slow
@@ -172,3 +175,63 @@ def test_limits_have_words_of_their_own(folder: Path, text: str, options: tuple[
     report = verified(folder, f"import torch\n{text}\n" + MODEL + LOOP, *options)
     assert words in report["reason"], report["reason"]
     assert options[0] in report["advice"][0]
+
+
+GRAY = """
+import torch
+from torchvision import datasets, transforms
+
+class Own:
+    def __call__(self, image):
+        {own}
+        return image
+
+steps = [transforms.ToTensor(), transforms.Normalize({means}, (0.5, 0.5, 0.5)), Own()]
+data = datasets.MNIST("d", download=True, transform=transforms.Compose(steps))
+loader = torch.utils.data.DataLoader(data, batch_size=64)
+model = torch.nn.Linear(784, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0
+for step, (x, y) in enumerate(loader):
+    if len(x) != 64:
+        continue
+    loss = model(x.view(64, -1)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss
+print(total)
+"""
+RGB = "(0.5, 0.5, 0.5)"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="torchvision is not installed")
+@pytest.mark.usefixtures("warm")
+def test_a_transform_that_fits_no_made_up_image_is_left_out(folder: Path) -> None:
+    report = verified(folder, GRAY.format(means=RGB, own="pass"), "--batches", "8", *NO_WAY)
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["kept"]
+    assert any("transforms.Normalize (left out, it does not fit" in limit for limit in report["limits"])
+    # What the program wrote itself raises what it raises.
+    report = verified(folder, GRAY.format(means=RGB, own="raise ValueError('odd')"), *NO_WAY)
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["not reached"]
+    assert "(RuntimeError), before train.py" in report["rewrites"][0]["why"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="torchvision is not installed")
+@pytest.mark.usefixtures("warm")
+def test_a_change_to_what_is_left_out_is_not_kept(folder: Path) -> None:
+    text = GRAY.format(means="tuple(means)", own="pass").replace("\nsteps", "\nmeans = [0.5] * 3\nsteps")
+    result = changed(folder, text, text.replace("tuple(means)", "tuple(each / 2 for each in means)"), Promise.EXACT)
+    assert "kept" not in verdicts(result).values(), [each.why for each in result.rewrites]
+
+
+@pytest.mark.usefixtures("warm")
+def test_required_arguments_are_made_up(folder: Path) -> None:
+    parse = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--name', required=True)\n"
+    parse += "parser.add_argument('count', type=int)\nargs = parser.parse_args()\n"
+    report = verified(folder, parse + MODEL + LOOP.replace("range(8)", "range(args.count * 4)"), *NO_WAY)
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["kept"]
+    assert any("the argument count" in limit for limit in report["limits"])
+    report = verified(folder, parse + MODEL + LOOP, "--no-data")
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["not reached"]
+    assert report["advice"] == ["give the arguments that it asks for after --: --name, count"]

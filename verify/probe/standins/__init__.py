@@ -20,9 +20,9 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
     Of ``config`` it reads ``stand_ins`` (declarations as ``verify.running.standins.parse`` returns them), ``root``
     (where their paths begin), ``data`` (whether torchvision's data sets may be made up) and ``records`` (a folder to
     keep images in), ``states`` (whether state dictionaries may be missing), ``modules`` that are not installed and
-    ``folders`` of the tree in which modules stand, ``arguments``: whether parsers do without what they require. ``see``
-    is shown what such modules are given, and what loads states that are not there. Writes ``standin`` and ``note``
-    events.
+    ``folders`` of the tree in which modules stand, ``arguments``: whether parsers do without what they require,
+    ``transforms``: whether those that fit no image are left out. ``see`` is shown what such modules are given, what
+    loads states that are not there, and what such transforms hold. Writes ``standin`` and ``note`` events.
     """
     # Imported when needed: most processes that a script starts need neither, and should not load more than their own.
     if config.get("stand_ins"):
@@ -39,6 +39,11 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
         from . import vision
 
         vision.patch(config["records"], write)
+
+    def pass_over() -> None:
+        from . import transforms
+
+        transforms.patch(write, see)
 
     def keep_states() -> None:
         from . import states
@@ -58,5 +63,7 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
     if config.get("states"):
         when_imported("torch", keep_states)
     when_imported("torchvision.extension", define_operators)
+    if config.get("transforms"):
+        when_imported("torchvision.transforms", pass_over)
     if config.get("data", True):
         when_imported("torchvision.datasets", patch)
