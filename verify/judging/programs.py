@@ -55,10 +55,24 @@ def promise_of(group: Mended) -> Promise:
     return max((finding.promise for finding in group.findings), key=lambda promise: promise.rank)
 
 
-class Programs:
-    """Runs programs, ``original`` being one without any rewrite. ``runs`` are all that were made, by name."""
+#: A run with more rewrites than these is named by how many, and by their rules.
+_NAMED = 3
 
-    def __init__(self, execute: Execute, original: Tried, *, deterministic: bool | None, tolerance: float) -> None:
+
+class Programs:
+    """Runs programs, ``original`` being one without any rewrite. ``runs`` are all that were made, by name; ``place`` is
+    what people call a line."""
+
+    def __init__(
+        self,
+        execute: Execute,
+        original: Tried,
+        *,
+        deterministic: bool | None,
+        tolerance: float,
+        place: Callable[[str, int], str] = "{}:{}".format,
+    ) -> None:
+        self._place = place
         self._execute = execute
         self.deterministic = deterministic
         self.tolerance = tolerance
@@ -92,8 +106,15 @@ class Programs:
             asked = asked.union(*(asked_for for _, asked_for in self._memory.values())) if asked else asked
             self._left[self._purpose] -= 1
             known = self._memory[key] = self._execute(groups, asked), asked
-            self.runs.append((_name(groups), known[0].run))
+            self.runs.append((self._name(groups), known[0].run))
         return known[0]
+
+    def _name(self, groups: Groups) -> str:
+        if len(groups) > _NAMED:
+            rules = sorted({finding.rule for group in groups for finding in group.findings})
+            return f"{len(groups)} rewrites: {', '.join(rules)}"
+        firsts = [group.findings[0] for group in groups]
+        return ", ".join(f"{each.rule} at {self._place(each.path, each.span.line)}" for each in firsts)
 
     def room(self) -> bool:
         """Whether another run may be made."""
@@ -117,8 +138,3 @@ def without(groups: Groups, others: Groups) -> Groups:
 def steps_of(run: Run) -> int:
     """The steps that the process made which made most."""
     return max((len(record.steps) for record in run.records), default=0)
-
-
-def _name(groups: Groups) -> str:
-    rules = sorted({finding.rule for group in groups for finding in group.findings})
-    return f"{len(groups)} rewrite{'s' * (len(groups) != 1)}: {', '.join(rules)}"

@@ -58,7 +58,7 @@ class Stages:
     ) -> None:
         self._constants = constants or {}
         self._place = place
-        self._programs = Programs(execute, original, deterministic=deterministic, tolerance=tolerance)
+        self._programs = Programs(execute, original, deterministic=deterministic, tolerance=tolerance, place=place)
         self._outcome = Outcome(runs=self._programs.runs)
         #: What was kept so far, what nothing was said of so far, and what got past a bad end.
         self._base: Groups = ()

@@ -114,8 +114,12 @@ def _marked(files: list[patch.Patched], verification: Verification) -> list[patc
     for file in files:
         for hunk in file.hunks:
             mine = (each for each in findings if printable(each.path) == file.name)
-            rules = [each.rule for each in mine if hunk.changes(each.span.line, each.span.end_line)]
-            hunk.broken = tuple(dict.fromkeys(rules))
+            told = [
+                f"{each.rule} at line {each.span.line}"
+                for each in mine
+                if hunk.changes(each.span.line, each.span.end_line)
+            ]
+            hunk.broken = tuple(dict.fromkeys(told))
     return files
 
 

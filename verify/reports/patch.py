@@ -26,7 +26,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Hunk:
-    """A stretch of a file; ``header`` is its ``@@`` line, ``broken`` the rules whose promises it broke."""
+    """A stretch of a file; ``header`` is its ``@@`` line, ``broken`` whose promises it broke: rules, and lines."""
 
     header: str
     lines: list[Line] = field(default_factory=list)

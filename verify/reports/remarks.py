@@ -186,8 +186,9 @@ def stages(entry: Entry) -> list[str]:
 
 
 def breakdowns(entry: Entry) -> list[Breakdown]:
-    """Return the runs of ``entry`` that did not end well, the original first. Those that ended as the original did are
-    left out: the table has them."""
+    """Return the runs of ``entry`` that did not end well: the original, the shown ones, and one for each other way in
+    which runs with some of the rewrites ended. Those that ended as the original did are left out: the table has them.
+    """
     found = []
     original, mended = entry.original, entry.rewritten is not None and ended_well(entry.rewritten)
     if not ended_well(original):
@@ -195,6 +196,11 @@ def breakdowns(entry: Entry) -> list[Breakdown]:
     for name, run in (("original again", entry.again), ("rewritten", entry.rewritten)):
         if run is not None and not ended_well(run) and not _alike(original, run):
             found.append(_breakdown(name, run, expected=False))
+    told = [run for run in (original, entry.again, entry.rewritten) if run is not None]
+    for name, run in entry.staged:
+        if not ended_well(run) and not any(_alike(each, run) for each in told):
+            found.append(_breakdown(f"with {name}", run, expected=False))
+            told.append(run)
     # What neither raised nor printed anything has nothing to add to the table.
     return [breakdown for breakdown in found if breakdown.details or not breakdown.printed]
 

@@ -316,3 +316,11 @@ def test_what_did_not_run_before_is_compared_with_nothing() -> None:
     program.reached = lambda: frozenset()  # type: ignore[method-assign]
     outcome = program.solve([rewrite(1)])
     assert verdicts(outcome.rewrites) == {1: Verdict.NOT_REACHED}
+
+
+def test_runs_are_named_by_what_is_in_them() -> None:
+    program = Program(spoil=[2])
+    names = [name for name, _ in program.solve([rewrite(1), rewrite(2), rewrite(3), rewrite(4)]).runs]
+    rule = rewrite(1).findings[0].rule
+    assert names[0] == f"4 rewrites: {rule}"
+    assert any(name == f"{rule} at train.py:2" or f"{rule} at train.py:1, " in name for name in names[1:])

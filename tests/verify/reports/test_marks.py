@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.verify import builders
 from tests.verify.reports import tools
-from verify.measured.results import Verdict
+from verify.measured.results import Outcome, Verdict
 from verify.reports import patch, remarks, render
 from verify.reports.curves import charts
 from verify.reports.table import table
@@ -46,7 +47,24 @@ def test_the_page_marks_the_hunk_that_broke() -> None:
     diff = f"--- a/{path}\n+++ b/{path}\n@@ -{line},1 +{line},1 @@\n-old\n+new\n@@ -900,1 +900,1 @@\n-old\n+new\n"
     broken = replace(first, verdict=Verdict.BROKEN)
     page = render(replace(made, rewrites=(broken, *made.rewrites[1:]), readable=diff), "html")
-    assert page.count(f"✗ broken: {first.finding.rule}") == 1
+    assert page.count(f"✗ broken: {first.finding.rule} at line {line}") == 1
+
+
+def test_the_run_behind_a_verdict_is_shown_once_for_each_way_it_ended() -> None:
+    made = tools.repaired()
+    (entry, *others) = made.entries
+    traceback = "Traceback (most recent call last):\nValueError: odd"
+    bad = builders.run(replace(builders.record([1.0], error=builders.OTHER), traceback=traceback))
+    bad = replace(bad, outcome=Outcome.RAISED)
+    staged = (("change at train.py:9", bad), ("change at train.py:10", bad), ("all", replace(entry.original)))
+    found = remarks.breakdowns(replace(entry, staged=staged))
+    assert [each.run for each in found] == [
+        *(each.run for each in remarks.breakdowns(entry)),
+        "with change at train.py:9",
+    ]
+    assert found[-1].details == traceback
+    page = render(replace(made, entries=(replace(entry, staged=staged), *others)), "html")
+    assert page.count("<b>with change at train.py:9</b>") == 1
 
 
 def test_of_several_runs_each_verdict_names_its_own() -> None:

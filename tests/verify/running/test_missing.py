@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,22 @@ def test_the_error_of_a_variable_is_told_from_that_of_a_dictionary() -> None:
             container["CODEMOD_NO_SUCH_VARIABLE"]
         assert kind(caught.value) == found
         assert (named(caught.value) == "CODEMOD_NO_SUCH_VARIABLE") == (found == "missing")
+
+
+@pytest.mark.parametrize(
+    ("place", "made", "told"),
+    [
+        ("site-packages/torchvision/transforms/_functional_tensor.py", "MNIST (512 made-up items of 28x28)", True),
+        ("site-packages/torchvision/transforms/_functional_tensor.py", "the module scipy", False),
+        ("site-packages/torchvision/datasets/mnist.py", "MNIST (512 made-up items of 28x28)", False),
+    ],
+)
+def test_transforms_that_fit_no_made_up_image(place: str, made: str, told: bool) -> None:
+    text = (
+        f'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n  File "{place}", line 9, in f\n'
+    )
+    run = died(trouble("other", "RuntimeError", "size of tensor"))
+    record = replace(run.records[0], traceback=text + "RuntimeError: size", standins=[{"what": made}])
+    assert missing.unfit(replace(run, records=(record,))) is told
+    trained = replace(record, backwards=builders.record([1.0]).backwards)
+    assert not missing.unfit(replace(run, records=(trained,)))
