@@ -43,6 +43,8 @@ _RUNS = 4
 _OPEN = (Verdict.NOT_REACHED, Verdict.PARTLY_REACHED)
 
 
+#: What is left of the time when other scripts are no longer tried: functions by themselves come after them.
+_OTHERS = 0.5
 #: Commands with other arguments that are tried.
 _MOST_OPTIONS = 12
 
@@ -109,7 +111,7 @@ class Search:
                 ways.append(self._way(command, known))
                 self._knobs(ways[-1])
         for command in self._others(commands):
-            if not self._open() or not self._time(1.0):
+            if not self._open() or not self._time(_OTHERS * self._runner.settings.reach_seconds):
                 break
             if self._lacks(command):
                 # It would stop at its imports: it has a run when they are stood in for.

@@ -81,7 +81,7 @@ class Causes:
             if front is None and not come:
                 # Its condition was not asked, its loop not begun: what kept control from it stands before it.
                 break
-            cause = self._closed(path, block)
+            cause = self._closed(path, _chained(block, own))
             if cause is not None:
                 if front is None:
                     return cause
@@ -251,6 +251,16 @@ class Block:
     owner: ast.AST
     field: str
     head: int
+
+
+def _chained(block: Block, own: list[Block]) -> Block:
+    """Of an ``else`` that is an ``elif`` the block behind that: its own condition decides."""
+    while block.field == "orelse" and isinstance(block.owner, ast.If) and len(block.owner.orelse) == 1:
+        following = next((each for each in own if each.owner is block.owner.orelse[0]), None)
+        if following is None or not isinstance(following.owner, ast.If):
+            break
+        block = following
+    return block
 
 
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)

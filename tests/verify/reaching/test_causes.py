@@ -299,9 +299,49 @@ def test_loops_of_what_was_running_stand_in_front(end: str, turns: tuple[int, in
 
 
 def test_the_other_way_of_a_condition_does_not_come_after() -> None:
-    assert nested(6).text == "the condition `kind == 'one'` at train.py:2 was never false"
+    assert nested(6).text == "the condition `kind == 'two'` at train.py:5 was never true"
     assert nested(7).text.startswith("train.py:7 comes after train.py:4")
 
 
 def test_a_function_of_the_same_name_elsewhere_is_another_one() -> None:
     assert "twin.py" not in nested(19).text
+
+
+CHOSEN = """\
+class One:
+    def __init__(self):
+        self.x = 1
+
+    def train(self):
+        self.net.train()
+
+class Two:
+    def __init__(self):
+        self.x = 2
+
+    def train(self):
+        self.net.train()
+
+if args.kind == "one":
+    trainer = One()
+elif args.kind == "two":
+    trainer = Two()
+elif args.kind == "three":
+    trainer = None
+else:
+    trainer = 0
+trainer.train()
+parser.add_argument("--kind")
+"""
+
+
+@pytest.mark.parametrize(("line", "text", "words"), [
+    (13, "train (line 12 of train.py) was never called, because no Two was made: the condition `args.kind == 'two'` "
+     "at train.py:17 was never true", ("--kind", "two")),
+    (20, "the condition `args.kind == 'three'` at train.py:19 was never true", ("--kind", "three")),
+    (22, "the condition `args.kind == 'three'` at train.py:19 was never false", ()),
+])  # fmt: skip
+def test_of_several_conditions_the_one_that_decides(line: int, text: str, words: tuple[str, ...]) -> None:
+    made = replace(record([1.0]), loaded=["train.py"], reached={("train.py", each) for each in (3, 6, 15, 16)})
+    found = Causes(run(made), {"train.py": ast.parse(CHOSEN)}, "{}:{}".format).of("train.py", line)
+    assert (found.text, found.arguments) == (text, words)
