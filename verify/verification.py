@@ -28,7 +28,7 @@ from verify.running import missing
 from verify.running.asking import wants_of
 from verify.running.rewriting import Key, Rewriter, RuleRewriter, Version
 from verify.running.runner import Asked, Place, Runner
-from verify.running.settings import Command, Settings, is_notebook
+from verify.running.settings import Command, Settings
 
 #: Pieces that one command may lack.
 _MOST_PIECES = 8
@@ -236,7 +236,7 @@ def _targets(
     if any(missing.ended_by(run) is not None for run in runs):
         loaded = set()
     # Python does not know of a notebook that it was loaded.
-    loaded |= {c.script for c in commands if c.script is not None and is_notebook(c.script.name)}
+    loaded |= {c.script for c in commands if c.script is not None and c.notebook}
     if not loaded:
         return runner.sources(exclude)
     found = {source.absolute.resolve(): source for source in runner.sources(exclude)} if exclude else None

@@ -33,7 +33,7 @@ from verify.running.asking import wants_of
 from verify.running.missing import ended_by
 from verify.running.rewriting import Key, Rewriter, Version, below
 from verify.running.runner import Runner
-from verify.running.settings import Command, entry_command, is_notebook
+from verify.running.settings import Command, entry_command
 
 Line = tuple[str, int]
 #: Other scripts and tests that are tried.
@@ -41,10 +41,10 @@ _MOST_ENTRIES = 12
 #: A way is judged in about so many runs; it is not begun where there is no time for them.
 _RUNS = 4
 _OPEN = (Verdict.NOT_REACHED, Verdict.PARTLY_REACHED)
-
-
 #: What is left of the time when other scripts are no longer tried: functions by themselves come after them.
 _OTHERS = 0.5
+#: Steps of a run that had no time for more.
+_LEAST = 2
 #: Commands with other arguments that are tried.
 _MOST_OPTIONS = 12
 
@@ -107,7 +107,7 @@ class Search:
         self._until = time.monotonic() + self._runner.settings.reach_seconds
         ways = []
         for command, known in zip(commands, entries, strict=True):
-            if self._open() and not _is_notebook(command):
+            if self._open() and not command.notebook:
                 ways.append(self._way(command, known))
                 self._knobs(ways[-1])
         for command in self._others(commands):
@@ -157,7 +157,7 @@ class Search:
         causes = [cause for group in self._open() for cause in self._places.causes(group, way.run)]
         knobs = knobs_of(cause for cause in causes if not cause.arguments)
         if knobs:
-            self._try(way, knobs, "loops cut short, bounds taken as met")
+            self._try(way, shorter(knobs, way.run), "loops cut short, bounds taken as met")
         if way.command.script is None:
             return
         for words in dict.fromkeys(cause.arguments for cause in causes if cause.arguments):
@@ -168,7 +168,7 @@ class Search:
             command = replace(
                 way.command, argv=(*way.command.argv, *words), text=f"{way.command.text} {' '.join(words)}"
             )
-            self._try(replace(way, command=command), knobs_of(mine), "with other arguments")
+            self._try(replace(way, command=command), shorter(knobs_of(mine), way.run), "with other arguments")
 
     def _leave(self, way: _Way) -> None:
         """The command without what it stops for, with made-up values in the place of that."""
@@ -314,7 +314,7 @@ class Search:
     def _lacks(self, command: Command) -> bool:
         """Whether ``command`` stops for want of a module before it does anything."""
         script = command.script
-        if script is None or is_notebook(script.name) or not self._runner.settings.data or not self._absent:
+        if script is None or command.notebook or not self._runner.settings.data or not self._absent:
             return False
         return bool(wants_of(script, self._runner.root, command.cwd).modules & self._absent)
 
@@ -388,8 +388,9 @@ def _parsed(texts: Mapping[str, str]) -> Iterator[tuple[str, ast.AST]]:
             continue
 
 
-def _is_notebook(command: Command) -> bool:
-    return command.script is not None and is_notebook(command.script.name)
+def shorter(knobs: Knobs, plain: Run) -> Knobs:
+    """``knobs`` for a program that had no time for its steps in the run ``plain``: as many as it made there."""
+    return replace(knobs, steps=max(_LEAST, len(plain.record.steps))) if plain.record.end == "watchdog" else knobs
 
 
 def _unmade(driven: Driven) -> str:

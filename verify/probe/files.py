@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
-from .folders import Folders
+from .folders import EVENTS, Folders
 from .guard import Part, Write
 from .hooks import when_imported
 from .params import Parameters
@@ -27,6 +27,7 @@ _MOST_THINGS = 5000
 _DEEPEST = 10
 #: How long to look for files that nobody was seen to open.
 _SECONDS = 1.0
+_HEARD = EVENTS | {"open"}
 _NOT_HIS = ("/dev/", "/proc/", "/sys/")
 
 
@@ -81,7 +82,7 @@ class Files:
 
     def _heard(self, event: str, arguments: Any) -> None:
         # Called for all kinds of events: everything else must cost nothing.
-        if (event != "open" and not event.startswith("os.")) or not self._on:
+        if event not in _HEARD or not self._on:
             return
         try:
             if event != "open":

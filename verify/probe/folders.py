@@ -6,7 +6,8 @@ import os
 import stat
 from typing import Any
 
-_EVENTS = frozenset({"os.chmod", "os.mkdir", "os.rmdir", "os.remove", "os.rename"})
+#: What is heard of by Python's own audit.
+EVENTS = frozenset({"os.chmod", "os.mkdir", "os.rmdir", "os.remove", "os.rename"})
 _MOST = 500
 #: What Python makes for itself.
 _OWN = "__pycache__"
@@ -22,12 +23,11 @@ class Folders:
         self._before: dict[str, str | None] = {}
 
     def heard(self, event: str, arguments: Any) -> None:
-        """An audit event, before it happens."""
-        if event in _EVENTS:
-            for path in arguments[: 2 if event == "os.rename" else 1]:
-                # A path beside an open folder, and a file that is named by its number, are not followed.
-                if isinstance(path, (str, bytes, os.PathLike)) and len(self._before) < _MOST:
-                    self.note(os.path.abspath(os.fsdecode(path)))
+        """One of :data:`EVENTS`, before it happens."""
+        for path in arguments[: 2 if event == "os.rename" else 1]:
+            # A path beside an open folder, and a file that is named by its number, are not followed.
+            if isinstance(path, (str, bytes, os.PathLike)) and len(self._before) < _MOST:
+                self.note(os.path.abspath(os.fsdecode(path)))
 
     def note(self, path: str) -> None:
         """``path`` may be changed from here on."""

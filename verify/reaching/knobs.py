@@ -56,6 +56,8 @@ class Knobs:
     bounds: tuple[Bound, ...] = ()
     drives: tuple[Drive, ...] = ()
     left: tuple[Left, ...] = ()
+    steps: int = 0
+    """After so many steps the run ends, where it is not after those of the settings."""
 
     def __bool__(self) -> bool:
         return bool(self.caps or self.bounds or self.drives or self.left)
@@ -64,8 +66,9 @@ class Knobs:
         """What the probe has to know of them."""
         drives = [drive.configuration() for drive in self.drives]
         left = [left.configuration() for left in self.left]
-        found = {"knobs": bool(self.caps or self.bounds), "drive": drives, "left": left}
-        return {**found, "arguments": True} if left else found
+        found: dict[str, Any] = {"knobs": bool(self.caps or self.bounds), "drive": drives, "left": left}
+        found.update({"arguments": True} if left else {}, **({"steps": self.steps} if self.steps else {}))
+        return found
 
     def over_tree(self, root: Path) -> dict[str, bytes]:
         """The files of the tree at ``root``, as it is, with what is left out. Raises :class:`Unfit`."""

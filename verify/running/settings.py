@@ -129,6 +129,11 @@ class Command:
     text: str
     script: Path | None = None
 
+    @property
+    def notebook(self) -> bool:
+        """Whether what it runs is a notebook."""
+        return self.script is not None and is_notebook(self.script.name)
+
 
 def script_command(script: str, arguments: Sequence[str], python: str, *, module: bool = False) -> Command:
     """Return the command that runs ``script`` (with ``module``: the module of that name) with ``arguments``.

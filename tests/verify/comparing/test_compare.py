@@ -290,6 +290,32 @@ def test_files_by_name() -> None:
         assert "model.pt" in found.first or "log.csv" in found.first
 
 
+def test_modes_and_folders() -> None:
+    def changed(**states: str) -> Record:
+        files = [written(path, [1.0]) for path in states if path.endswith("pt")]
+        return replace(record(LOSSES), files=files, changed=states)
+
+    one = changed(**{"a.pt": "-rw-r--r--", "runs/20260101-120000": "drwxr-xr-x", "old": "gone"})
+    same = changed(**{"a.pt": "-rw-r--r--", "runs/20260101-120001": "drwxr-xr-x", "old": "gone"})
+    assert compare(steady(one), run(same), tolerance=0).difference is Difference.IDENTICAL
+    for wrong, told in (
+        ({**one.changed, "a.pt": "-rw-------"}, "a.pt is -rw-r--r-- and -rw-------"),
+        ({**one.changed, "plots": "drwxr-xr-x"}, "plots is drwxr-xr-x after one of the programs"),
+        ({"a.pt": "-rw-r--r--", "runs/20260101-120000": "drwxr-xr-x"}, "old is gone after one of the programs"),
+        ({**one.changed, "data.csv": "-r--r--r--"}, "data.csv is -r--r--r-- after one of the programs"),
+    ):
+        found = compare(steady(one), run(changed(**wrong)), tolerance=1)
+        assert found.difference is Difference.DIFFERENT
+        assert told in found.first
+    # A file that only one of them wrote is told by its name, and folders of names made up each time by nothing.
+    lone = compare(steady(changed()), run(changed(**{"b.pt": "-rw-r--r--"})), tolerance=1)
+    assert lone.first == "b.pt is written, or more often"
+    made_up = [changed(**{f"runs/{name}": "drwxr-xr-x"}) for name in "abc"]
+    masked = unsteady(run(made_up[0]), run(made_up[1]))
+    found = compare(replace(run(made_up[0]), unsteady=masked), run(made_up[2]), tolerance=0)
+    assert found.difference is Difference.IDENTICAL
+
+
 def test_texts_in_files() -> None:
     def saved(**texts: str) -> Record:
         file = Written("kept.pt", "tensors", (), values(), {}, (), texts)
