@@ -76,7 +76,7 @@ class Files:
         return True
 
     def import_module(self, module: str, importer: ParsedFile) -> str | None:
-        """What ``import module`` means in ``importer``: a file, a folder (with ``/`` behind it), None outside the
+        """What ``import module`` means in ``importer``: a file, a folder (with ``/`` after it), None outside the
         tree."""
         return self.tree.resolve(module, importer.relative)
 

@@ -113,6 +113,32 @@ class PlainKind(Enum):
     RANGE = "range"
 
 
+class SequenceKind(Enum):
+    """What holds several values in an order, or is gone through like that."""
+
+    LIST = "list"
+    TUPLE = "tuple"
+    SET = "set"
+    FROZEN_SET = "frozenset"
+    DEQUE = "deque"
+    GENERATOR = "generator"
+    TURNS = "turns"
+    """What only a loop reads: ``enumerate``, ``zip``, a view of a dict."""
+    MODULES = "modules"
+    """The children of a module."""
+
+
+class FunctionKind(Enum):
+    """What calling a function of a class means."""
+
+    FUNCTION = "function"
+    STATIC_METHOD = "staticmethod"
+    CLASS_METHOD = "classmethod"
+    PROPERTY = "property"
+    SETTER = "setter"
+    DELETER = "deleter"
+
+
 class Altered(Enum):
     """How a tensor was changed in place."""
 

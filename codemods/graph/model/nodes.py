@@ -284,7 +284,7 @@ class Node:
 
     @property
     def operation(self) -> str:
-        """The operation alone: behind a colon its label may tell that the other operand is a number."""
+        """The operation alone: after a colon its label may tell that the other operand is a number."""
         return self.label.partition(":")[0]
 
     def ancestors(self) -> Iterator[Node]:

@@ -369,7 +369,7 @@ class Tree:
         return self.at(prefix + module.replace(".", "/"))
 
     def at(self, stem: str) -> str | None:
-        """The file or folder (with ``/`` behind it) of a module path below the root."""
+        """The file or folder (with ``/`` after it) of a module path below the root."""
         if f"{stem}.py" in self.relative_paths:
             return f"{stem}.py"
         if f"{stem}/__init__.py" in self.relative_paths:

@@ -10,7 +10,7 @@ import ast
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from codemods.graph.model.kinds import PlainKind
+from codemods.graph.model.kinds import FunctionKind, PlainKind, SequenceKind
 from codemods.graph.model.nodes import Node, Shadow, Value
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Sequence(Value):
     """A mutable list, deque or set; contents in the state under (oid, ITEMS) as a tuple and (oid, REST)."""
 
     oid: int
-    kind: str = "list"
+    kind: SequenceKind = SequenceKind.LIST
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -205,12 +205,11 @@ class Function(Value):
     file: ParsedFile
     closure: int
     grad_mode: bool | str | None = ""
+    """What a decorator sets: False for ``no_grad``, True for ``enable_grad``, None for unknown, "" for nothing."""
     caching: bool = False
     """Whether forwards in it share what is made of their weights."""
-    """What a decorator sets: False for ``no_grad``, True for ``enable_grad``, None for unknown, "" for nothing."""
     cls: ClassInfo | None = None
-    kind: str = "function"
-    """function, staticmethod, classmethod or property"""
+    kind: FunctionKind = FunctionKind.FUNCTION
     defaults: tuple[Value, ...] = ()
     kw_defaults: tuple[tuple[str, Value], ...] = ()
     module_globals: int = 0
@@ -244,7 +243,7 @@ class Library(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TreeModule(Value):
-    """A Python module of the tree by its path below the root, or a folder (with ``/`` behind it) without
+    """A Python module of the tree by its path below the root, or a folder (with ``/`` after it) without
     ``__init__``."""
 
     path: str

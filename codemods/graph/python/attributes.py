@@ -10,7 +10,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PLAIN
 from codemods.graph.model.facts.layers import PACKING
 from codemods.graph.model.facts.operations import BOUND_METHODS
-from codemods.graph.model.kinds import Altered, CarrierKind, Marked, NodeKind, UnseenKind, UseKind
+from codemods.graph.model.kinds import Altered, CarrierKind, FunctionKind, Marked, NodeKind, UnseenKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     DATA,
@@ -118,7 +118,7 @@ class Attributes(Objects):
 
     def _attribute_of_class(self, receiver: Class, name: str, at: ast.AST) -> Value:
         owned = self.class_member(receiver.info, name, at)
-        if isinstance(owned, Function) and owned.kind == "classmethod":
+        if isinstance(owned, Function) and owned.kind is FunctionKind.CLASS_METHOD:
             return Method(receiver, owned, name)
         if owned is None and name == "apply" and receiver.info.family == "function":
             return Method(receiver, None, name)
@@ -127,7 +127,7 @@ class Attributes(Objects):
     def _attribute_of_super(self, receiver: Super, name: str, at: ast.AST) -> Value:
         owned = receiver.cls.find(name, after=receiver.cls)
         if isinstance(owned, Function):
-            if owned.kind == "property":
+            if owned.kind is FunctionKind.PROPERTY:
                 return self.call_function(owned, Arguments(), at, receiver=receiver.receiver)
             return Method(receiver.receiver, owned, name)
         return owned if owned is not None else Method(receiver, None, name)

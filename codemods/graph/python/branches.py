@@ -66,7 +66,7 @@ class Branches(Expressions):
         self.meet(ends, base)
 
     def _unbound_again(self, s: ast.If, ends: list[State], base: State) -> None:
-        """A name that one way left unbound in an earlier turn is unbound again behind it, where the way that is taken
+        """A name that one way left unbound in an earlier turn is unbound again after it, where the way that is taken
         is the same in all turns: what the other way bound in that turn cannot be there."""
         if not self.frame.loops:
             return

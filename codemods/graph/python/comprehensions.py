@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.python.in_place import InPlace
 from codemods.source.walking import children
@@ -26,12 +27,12 @@ class Comprehensions(InPlace):
     def _eval_GeneratorExp(self, e: ast.GeneratorExp) -> Value:
         found: list[Value] = []
         self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
-        return self.new_sequence(found, kind="generator")
+        return self.new_sequence(found, kind=SequenceKind.GENERATOR)
 
     def _eval_SetComp(self, e: ast.SetComp) -> Value:
         found: list[Value] = []
         self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
-        return self.new_sequence(found, kind="set")
+        return self.new_sequence(found, kind=SequenceKind.SET)
 
     def _eval_DictComp(self, e: ast.DictComp) -> Value:
         made = self.new_mapping()

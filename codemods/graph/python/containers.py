@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, TEXT, Const, Mapping, Namespace, Sequence, Tuple
 from codemods.graph.python.filling import Filling
@@ -46,7 +47,7 @@ class Containers(Filling):
         if name == "__setitem__" and len(given) > 1:
             self.set_item(container, given[0], given[1], at, None)
             return NONE
-        return self.counted_as(self.new_sequence(list(self.iterate(container, at)), kind="turns"), container)
+        return self.counted_as(self.new_sequence(list(self.iterate(container, at)), kind=SequenceKind.TURNS), container)
 
     def _method_of_names(self, space: Namespace, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of ``vars(obj)``: read from a copy, written to the object itself."""

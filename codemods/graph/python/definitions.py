@@ -9,7 +9,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import GRAD_OFF, GRAD_ON, WEIGHT_CACHES
 from codemods.graph.model.facts.libraries import FRAMEWORK_BASES
 from codemods.graph.model.facts.python import PASSING_DECORATORS
-from codemods.graph.model.kinds import UnseenKind
+from codemods.graph.model.kinds import FunctionKind, UnseenKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.program import ClassInfo
@@ -37,6 +37,12 @@ _SWITCHES = frozenset(
 
 _TENSORS = frozenset({"Parameter", "UninitializedParameter", "Buffer", "UninitializedBuffer"})
 """Classes of torch.nn that are tensors (docs: torch.nn)."""
+
+#: What decorators make of a method, by their last names.
+_KINDS = {
+    **{kind.value: kind for kind in (FunctionKind.STATIC_METHOD, FunctionKind.CLASS_METHOD, FunctionKind.PROPERTY)},
+    "cached_property": FunctionKind.PROPERTY,
+}
 
 
 class Definitions(Assignments):
@@ -85,14 +91,13 @@ class Definitions(Assignments):
                     value = replace(value, grad_mode=False)
                 elif path in GRAD_ON:
                     value = replace(value, grad_mode=True)
-                elif path.rpartition(".")[2] in ("staticmethod", "classmethod", "property", "cached_property"):
-                    kind = path.rpartition(".")[2].replace("cached_property", "property")
+                elif (kind := _KINDS.get(path.rpartition(".")[2])) is not None:
                     value = replace(value, kind=kind)
                 elif path in ("functools.singledispatch", "functools.singledispatchmethod"):
                     # which of its forms is called is not followed
                     return self.lost(s.name, UnseenKind.CALL)
             elif isinstance(decorator, Method) and decorator.name in ("setter", "deleter"):
-                value = replace(value, kind=decorator.name)
+                value = replace(value, kind=FunctionKind(decorator.name))
             elif isinstance(decorator, Unknown) and decorator.path in WEIGHT_CACHES:
                 value = replace(value, caching=True)
             elif (made := self._applied_decorator(decorator, value, s)) is not None:
@@ -119,7 +124,7 @@ class Definitions(Assignments):
         if not isinstance(decorator, Function) or self.cache_of(value.definition) is not None:
             return None
         spec = decorator.definition.args
-        if not spec.args or decorator.definition in self.active or value.kind != "function":
+        if not spec.args or decorator.definition in self.active or value.kind is not FunctionKind.FUNCTION:
             return None
         made = self.call_value(decorator, Arguments(None, [value]), s)
         return replace(made, cls=value.cls) if isinstance(made, Function) else None
@@ -187,9 +192,9 @@ class Definitions(Assignments):
         value = self._decorate(statement, self.define_function(statement))
         if isinstance(value, Function):
             value = replace(value, cls=info)
-            if value.kind == "setter":
+            if value.kind is FunctionKind.SETTER:
                 info.setters[statement.name] = value
-            if value.kind in ("setter", "deleter"):
+            if value.kind in (FunctionKind.SETTER, FunctionKind.DELETER):
                 return
         info.members[statement.name] = value
 

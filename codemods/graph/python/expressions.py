@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Escape, PlainKind, UseKind
+from codemods.graph.model.kinds import Escape, PlainKind, SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.values import (
@@ -123,16 +123,16 @@ class Expressions(Comprehensions):
 
     def _eval_Tuple(self, e: ast.Tuple) -> Value:
         if any(isinstance(x, ast.Starred) for x in e.elts):
-            return self._display(e.elts, "tuple")
+            return self._display(e.elts, SequenceKind.TUPLE)
         return Tuple(tuple(self.evaluate(x) for x in e.elts), closed=True)
 
     def _eval_List(self, e: ast.List) -> Value:
-        return self._display(e.elts, "list")
+        return self._display(e.elts, SequenceKind.LIST)
 
     def _eval_Set(self, e: ast.Set) -> Value:
-        return self._display(e.elts, "set")
+        return self._display(e.elts, SequenceKind.SET)
 
-    def _display(self, elements: list[ast.expr], kind: str) -> Value:
+    def _display(self, elements: list[ast.expr], kind: SequenceKind) -> Value:
         items: list[Value] = []
         rest: Value | None = None
         spread: list[Value] = []
@@ -142,7 +142,7 @@ class Expressions(Comprehensions):
                 spread.append(value)
                 inner, several = self.apart(value)
                 if several:
-                    # how many there are is not known: what stands behind them may stand anywhere
+                    # how many there are is not known: what stands after them may stand anywhere
                     rest = self.one_of([*([rest] if rest is not None else []), *several])
                 if inner or several:
                     items += inner

@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.libraries.calls import Libraries
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import CarrierKind, UnseenKind
+from codemods.graph.model.kinds import CarrierKind, SequenceKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Frame, Unseen, Value
 from codemods.graph.model.state import Key, State, written_since
 from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
@@ -140,7 +140,7 @@ class Frames(Libraries):
             self.meet(ends, base)
             if frame.file.once(_yields, definition) or frame.yields:
                 # of many, each of the later ones may be any of them
-                made = self.new_sequence(frame.yields[:8], self.one_of(frame.yields[8:]), kind="generator")
+                made = self.new_sequence(frame.yields[:8], self.one_of(frame.yields[8:]), kind=SequenceKind.GENERATOR)
                 returned = self.one_of(values)
                 if returned is not None:
                     self.s.set((made.oid, RETURNED), returned)

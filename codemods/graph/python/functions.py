@@ -9,7 +9,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
 from codemods.graph.model.facts.libraries import FRAMEWORK_EVALUATION
 from codemods.graph.model.facts.python import UNFOLLOWED_METHODS
-from codemods.graph.model.kinds import Escape
+from codemods.graph.model.kinds import Escape, FunctionKind
 from codemods.graph.model.nodes import Frame, Unseen, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.state import Key
@@ -68,7 +68,7 @@ class Functions(Remembering):
                 return remembered
         frame = self._new_frame(function, receiver, at)
         saved_grad = self.s.grad
-        bound = [receiver] if receiver is not None and function.kind != "staticmethod" else []
+        bound = [receiver] if receiver is not None and function.kind is not FunctionKind.STATIC_METHOD else []
         given = Arguments(args.call, [*bound, *args.positional], args.keywords, args.more, args.uncounted)
         self.bind(function, frame, given, at)
         self._set_grad(function)

@@ -10,7 +10,7 @@ from typing import Any
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.facts.libraries import SOME
-from codemods.graph.model.kinds import CarrierKind, Escape, PlainKind, UseKind
+from codemods.graph.model.kinds import CarrierKind, Escape, PlainKind, SequenceKind, UseKind
 from codemods.graph.model.nodes import Carrier, Use, Value
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import (
@@ -208,7 +208,7 @@ class Items(Iteration):
     def _is_empty_list(self, value: Value) -> bool:
         return (
             isinstance(value, Sequence)
-            and value.kind == "list"
+            and value.kind is SequenceKind.LIST
             and self.s.get((value.oid, ITEMS)) == ()
             and self.s.get((value.oid, REST)) is None
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
-from codemods.graph.model.kinds import CarrierKind, PlainKind, UnseenKind
+from codemods.graph.model.kinds import CarrierKind, PlainKind, SequenceKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     ARRAY,
@@ -55,7 +55,7 @@ class Iteration(AttributeWrites):
             return len(value.items) <= _TOLD_APART
         if isinstance(value, Sequence):
             few = len(self.s.get((value.oid, ITEMS)) or ()) <= _TOLD_APART
-            known = value.kind != "generator" and value.oid not in self.uncounted
+            known = value.kind is not SequenceKind.GENERATOR and value.oid not in self.uncounted
             return few and known and self.s.get((value.oid, REST)) is None
         return isinstance(value, Const) and value.value is None
 
@@ -74,9 +74,9 @@ class Iteration(AttributeWrites):
     def _turns_of_list(self, value: Sequence, at: ast.AST) -> list[Value]:
         items = list(self.s.get((value.oid, ITEMS)) or ())
         rest = self.s.get((value.oid, REST))
-        if value.kind == "turns" and len(items) == 2:
+        if value.kind is SequenceKind.TURNS and len(items) == 2:
             return items
-        if value.kind == "modules":
+        if value.kind is SequenceKind.MODULES:
             return [*items, *([rest] if rest is not None else [])]
         if rest is not None:
             items += [rest, rest]
@@ -235,7 +235,7 @@ class Iteration(AttributeWrites):
         """The elements of a container, if each is known by its place; else None."""
         if isinstance(value, Tuple):
             return list(value.items)
-        if not isinstance(value, Sequence) or value.kind in ("turns", "generator"):
+        if not isinstance(value, Sequence) or value.kind in (SequenceKind.TURNS, SequenceKind.GENERATOR):
             return None
         return list(self.s.get((value.oid, ITEMS)) or ()) if self.s.get((value.oid, REST)) is None else None
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Escape, PlainKind
+from codemods.graph.model.kinds import Escape, FunctionKind, PlainKind
 from codemods.graph.model.nodes import Frame, Value
 from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
@@ -125,7 +125,8 @@ class Machine(Statements):
             self._run_method(member, receiver)
 
     def _run_method(self, member: Function, receiver: Value) -> None:
-        self._run_root(member, None if member.kind == "staticmethod" else receiver, member.definition, turns=1)
+        bound = None if member.kind is FunctionKind.STATIC_METHOD else receiver
+        self._run_root(member, bound, member.definition, turns=1)
 
     def _evidence(self, scope: ast.AST, receiver: Instance) -> None:
         """``self.net.eval()`` anywhere in a class shows what ``self.net`` is, wherever it comes from."""
@@ -139,8 +140,8 @@ class Machine(Statements):
         evidence = function.file.once(_module_names, definition)
         spec = definition.args
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
-        skip = 1 if receiver is not None and function.kind != "staticmethod" else 0
-        if function.kind == "classmethod" and function.cls is not None:
+        skip = 1 if receiver is not None and function.kind is not FunctionKind.STATIC_METHOD else 0
+        if function.kind is FunctionKind.CLASS_METHOD and function.cls is not None:
             receiver = Class(function.cls)
         assert self.frame is not None
         outer = self.frame
@@ -205,7 +206,7 @@ def _initializers(info: ClassInfo, methods: list[_Function]) -> list[Function]:
     return [
         found
         for name, found in members.items()
-        if found.kind == "function"
+        if found.kind is FunctionKind.FUNCTION
         and found.definition not in run
         and name != "__init__"
         and not missing.isdisjoint(file.once(_bound, found.definition))

@@ -10,7 +10,7 @@ from typing import Any
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, HOOKING_METHODS
 from codemods.graph.model.facts.libraries import BAR_METHODS
-from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, PlainKind, UseKind
+from codemods.graph.model.kinds import CarrierKind, Escape, FunctionKind, Marked, NodeKind, PlainKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -179,9 +179,9 @@ class MethodCalls(Standard):
     def _call_member(self, receiver: Instance, member: Value, args: Arguments, at: ast.AST) -> Value:
         """Call what the class of an object has under the name of a method."""
         if isinstance(member, Function):
-            if member.kind == "property":
+            if member.kind is FunctionKind.PROPERTY:
                 return self.call_value(self.call_function(member, Arguments(), at, receiver=receiver), args, at)
-            if member.kind == "staticmethod":
+            if member.kind is FunctionKind.STATIC_METHOD:
                 return self.call_function(member, args, at)
             return self._call_bound(member, receiver, args, at)
         if isinstance(member, Partial) and isinstance(member.function, Function):

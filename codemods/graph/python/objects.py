@@ -13,7 +13,7 @@ from codemods.graph.model.facts.layers import (
     NAMED_PARTS,
     TRANSPARENT_MODULE_METHODS,
 )
-from codemods.graph.model.kinds import CarrierKind, Escape, UnseenKind
+from codemods.graph.model.kinds import CarrierKind, Escape, FunctionKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Node, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -117,11 +117,11 @@ class Objects(Names):
 
     def _bound(self, receiver: Instance, member: Function, name: str, at: ast.AST) -> Value:
         """What an object gives for a function of its class."""
-        if member.kind == "property":
+        if member.kind is FunctionKind.PROPERTY:
             return self.call_function(member, Arguments(), at, receiver=receiver)
-        if member.kind == "staticmethod":
+        if member.kind is FunctionKind.STATIC_METHOD:
             return member
-        return Method(Class(receiver.cls) if member.kind == "classmethod" else receiver, member, name)
+        return Method(Class(receiver.cls) if member.kind is FunctionKind.CLASS_METHOD else receiver, member, name)
 
     def _by_container(self, receiver: Instance, name: str, at: ast.AST) -> Value | None:
         """What the container says of an attribute from which the class of an object is derived."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.saved import SUMS
-from codemods.graph.model.kinds import OldKind, PlainKind, UseKind
+from codemods.graph.model.kinds import OldKind, PlainKind, SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import OldForm
@@ -211,7 +211,9 @@ class Operators(OldForms):
             return self.counted_as(made, left)
         if isinstance(left, Sequence) and isinstance(right, Sequence):
             # sets
-            return self.new_sequence([], rest=self.one_of([*self.elements(left), *self.elements(right)]), kind="set")
+            return self.new_sequence(
+                [], rest=self.one_of([*self.elements(left), *self.elements(right)]), kind=SequenceKind.SET
+            )
         return None
 
     def changed_object(self, name: str, old: Instance, added: Value, at: ast.AST) -> Value | None:

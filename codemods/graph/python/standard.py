@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -172,7 +173,7 @@ class Standard(Unknowns):
             items, several = self.apart(filled) if isinstance(filled, (Sequence, Tuple)) else ([], [])
             if not items and given and not isinstance(filled, Sequence):
                 items = self.iterate(given[0], at)
-            queue = self.new_sequence(items[:16], self.one_of([*items[16:], *several]), kind="deque")
+            queue = self.new_sequence(items[:16], self.one_of([*items[16:], *several]), kind=SequenceKind.DEQUE)
             return self.counted_as(queue, filled)
         if name in ("OrderedDict", "UserDict", "Counter"):
             return self.make_mapping(args, at)
@@ -238,7 +239,7 @@ class Standard(Unknowns):
             # each of them is read by itself, so that neighbours meet
             items, several = self.apart(inner) if isinstance(inner, Sequence) else ([], [inner])
             rest = self.one_of([*items, *several])
-            return Tuple(tuple(self.new_sequence([], rest=rest, kind="turns") for _ in range(2)))
+            return Tuple(tuple(self.new_sequence([], rest=rest, kind=SequenceKind.TURNS) for _ in range(2)))
         if name in ("starmap", "accumulate") and (name == "starmap" or len(given) > 1 or "func" in args.keywords):
             return self._applied(name, args, at)
         if name == "chain":

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import PARAMETRIZATION_CACHES, WEIGHT_CACHES
 from codemods.graph.model.facts.python import EXIT_STACKS, SUPPRESSING
-from codemods.graph.model.kinds import Escape, UseKind
+from codemods.graph.model.kinds import Escape, SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.state import State
 from codemods.graph.model.trace import Ran
@@ -281,7 +281,7 @@ class Statements(Branches):
                 # apex.amp.scale_loss(loss, optimizer) as scaled_loss
                 result = value
         if item.optional_vars is not None:
-            if isinstance(result, Sequence) and result.kind == "generator":
+            if isinstance(result, Sequence) and result.kind is SequenceKind.GENERATOR:
                 result = self.one_of(self.elements(result)) or self.unknown("entered")
             self.assign(item.optional_vars, result, None)
         self.catching += self._catches(item.context_expr, value)

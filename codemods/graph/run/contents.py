@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.kinds import Marked, NodeKind
+from codemods.graph.model.kinds import Marked, NodeKind, SequenceKind
 from codemods.graph.model.nodes import Node, Owned, Value
 from codemods.graph.model.state import FROZEN
 from codemods.graph.model.values import (
@@ -61,7 +61,9 @@ class Contents(Core):
 
     # containers
 
-    def new_sequence(self, items: list[Value], rest: Value | None = None, kind: str = "list") -> Sequence:
+    def new_sequence(
+        self, items: list[Value], rest: Value | None = None, kind: SequenceKind = SequenceKind.LIST
+    ) -> Sequence:
         """A fresh list, deque or set."""
         made = Sequence(self.new_oid(), kind)
         self.born[made.oid] = self.tick()

@@ -106,7 +106,7 @@ class Recording(Holding):
             self.birth(),
             NodeKind.PHI,
             tuple(unique),
-            # what a call returns is joined behind its last statement
+            # what a call returns is joined after its last statement
             self.place(self.frame.statement or self.frame.definition or self.frame.file.tree),
             saves=False,
             certain=certain and all(n.certain for n in unique),

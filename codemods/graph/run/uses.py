@@ -293,7 +293,7 @@ class Uses(Joins):
                     self.s.set((option.oid, REST), self.join(rest, made) if isinstance(rest, Value) else made)
 
     def walked_later(self, walk: Walk, since: int) -> None:
-        """What a generator does behind its ``yield``, and a function that code which cannot be seen calls, happens at
+        """What a generator does after its ``yield``, and a function that code which cannot be seen calls, happens at
         another time than it is run here: what was made up to ``since`` may be walked once others have walked it."""
         for node in walk.seen if since else ():
             if node.birth <= since and not node.leaf:

@@ -169,7 +169,7 @@ class Layers(Tensors):
         self.s.set((derived.oid, LAYER), replace(made, oid=derived.oid))
 
     def put_part(self, container: Module | Instance, *parts: Value) -> None:
-        """Put modules behind those that a container of modules holds."""
+        """Put modules after those that a container of modules holds."""
         self.s.set((container.oid, ITEMS), (self.s.get((container.oid, ITEMS)) or ()) + parts)
 
     def begin_base(self, args: Arguments, at: ast.AST) -> None:

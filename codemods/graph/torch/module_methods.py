@@ -8,7 +8,7 @@ from collections.abc import Callable
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import CHECKS_OF_LAYERS, MODULE_CONTAINERS, TRANSPARENT_MODULE_METHODS
 from codemods.graph.model.handlers import Handlers
-from codemods.graph.model.kinds import Marked, PlainKind, UseKind
+from codemods.graph.model.kinds import Marked, PlainKind, SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NONE,
@@ -126,7 +126,7 @@ def _children(engine: Layers, module: Value, name: str, args: Arguments, at: ast
     if not children:
         return engine.unknown(name)
     # where there are many, the last turn of a loop stands for all the others
-    return engine.new_sequence(children[:_TURNS], engine.one_of(children[_TURNS:]), kind="modules")
+    return engine.new_sequence(children[:_TURNS], engine.one_of(children[_TURNS:]), kind=SequenceKind.MODULES)
 
 
 @OF_MODULES.of("register_buffer", "register_parameter", "add_module", "register_module")

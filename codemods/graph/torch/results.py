@@ -24,7 +24,7 @@ class Results(Backward):
     ) -> Value | None:
         """What a function gives that may give several, some of them cut; None if it gives one.
 
-        ``others`` are the positional arguments behind the first tensor.
+        ``others`` are the positional arguments after the first tensor.
         """
         parts = PARTS.get(path)
         gives = self.gives_several(path, others, keywords) if parts is not None else False
@@ -43,7 +43,7 @@ class Results(Backward):
         return Tuple(tuple(cut[sort] if sort else replace(made) for _, sort in parts), names)
 
     def gives_several(self, path: str, others: list[Value], keywords: dict[str, Value]) -> bool | None:
-        """Whether it gives several, by what stands behind the first tensor; None where that cannot be seen."""
+        """Whether it gives several, by what stands after the first tensor; None where that cannot be seen."""
         parts = PARTS.get(path)
         if parts is None:
             return False

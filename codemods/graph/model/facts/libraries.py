@@ -128,3 +128,14 @@ BAR_METHODS = words("set_postfix set_postfix_str set_description set_description
 def is_logging(path: str) -> bool:
     """Whether a public name is of a library that only looks."""
     return path.startswith(tuple(f"{name}." for name in LOGGING_LIBRARIES))
+
+
+SELDOM_CALLED = words(
+    """
+    __init__ setup teardown configure_model configure_optimizers on_fit_start on_fit_end on_train_start on_train_end
+    on_train_epoch_start on_train_epoch_end training_epoch_end validation_step test_step predict_step
+    on_validation_start on_validation_end on_validation_epoch_start on_validation_epoch_end validation_epoch_end
+    on_test_start on_test_end on_test_epoch_start on_test_epoch_end test_epoch_end on_validation_batch_end
+    """
+)
+"""Hooks that Lightning does not call for each batch of training (docs: LightningModule)."""

@@ -55,7 +55,7 @@ IN_PLACE_OPERATORS = words("iadd iand ifloordiv ilshift imatmul imod imul ior ip
 CHANGES_SHAPE = words(
     "unsqueeze squeeze resize resize_as t transpose swapaxes swapdims set as_strided rename sparse_resize"
 )
-"""Methods that with a ``_`` behind them change the tensor object, not its memory (docs: torch.Tensor)."""
+"""Methods that with a ``_`` after them change the tensor object, not its memory (docs: torch.Tensor)."""
 
 TURNED = words("transpose permute swapaxes swapdims movedim moveaxis mT expand expand_as unfold")
 """Views whose memory is not in the order of their elements; ``t`` and ``T`` are of matrices, which nothing folds."""

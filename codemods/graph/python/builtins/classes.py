@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Escape
+from codemods.graph.model.kinds import Escape, FunctionKind, SequenceKind
 from codemods.graph.model.nodes import Frame, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -60,7 +60,7 @@ def _is_one_of(value: Value, paths: set[str], *, all_seen: bool) -> bool | None:
             return True
         return False if paths and all_seen and all(p.startswith("builtins.") for p in paths) else None
     if isinstance(value, (Tuple, Sequence)):
-        if ("builtins.tuple" if isinstance(value, Tuple) else f"builtins.{value.kind}") in paths:
+        if ("builtins.tuple" if isinstance(value, Tuple) else f"builtins.{value.kind.value}") in paths:
             return True
         return False if all_seen and all(p.startswith(("builtins.", "torch.")) for p in paths) else None
     return True if isinstance(value, Mapping) and "builtins.dict" in paths else None
@@ -130,8 +130,8 @@ def _type_of(value: Value) -> Value | None:
         return Class(value.cls)
     if isinstance(value, (Tuple, Mapping)) and not getattr(value, "names", ()):
         return Library("builtins.tuple" if isinstance(value, Tuple) else "builtins.dict")
-    if isinstance(value, Sequence) and value.kind in ("list", "set", "tuple"):
-        return Library(f"builtins.{value.kind}")
+    if isinstance(value, Sequence) and value.kind in (SequenceKind.LIST, SequenceKind.SET, SequenceKind.TUPLE):
+        return Library(f"builtins.{value.kind.value}")
     return None
 
 
@@ -164,7 +164,7 @@ def is_name(text: str) -> bool:
 @BUILTINS.of("property")
 def _property(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
     first = args.positional[0] if args.positional else None
-    return replace(first, kind="property") if isinstance(first, Function) else None
+    return replace(first, kind=FunctionKind.PROPERTY) if isinstance(first, Function) else None
 
 
 @BUILTINS.of("object.__new__")

@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
-from codemods.graph.model.kinds import UseKind
+from codemods.graph.model.kinds import SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NUMBER,
@@ -48,8 +48,18 @@ def _list(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     return _made_of(engine, name, args.positional, at)
 
 
-def _made_of(engine: Containers, kind: str, given: list[Value], at: ast.AST) -> Value:
-    return _as_sequence(engine, given[0], kind, at) if given else engine.new_sequence([], kind=kind)
+#: What builtins make of nothing, but for lists.
+_EMPTY = {kind.value: kind for kind in (SequenceKind.TUPLE, SequenceKind.SET, SequenceKind.FROZEN_SET)}
+
+
+def _made_of(engine: Containers, name: str, given: list[Value], at: ast.AST) -> Value:
+    if given:
+        return _as_sequence(engine, given[0], name, at)
+    return engine.new_sequence([], kind=_EMPTY.get(name, SequenceKind.LIST))
+
+
+def _made_by(name: str) -> SequenceKind:
+    return SequenceKind.TURNS if name == "iter" else SequenceKind.LIST
 
 
 @BUILTINS.of("sorted")
@@ -74,55 +84,55 @@ def _iter(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     if len(args.positional) > 1:
         # iter(function, sentinel)
         made = engine.call_value(args.positional[0], Arguments(args.call), at)
-        return engine.new_sequence([], rest=made, kind="turns")
+        return engine.new_sequence([], rest=made, kind=SequenceKind.TURNS)
     return _made_of(engine, name, args.positional, at)
 
 
-def _as_sequence(engine: Containers, value: Value, kind: str, at: ast.AST) -> Value:
-    """``list(value)``, or what else ``kind`` names."""
+def _as_sequence(engine: Containers, value: Value, name: str, at: ast.AST) -> Value:
+    """``list(value)``, or what the builtin ``name`` makes of it."""
     if isinstance(value, Parameters):
         return value
     if isinstance(value, Instance):
-        return _of_object(engine, value, kind, at)
+        return _of_object(engine, value, name, at)
     if isinstance(value, Join):
-        made = engine.one_of([_as_sequence(engine, o, kind, at) for o in value.options])
+        made = engine.one_of([_as_sequence(engine, o, name, at) for o in value.options])
         return made or engine.new_sequence([])
-    if isinstance(value, Tuple) and kind == "tuple":
+    if isinstance(value, Tuple) and name == "tuple":
         return value
     if isinstance(value, Mapping):
         return engine.mapping_view(value, "keys")
     if isinstance(value, (Tuple, Sequence)):
-        return _of_sequence(engine, value, kind)
-    return _of_other(engine, value, kind, at)
+        return _of_sequence(engine, value, name)
+    return _of_other(engine, value, name, at)
 
 
-def _of_object(engine: Containers, value: Instance, kind: str, at: ast.AST) -> Value:
-    if kind == "iter" and value.cls.find("__next__") is not None and value.cls.find("__iter__") is None:
+def _of_object(engine: Containers, value: Instance, name: str, at: ast.AST) -> Value:
+    if name == "iter" and value.cls.find("__next__") is not None and value.cls.find("__iter__") is None:
         return value
     inner = engine.contained(value) if value.cls.find("__iter__") is None else None
     if inner is None:
         turns = engine.iterate(value, at)
         # how many there are is not known
-        return engine.new_sequence(turns[:1], rest=engine.one_of(turns), kind="turns" if kind == "iter" else "list")
+        return engine.new_sequence(turns[:1], rest=engine.one_of(turns), kind=_made_by(name))
     if isinstance(inner, (Instance, Parameters)):
-        return _of_other(engine, inner, kind, at)
-    return _as_sequence(engine, inner, kind, at)
+        return _of_other(engine, inner, name, at)
+    return _as_sequence(engine, inner, name, at)
 
 
-def _of_sequence(engine: Containers, value: Tuple | Sequence, kind: str) -> Value:
+def _of_sequence(engine: Containers, value: Tuple | Sequence, name: str) -> Value:
     rest = engine.s.get((value.oid, REST)) if isinstance(value, Sequence) else None
     items = list(value.items) if isinstance(value, Tuple) else list(engine.s.get((value.oid, ITEMS)) or ())
-    if kind == "tuple" and rest is None and (isinstance(value, Tuple) or value.oid not in engine.uncounted):
+    if name == "tuple" and rest is None and (isinstance(value, Tuple) or value.oid not in engine.uncounted):
         return Tuple(tuple(items))
-    if kind == "reversed":
+    if name == "reversed":
         items.reverse()
-    if kind == "sorted" and len(items) > 1:
+    if name == "sorted" and len(items) > 1:
         # which of them comes first is not followed
         rest = engine.one_of([*items, *([rest] if rest is not None else [])])
-    return engine.counted_as(engine.new_sequence(items, rest, kind="list" if kind != "iter" else "turns"), value)
+    return engine.counted_as(engine.new_sequence(items, rest, kind=_made_by(name)), value)
 
 
-def _of_other(engine: Containers, value: Value, kind: str, at: ast.AST) -> Value:
+def _of_other(engine: Containers, value: Value, name: str, at: ast.AST) -> Value:
     if isinstance(value, Instance) and value.cls.find("__iter__") is None:
         value = engine.layer_of(value) or value
     if isinstance(value, Module) and value.name in MODULE_CONTAINERS:
@@ -133,7 +143,7 @@ def _of_other(engine: Containers, value: Value, kind: str, at: ast.AST) -> Value
         return engine.new_sequence([], rest=engine.unknown("item", engine.part(at, value, "item")))
     if engine.held_in([value]):
         return engine.new_sequence([], rest=engine.taken(at, value))
-    made = engine.unknown(f"builtins.{kind}", data=isinstance(value, Unknown) and value.data, public=True)
+    made = engine.unknown(f"builtins.{name}", data=isinstance(value, Unknown) and value.data, public=True)
     made.shadow = engine.shadow_of([value])
     return made
 

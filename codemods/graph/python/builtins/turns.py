@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NUMBER, Function, Library, Parameters, Sequence, Tuple
 from codemods.graph.model.walks import walks
@@ -21,7 +22,7 @@ def _enumerate(engine: Containers, name: str, args: Arguments, at: ast.AST) -> V
     if not args.positional:
         return engine.unknown(name)
     turns = engine.iterate(args.positional[0], at)
-    made = engine.new_sequence([Tuple((NUMBER, value)) for value in turns], kind="turns")
+    made = engine.new_sequence([Tuple((NUMBER, value)) for value in turns], kind=SequenceKind.TURNS)
     return engine.counted_as(made, args.positional[0])
 
 
@@ -39,7 +40,7 @@ def _zip(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     for i in range(min(counts, default=max(_TURNS, min(map(len, columns))))):
         row = [column[min(i, len(column) - 1)] if column else engine.unknown("item") for column in columns]
         rows.append(Tuple(tuple(row)))
-    made = engine.new_sequence(rows, kind="turns")
+    made = engine.new_sequence(rows, kind=SequenceKind.TURNS)
     return made if counts else engine.counted_as(made, args.positional[0])
 
 

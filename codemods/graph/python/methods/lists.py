@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import CarrierKind, Escape
+from codemods.graph.model.kinds import CarrierKind, Escape, SequenceKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.state import CLEARED
 from codemods.graph.model.values import NONE, NUMBER, Const, Sequence, Tuple
@@ -22,9 +22,9 @@ _AT_ONCE = 16
 
 @OF_LISTS.of("send")
 def _send(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value | None:
-    if container.kind != "generator" or not args.positional:
+    if container.kind is not SequenceKind.GENERATOR or not args.positional:
         return None
-    # what runs behind the ``yield`` gets it, at a time of its own
+    # what runs after the ``yield`` gets it, at a time of its own
     engine.escape_all(args.positional, Escape.SENT)
     sent = engine.taken(at, Tuple(tuple(args.positional)), "sent")
     for received in engine.s.get((container.oid, SENT)) or ():
@@ -177,4 +177,4 @@ def _number(engine: Filling, container: Sequence, name: str, args: Arguments, at
 @OF_LISTS.of("union", "difference", "intersection", "symmetric_difference")
 def _combine(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
     others = [v for other in args.positional for v in engine.elements(other) or engine.turns_of(other, at)]
-    return engine.new_sequence([], rest=engine.one_of([*engine.elements(container), *others]), kind="set")
+    return engine.new_sequence([], rest=engine.one_of([*engine.elements(container), *others]), kind=SequenceKind.SET)

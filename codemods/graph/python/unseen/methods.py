@@ -9,7 +9,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, DETACHING, HOOKING_METHODS
 from codemods.graph.model.facts.python import EXIT_STACKS, PUTTING_METHODS
 from codemods.graph.model.handlers import Handlers
-from codemods.graph.model.kinds import Escape, Marked, UseKind
+from codemods.graph.model.kinds import Escape, Marked, SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     ARRAY,
@@ -169,7 +169,7 @@ def enter_context(engine: BuiltinCalls, stack: Unknown, context: Value, at: ast.
 
 def _entered(engine: BuiltinCalls, context: Value, at: ast.AST) -> Value:
     """What ``with context as name`` binds."""
-    if isinstance(context, Sequence) and context.kind == "generator":
+    if isinstance(context, Sequence) and context.kind is SequenceKind.GENERATOR:
         return engine.one_of(engine.elements(context)) or engine.unknown("entered")
     if isinstance(context, Instance):
         enter = context.cls.find("__enter__")
