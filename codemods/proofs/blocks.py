@@ -1,4 +1,4 @@
-"""Where events stand to each other: in which suite their ways part, in the same turn or not, and what siblings did."""
+"""How events relate in the code: in which suite their paths part, whether in the same turn, and what siblings did."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from codemods.graph.model.facts.gradients import DETACHING
 from codemods.graph.model.facts.libraries import is_logging
@@ -15,14 +16,14 @@ from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
 from codemods.proofs.marks import writes_parameters
-from codemods.proofs.syntax import FUNCTIONS
+from codemods.proofs.syntax import FUNCTIONS, LOOPS
 from codemods.source.walking import walk
 
 Turns = tuple[tuple[ast.AST, int], ...]
 
 
 def meeting(a: Place, b: Place) -> tuple[Place, Place] | None:
-    """Two events as the innermost frame that both have in common sees them; None where nothing in sight orders them."""
+    """Two events as seen from the innermost frame that they share; None where nothing that can be seen orders them."""
     mine: dict[int, Place] = {}
     for place in a.chain():
         mine[id(place.frame)] = place
@@ -35,6 +36,34 @@ def meeting(a: Place, b: Place) -> tuple[Place, Place] | None:
             return found, place
         if place.frame.root:
             break
+    return None
+
+
+class Parting(NamedTuple):
+    """Two places of one frame in two turns of a loop, and how many loops are around that one."""
+
+    first: Place
+    second: Place
+    depth: int
+
+    @property
+    def loop(self) -> ast.stmt:
+        """The loop."""
+        loop = self.first.loops[self.depth][0]
+        assert isinstance(loop, LOOPS)
+        return loop
+
+
+def parting(first: Place, second: Place) -> Parting | None:
+    """Where two places, or the calls that lead to them, are two turns of one loop; None where they are not."""
+    met = meeting(first, second)
+    if met is None:
+        return None
+    for depth, ((mine, turn), (theirs, other)) in enumerate(zip(met[0].loops, met[1].loops, strict=False)):
+        if mine is not theirs:
+            return None
+        if turn != other:
+            return Parting(*met, depth) if isinstance(mine, LOOPS) else None
     return None
 
 
@@ -51,7 +80,7 @@ def common_turns(a: Place, b: Place) -> Turns | None:
 
 
 def within(place: Place, turns: Turns, frame: Frame) -> bool:
-    """Whether something happened in a frame while these turns of its loops ran, also in a function called from it."""
+    """Whether something happened in a frame during these turns of its loops, also in a function called from it."""
     at: Place | None = place
     while at is not None:
         if at.frame is frame:
@@ -137,7 +166,7 @@ def deeds(trace: Trace, suite: list[ast.stmt], frame: Frame, turns: Turns) -> li
 
 
 def looks_only(trace: Trace, statement: ast.stmt, also: frozenset[str] = frozenset()) -> bool:
-    """Whether a statement only looks at values that are there already: prints, logs, turns them into numbers.
+    """Whether a statement only looks at existing values: prints them, logs them, converts them to numbers.
 
     ``also`` names further functions of libraries, and methods, that do no harm.
     """

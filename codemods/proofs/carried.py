@@ -1,4 +1,4 @@
-"""Values that a step leaves for the next one with the graph that ``backward`` has freed.
+"""Values that one step leaves to the next together with a graph that ``backward`` has freed.
 
 Shared by the rules ``carried-hidden-state`` and ``stored-graph``: what crosses from one turn of a loop to a later one,
 what held it meanwhile, and what the flag ``retain_graph`` has to do with it.
@@ -50,7 +50,7 @@ class Carry:
 
     @property
     def read_in_some_turns(self) -> bool:
-        """Whether what the later backward finds the graph by does."""
+        """Whether the read by which the later backward finds the graph stands under a condition that may change."""
         return self.child.kind is not NodeKind.PHI and in_some_turns(self.child.place, self.loop)
 
 
@@ -62,7 +62,7 @@ class Ledger:
         self._reach: dict[int, set[Node]] = {}
 
     def reached(self, walk: Walk) -> set[Node]:
-        """What a walk surely comes through."""
+        """The nodes that a walk surely reaches."""
         if id(walk) not in self._reach:
             self._reach[id(walk)] = {node for node in reach(walk.roots) if node.leaf or walk.goes_through(node)}
         return self._reach[id(walk)]
@@ -104,8 +104,8 @@ class Ledger:
 
     @cached_property
     def perhaps(self) -> list[Carry]:
-        """What is walked again on one of two ways on which a turn may begin, as a condition says that the turns change;
-        on the other way it is made anew, or cut."""
+        """What is walked again on one of two paths into a turn, where a condition in the loop chooses between them;
+        on the other path it is made anew, or cut."""
         known = {(carry.carrier, id(carry.store.statement)) for carry in self.carries}
         found: dict[tuple[Carrier, int], Carry] = {}
         for walk in self.trace.walks:
@@ -343,7 +343,7 @@ class Ledger:
 
 
 def _met(child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:
-    """What held a value that one of two ways binds anew: on the other it is read by nobody."""
+    """What held a value on one of two paths, where the other binds it anew and so nobody reads it there."""
     branch = child.place.statement
     if not isinstance(branch, ast.If):
         return []

@@ -1,4 +1,4 @@
-"""What is told of carried values: those of one statement, the stations of a graph, the backwards that raise."""
+"""What findings say about carried values: those of one statement, the trail of a graph, the backwards that raise."""
 
 from __future__ import annotations
 

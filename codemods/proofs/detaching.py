@@ -1,4 +1,4 @@
-"""Where a step ends what is carried can be detached: after which statement, by which name, with which words."""
+"""Where carried values can be detached at the end of a step: after which statement, by which name, in which words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from codemods.graph.model.kinds import CarrierKind
+from codemods.graph.model.kinds import CarrierKind, SequenceKind
 from codemods.graph.model.nodes import Frame, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -63,8 +63,8 @@ def detaching(trace: Trace, carries: list[Carry], style: str = "state") -> list[
 
 
 def stands_behind(edits: list[tuple[str, Edit]] | None, carries: list[Carry]) -> bool:
-    """Whether a graph is cut in the very block of the backward that frees it, so that it stays where that one does not
-    run."""
+    """Whether a graph is cut in the very block of the backward that frees it, so that it stays intact where that
+    block does not run."""
     places = [carry.freed_by.place for carry in carries]
     files = {place.frame.file.path: place.frame.file for place in places}
     blocks = {place.frame.file.parent(place.statement) for place in places if place.statement is not None}
@@ -108,7 +108,7 @@ def _cut(trace: Trace, carry: Carry, style: str) -> tuple[str, Span, str, bool] 
 
 
 def _moments(trace: Trace, carry: Carry, frame: Frame) -> list[tuple[Walk, Frame]]:
-    """The backwards, of all turns and calls, with which a step of the code of ``frame`` ends, each with its frame."""
+    """The backwards, of all turns and calls, that end a step of the code of ``frame``, each with its frame."""
     return [
         (walk, place.frame)
         for walk in trace.walks
@@ -188,7 +188,7 @@ def _handed_on(carry: Carry, frame: Frame) -> str | None:
 
 
 def _climb(file: ParsedFile, statement: ast.stmt | None) -> list[ast.stmt]:
-    """A statement and the ``with`` blocks around it that it shares with nothing but their own lines."""
+    """A statement and the ``with`` blocks around it, the innermost first."""
     found: list[ast.stmt] = []
     node: ast.AST | None = statement
     while isinstance(node, ast.stmt):
@@ -253,7 +253,7 @@ def _fixed(value: Instance) -> bool:
 
 
 def _common(value: Join, members: dict[int, list[tuple[str, Value]]]) -> list[tuple[str, Value]]:
-    """What all the objects that a name may hold have in common, under one attribute."""
+    """The attributes with one and the same value in all the objects that a name may hold, with that value."""
     owners = [option for option in value.options if isinstance(option, Instance)]
     if len(owners) < len(value.options):
         return []
@@ -290,7 +290,7 @@ def _detached(path: str, carry: Carry, style: str, found: set[str], *, sure: boo
         line, helps = f"{path} = {path}.detach()", False
     elif found <= {"tensors", "none"} and isinstance(value, Tuple) and all(_tensor(v) for v in value.items):
         line, helps = f"{path} = tuple(h.detach() for h in {path})", False
-    elif found <= {"tensors", "none"} and isinstance(value, Sequence) and value.kind == "list":
+    elif found <= {"tensors", "none"} and isinstance(value, Sequence) and value.kind is SequenceKind.LIST:
         items = contents(value, cells) or ()
         if items and all(_tensor(v) for v in items):
             line, helps = f"{path} = [h.detach() for h in {path}]", False
@@ -302,8 +302,8 @@ def _detached(path: str, carry: Carry, style: str, found: set[str], *, sure: boo
 
 
 def _others(value: Value, cells: dict[Any, Any], depth: int = 0) -> bool:
-    """Whether there are containers in it that the helper does not know."""
-    if isinstance(value, Sequence) and value.kind != "list":
+    """Whether it contains containers that the helper does not know."""
+    if isinstance(value, Sequence) and value.kind is not SequenceKind.LIST:
         return True
     inner = value.options if isinstance(value, Join) else contents(value, cells) or ()
     # what lies deeper than people nest it may hold itself: it is not gone through

@@ -67,7 +67,7 @@ def early_changes(trace: Trace) -> dict[Any, Group]:
 
 
 def late(trace: Trace, earlier: Walk, walk: Walk, gone: Collection[int] | None = None) -> list[Late]:
-    """Why ``walk`` comes too late behind ``earlier`` and will not once ``gone`` are taken away from it: what frees, or
+    """Why ``walk`` comes too late after ``earlier`` and will not once ``gone`` are taken away from it: what frees, or
     changes, what it needs, as plain data.
 
     ``gone`` are nodes by their ``id``, by default all that ``earlier`` came through.
@@ -174,7 +174,7 @@ def _nested(place: Place, outer: Place, suite: list[ast.stmt]) -> bool:
 
 
 def _leaves(file: ParsedFile, statement: ast.stmt, suite: list[ast.stmt]) -> bool:
-    """Whether what holds a statement leaves a suite behind it: ``if warm_up: ...; optimizer.step(); continue``."""
+    """Whether what holds a statement leaves a suite after it: ``if warm_up: ...; optimizer.step(); continue``."""
     for around, index in suites_around(file, statement):
         if around is suite:
             return False

@@ -1,4 +1,4 @@
-"""What becomes of the gradients that a backward leaves behind: stepped on, read, or cleared before anybody looks.
+"""What becomes of the gradients of a backward: used by a step, read, or cleared before anything looks at them.
 
 Shared by the rules about gradients that nobody uses.
 """
@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Frame, Node, Place, Value, Walk
@@ -16,7 +17,9 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.state import FROZEN
 from codemods.graph.model.trace import Trace
 from codemods.proofs.marks import clears, touches_gradients
-from codemods.proofs.syntax import FUNCTIONS
+from codemods.proofs.syntax import FUNCTIONS, own_nodes
+
+_Node = TypeVar("_Node", bound=ast.AST)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -67,7 +70,7 @@ class Lives:
 
     @cached_property
     def events(self) -> list[Event]:
-        """All that steps, reads and clears, in order."""
+        """All steps, reads and clears, in order."""
         found: list[Event] = []
         for step in self.trace.steps:
             owned = step.owned
@@ -123,7 +126,7 @@ class Lives:
 
 
 def _to_none(node: ast.AST) -> bool:
-    """Whether a ``zero_grad`` leaves no gradients rather than zeros, which an optimizer would step with."""
+    """Whether a ``zero_grad`` leaves no gradients, and not zeros, which an optimizer would step with."""
     if not isinstance(node, ast.Call):
         return True
     given = [k.value for k in node.keywords if k.arg == "set_to_none"] + node.args
@@ -131,9 +134,9 @@ def _to_none(node: ast.AST) -> bool:
 
 
 def always_before(first: Place, then: Place) -> bool:
-    """Whether the program comes through ``first`` on every path to ``then``, in the same turn of their loops.
+    """Whether every path to ``then`` passes ``first`` in the same turn of their loops.
 
-    ``first`` has to come earlier in the run; what is asked is whether it could have been passed by.
+    ``first`` must come earlier in the run; the question is whether it could have been skipped.
     """
     mine, other = first.chain()[::-1], then.chain()[::-1]
     depth = 0
@@ -185,11 +188,11 @@ def _unconditional(place: Place) -> bool:
     if definition is None:
         return True
     line = place.statement.lineno if place.statement is not None else 0
-    return not any(isinstance(n, ast.Return) and n.lineno < line for n in _own(definition))
+    return not any(isinstance(n, ast.Return) and n.lineno < line for n in own_nodes(ast.iter_child_nodes(definition)))
 
 
 def _transparent(parent: ast.AST | None, child: ast.AST) -> bool:
-    """Whether whoever enters ``parent`` comes through ``child``: a ``with``, or a loop that only clears."""
+    """Whether entering ``parent`` always reaches ``child``: a ``with``, or a loop that only clears."""
     if isinstance(parent, (ast.With, ast.AsyncWith)):
         return True
     if isinstance(parent, ast.For) and child in parent.body:
@@ -198,7 +201,7 @@ def _transparent(parent: ast.AST | None, child: ast.AST) -> bool:
     return False
 
 
-def suite_of(file: ParsedFile, statement: ast.stmt) -> list[ast.stmt]:
+def suite_of(file: ParsedFile, statement: _Node) -> list[_Node]:
     """The list of statements that ``statement`` stands in."""
     parent = file.parent(statement)
     for name in ("body", "orelse", "finalbody"):
@@ -217,18 +220,8 @@ def _ancestors(file: ParsedFile, node: ast.AST) -> Iterator[ast.AST]:
         parent = file.parent(parent)
 
 
-def _own(definition: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function, but for those of functions in it."""
-    stack = list(ast.iter_child_nodes(definition))
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            stack.extend(ast.iter_child_nodes(node))
-
-
 def holds(expression: ast.expr, frame: Frame, node: Node) -> bool:
-    """Whether an expression, evaluated in ``frame``, has given what ``node`` stands for."""
+    """Whether an expression, evaluated in ``frame``, gave the value that ``node`` stands for."""
     if isinstance(expression, ast.Name):
         owners = {CarrierKind.LOCAL: frame.fid, CarrierKind.GLOBAL: frame.module_globals}
         return any(
@@ -253,7 +246,7 @@ def inside(node: Node, call: Place) -> bool:
 
 
 def leaf_masks(seen: Iterable[Node], bits: dict[Node, int]) -> dict[int, int]:
-    """Of each node, which of the marked leaves it was computed from."""
+    """For each node, the marked leaves that it was computed from."""
     masks: dict[int, int] = {}
     for node in sorted(seen, key=lambda n: n.birth):
         mask = bits.get(node, 0)

@@ -1,4 +1,4 @@
-"""What a run marked about gradients, as the questions that rules ask."""
+"""The marks of a run about gradients, as the questions that rules ask."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BETWEEN_BACKWARDS = _TAMPERING | _WRITES | {Marked.CLEARED, Marked.GRAPH_READ, 
 
 
 def clearings(trace: Trace) -> list[Mark]:
-    """All that clears gradients, in order."""
+    """All marks that clear gradients, in order."""
     return [mark for mark in trace.marks if clears(mark)]
 
 
@@ -48,12 +48,13 @@ def may_touch_gradients(mark: Mark) -> bool:
 
 
 def sees_each_backward(mark: Mark) -> bool:
-    """Whether something looks at gradients, or runs once per backward: it would see two backwards joined or parted."""
+    """Whether something looks at gradients, or runs once per backward: it would notice two backwards joined into
+    one, or one split into two."""
     return mark.kind in _ONCE_PER_BACKWARD
 
 
 def tells_backwards_apart(mark: Mark) -> bool:
-    """Whether something reads, clears or changes gradients or parameters, or may: it works on each backward alone."""
+    """Whether something reads, clears or changes gradients or parameters between backwards, or may."""
     return mark.kind in _BETWEEN_BACKWARDS
 
 

@@ -1,4 +1,4 @@
-"""Whether the names that a finding's edits mention are bound where they come to stand: asked once, for every rule."""
+"""Whether the names that an edit mentions are bound where it places them: checked once, for every rule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BUILTINS = frozenset(dir(builtins))
 
 
 def with_bound_names(findings: list[Finding], decision: Decision) -> list[Finding]:
-    """The findings; those whose edits would mention an unbound name, and their partners, become advice."""
+    """Return the findings; those whose edits would mention an unbound name, and their partners, become advice."""
     return as_advice(findings, {f.key: "" for f in findings if f.edits and not _sound(f, decision)})
 
 
@@ -108,7 +108,7 @@ def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
 
 
 def _read(node: ast.AST) -> set[str]:
-    """The names that code asks for where it stands, without those that it binds for itself alone."""
+    """The names that code reads from its surroundings."""
     own = {n for c in walk(node) if isinstance(c, ast.comprehension) for n in _names(c.target, ast.Store)}
     own |= {a.arg for a in walk(node) if isinstance(a, ast.arg)}
     asked = _names(node, ast.Load)
@@ -118,7 +118,7 @@ def _read(node: ast.AST) -> set[str]:
 
 
 def _point(anchor: ast.stmt, where: str) -> tuple[ast.stmt, Literal["before", "after"]]:
-    """The statement before or after which the edit comes to stand."""
+    """The statement before or after which the edit is placed."""
     body = getattr(anchor, "body", None)
     if where in ("first-in", "last-in") and isinstance(body, list) and body:
         return (body[0], "before") if where == "first-in" else (body[-1], "after")
@@ -145,12 +145,12 @@ def _taken_over(file: ParsedFile, statement: ast.stmt, name: str) -> bool:
 
 
 def _takes_all(tree: ast.Module) -> bool:
-    """Whether the file imports names that it does not name."""
+    """Whether the file has a star import."""
     return any(isinstance(n, ast.ImportFrom) and n.names[0].name == "*" for n in walk(tree))
 
 
 def _asked_anyway(file: ParsedFile, statement: ast.stmt, where: str, name: str) -> bool:
-    """Whether the program itself surely asks for the name around that point, with nothing between that binds it."""
+    """Whether the program itself surely reads the name around that point, with no binding in between."""
     inner: ast.AST = statement
     first = True
     while isinstance(inner, ast.stmt):

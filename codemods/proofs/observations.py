@@ -1,4 +1,4 @@
-"""What rules note of simulated runs, and what they may look at when they decide."""
+"""What rules note about simulated runs, and what they may consult when they decide."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Site:
 
     @property
     def faulty(self) -> bool:
-        """Whether every run that says something calls it a mistake, and one does."""
+        """Whether at least one run shows a mistake here, and no run shows otherwise."""
         verdicts = {o.verdict for o in self.observations}
         return verdicts == {"fault"}
 

@@ -1,4 +1,4 @@
-"""Findings that go together with those for the ``retain_graph`` flags that they make needless."""
+"""Findings together with those for the ``retain_graph`` flags that they make superfluous."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def flags(walks: list[Walk]) -> list[Flag]:
 
 
 def mended(promise: Promise, site: Site) -> tuple[Late, ...]:
-    """What a ``repair`` mends, out of the fact ``late`` of the observations."""
+    """What a ``repair`` fixes, from the fact ``late`` of the observations."""
     found = (pair for o in site.observations for pair in o.facts.get("late", ()))
     return tuple(dict.fromkeys(found)) if promise is Promise.REPAIR else ()
 
@@ -56,7 +56,7 @@ def paired(
     mends: tuple[Late, ...] = (),
     cuts: tuple[Lost, ...] = (),
 ) -> Iterator[Finding]:
-    """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not asked for.
+    """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not selected.
 
     ``kept`` says what the flags keep alive, ``together`` with what they go.
     """
@@ -83,8 +83,25 @@ def paired(
         )
 
 
+def advised(
+    rule: str, site: Site, fact: str, message: str, remedy: str, steps: tuple[TrailStep, ...]
+) -> Finding | None:
+    """The advice that is given where not all runs came to the same ``fact``, with the reason that one of them saw; None
+    where they did."""
+    if site.faulty and all(o.facts.get(fact) == site.facts.get(fact) for o in site.observations):
+        return None
+    why = next((o.facts["why"] for o in site.observations if o.facts["why"]), "")
+    message = f"{message}; {why}" if why else message
+    return Finding(rule, site.path, site.span, Promise.ADVICE, message, remedy, steps)
+
+
+def weakest(site: Site) -> Promise:
+    """What a rewrite promises of which the runs say different things."""
+    return max((Promise(o.facts["promise"]) for o in site.observations), key=lambda promise: promise.rank)
+
+
 def once(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings; those of one flag that goes with several others are one."""
+    """Findings, where one flag that belongs to several others is one finding."""
     found: dict[tuple[str, str, Span, tuple[tuple[str, Edit], ...]], Finding] = {}
     for finding in findings:
         key = (finding.rule, finding.path, finding.span, finding.edits)

@@ -115,12 +115,12 @@ def folds(node: Node) -> bool:
 
 
 def maybe_frozen(walk: Walk) -> bool:
-    """Whether parameters that a walk comes to ask for gradients on some paths only."""
+    """Whether parameters that a walk reaches ask for gradients on some paths only."""
     return any(walk.cells.get((-node.birth, FROZEN)) == "maybe" for node in walk.seen if node.leaf)
 
 
 def library_model(node: Node) -> bool:
-    """Whether it is what a module of a library made that keeps no graph and takes no gradients."""
+    """Whether a library's module made it, one that keeps no graph and takes no gradients."""
     return node.kind is NodeKind.MODULE and any(p.leaf and p.label.startswith(KEEPING_NOTHING) for p in node.parents)
 
 
@@ -136,8 +136,13 @@ def opaque(node: Node) -> bool:
     )
 
 
+def surely_attached(node: Node) -> bool:
+    """Whether it is proven to have a graph, and one that dies with its step."""
+    return node.certain and not node.leaf and not opaque(node)
+
+
 def reach(roots: Iterable[Node]) -> set[Node]:
-    """What a backward from ``roots`` surely comes through, or does on one of the paths that the code may take."""
+    """The nodes that a backward from ``roots`` reaches, surely or on one of the paths that the code may take."""
     found: set[Node] = set()
     stack = list(roots)
     while stack:
@@ -151,8 +156,8 @@ def reach(roots: Iterable[Node]) -> set[Node]:
 
 
 def origins(node: Node, *, sure: bool = True) -> list[Node]:
-    """What a value may be that was joined from several paths; where it shall be ``sure``, empty if on one of them it is
-    not there or detached."""
+    """The nodes that a value joined from several paths may be; if it must be ``sure``, empty where it is missing or
+    detached on one of them."""
     found: list[Node] = []
     stack = [node]
     seen: set[Node] = set()

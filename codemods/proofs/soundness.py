@@ -104,7 +104,7 @@ def conduct_of(trace: Trace) -> Conduct:
 
 
 def _overwritten(walk: Walk, written: list[tuple[Node, Alteration]]) -> Iterator[tuple[Node, Alteration]]:
-    """Those of ``written`` that a walk comes through behind the write."""
+    """Those of ``written`` that a walk comes through after the write."""
     for node, change in written:
         if change.place.clock <= walk.place.clock and walk in node.walks:
             yield node, change
@@ -192,9 +192,7 @@ def ending(findings: Sequence[Finding], conduct: Conduct, *, unsafe: bool) -> li
             )
             if left:
                 (_, line), (_, cause_line) = left[0]
-                why[finding.key] = (
-                    f"the backward of line {line} would raise all the same, for what line {cause_line} does"
-                )
+                why[finding.key] = f"the backward of line {line} would still raise, because of line {cause_line}"
         if not why:
             return list(findings)
         findings = as_advice(findings, why)

@@ -1,4 +1,4 @@
-"""Sums that grow turn by turn: what comes to them, with a forward of its own or not, and which are running means."""
+"""Sums that grow turn by turn: whether each term has its own forward, and which sums are running means."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _plain(value: Value) -> bool:
 
 
 def sums_through_calls(trace: Trace, walk: Walk) -> bool:
-    """Whether what is walked was summed in functions that a loop before calls, with a forward of its own each turn."""
+    """Whether the walked value was summed in functions that an earlier loop calls, each turn with its own forward."""
     at = walk.place
     depth = len(at.loops)
     for sum_ in trace.accumulations:

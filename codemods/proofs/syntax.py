@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Iterable, Iterator
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FUNCTIONS = (*DEFINITIONS, ast.Lambda)
@@ -36,11 +37,23 @@ def renamed(node: ast.AST, old: str, new: str) -> str:
 
 def suspends(node: ast.AST) -> bool:
     """Whether it yields or awaits: a ``with`` around that leaks into the consumer."""
-    stack = list(ast.iter_child_nodes(node))
+    kinds = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+    return any(isinstance(inner, kinds) for inner in own_nodes(ast.iter_child_nodes(node)))
+
+
+def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """``nodes`` and all below them, but for what stands in functions and classes among them."""
+    stack = list(nodes)
     while stack:
-        child = stack.pop()
-        if isinstance(child, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)):
-            return True
-        if not isinstance(child, (*DEFINITIONS, ast.Lambda)):
-            stack.extend(ast.iter_child_nodes(child))
-    return False
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def free_name(scope: ast.AST, names: Iterable[str]) -> str:
+    """The first of ``names`` that no variable or parameter in ``scope`` has, else the very first with a number."""
+    taken = {n.id for n in ast.walk(scope) if isinstance(n, ast.Name)}
+    taken |= {n.arg for n in ast.walk(scope) if isinstance(n, ast.arg)}
+    first, *_ = names = list(names)
+    return next(name for name in (*names, *(f"{first}_{i}" for i in range(2, 100))) if name not in taken)

@@ -1,4 +1,4 @@
-"""Turns of loops: which loop has turned between two places, and what is done in every turn or in some."""
+"""Turns of loops: which loop has turned between two places, and what happens in every turn or only in some."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def loops_around(place: Place) -> list[tuple[ast.AST, int]]:
 def in_some_turns(place: Place, loop: ast.AST) -> bool:
     """Whether a condition that may change from turn to turn stands between a loop and a place in it.
 
-    What stands there need not be done twice, so that nothing is proven of two turns.
+    What stands there may run only once, so that nothing is proven about two turns.
     """
     for at in place.chain():
         file = at.frame.file
@@ -95,7 +95,7 @@ def _lasts(file: ParsedFile, test: ast.expr, *, holds: bool) -> bool:
 
 
 def _changes(test: ast.expr, scope: ast.AST) -> bool:
-    """Whether what a condition asks for may be another thing the next time."""
+    """Whether a condition may have another value the next time."""
     if any(isinstance(node, ast.Call) and called(node) not in _STEADY for node in walk(test)):
         return True
     asked = {ast.unparse(n) for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))}
@@ -119,8 +119,8 @@ def crossed(old: Place, new: Place) -> ast.AST | None:
 
 
 def of_a_changing_condition(place: Place) -> bool:
-    """Whether two ways meet there of which the one is taken in some turns of the loop and the other in others: what
-    decides is written in the loop, and no loop in it runs until that holds."""
+    """Whether two paths meet there, one taken in some turns of the loop and one in the others: the loop writes what
+    the condition tests, and no inner loop runs until it holds."""
     branch = place.statement
     loop = place.loops[-1][0] if place.loops else None
     if not isinstance(branch, ast.If) or loop is None:
@@ -134,7 +134,7 @@ def of_a_changing_condition(place: Place) -> bool:
 
 
 def every_turn(place: Place, loop: ast.AST) -> bool:
-    """Whether every turn of a loop that comes to its end comes through a place."""
+    """Whether every complete turn of a loop passes a place."""
     for at in place.chain():
         file = at.frame.file
         current: ast.AST | None = at.statement
@@ -152,7 +152,7 @@ def every_turn(place: Place, loop: ast.AST) -> bool:
 
 
 def named(node: ast.AST) -> str:
-    """What a variable or an attribute is called, the latter behind a dot; empty for anything else."""
+    """What a variable or an attribute is called, the latter after a dot; empty for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     return f".{node.attr}" if isinstance(node, ast.Attribute) else ""

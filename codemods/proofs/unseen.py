@@ -64,7 +64,7 @@ def ways_out(node: Node) -> Iterator[WayOut]:
         yield WayOut(way, use.name, use.place)
     for carrier, place in node.stores:
         if carrier.name == ANY:
-            yield WayOut(Way.STORED, "an attribute that cannot be told", place)
+            yield WayOut(Way.STORED, "an unknown attribute", place)
 
 
 def leaves_sight(nodes: Iterable[Node], ways: Container[Way] = KEPT) -> bool:

@@ -62,7 +62,7 @@ class AnomalyModeLeftOn(AdvisingRule):
                     call,
                     "anomaly detection is on while the whole run trains: every operation records its stack, every "
                     "backward looks for NaN",
-                    "take it out when the fault is found, or let an option decide",
+                    "remove it when the fault is found, or put it behind an option",
                     (steps[0].place, "each of these steps pays for it"),
                 )
 

@@ -17,7 +17,7 @@ from codemods.proofs.marks import backward_runs_code, tells_backwards_apart
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.paired_flags import mended
 from codemods.proofs.reach import reached_surely
-from codemods.proofs.syntax import FUNCTIONS
+from codemods.proofs.syntax import FUNCTIONS, free_name, own_nodes
 from codemods.rules.base import Rule
 from codemods.terms.edits import DropArgument, Edit, InsertStatements, MoveStatement, RemoveStatement
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -251,20 +251,10 @@ def _starts(sums: list[Accumulation], loop: _Loop) -> list[object]:
 
 
 def _movable(loop: ast.For) -> bool:
-    """Whether what stands directly behind the loop runs after it however the loop ends."""
+    """Whether what stands right after the loop runs however the loop ends."""
     return not loop.orelse and not any(
-        isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)) for n in _own_nodes(loop.body)
+        isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)) for n in own_nodes(loop.body)
     )
-
-
-def _own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes below, but for those of nested functions."""
-    stack = list(body)
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, FUNCTIONS):
-            stack.extend(ast.iter_child_nodes(node))
 
 
 class _Rewrite:
@@ -280,7 +270,7 @@ class _Rewrite:
         self.loss = statement.value.func.value
         scope = file.enclosing(loop, *FUNCTIONS)
         self.scope: ast.AST = scope if scope is not None else file.tree
-        skips = any(isinstance(n, (ast.Continue, ast.Break)) for n in _own_nodes(loop.body))
+        skips = any(isinstance(n, (ast.Continue, ast.Break)) for n in own_nodes(loop.body))
         self.runs = not skips and self._filled(loop.iter)
 
     def move(self, argument: str | int | None) -> list[Edit]:
@@ -309,13 +299,13 @@ class _Rewrite:
         if self.runs:
             code = f"sum({losses}).backward()"
         else:
-            name = self._free_name()
+            name = free_name(self.scope, _NAMES)
             code = f"{name} = sum({losses})\nif {{torch}}.is_tensor({name}):\n    {name}.backward()"
         return [InsertStatements(span, "before", code), RemoveStatement(span)]
 
     def total(self) -> list[Edit]:
-        """A total before the loop, a sum in it, one backward behind it."""
-        name = self._free_name()
+        """A total before the loop, a sum in it, one backward after it."""
+        name = free_name(self.scope, _NAMES)
         loss = ast.get_source_segment(self.file.text, self.loss) or ast.unparse(self.loss)
         if not isinstance(self.loss, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) or "\n" in loss:
             loss = loss if _multiplies(self.loss) and "\n" not in loss else f"({loss})"
@@ -329,12 +319,6 @@ class _Rewrite:
             RemoveStatement(target),
             InsertStatements(loop, "after", last),
         ]
-
-    def _free_name(self) -> str:
-        taken = {n.id for n in ast.walk(self.scope) if isinstance(n, ast.Name)}
-        taken |= {n.arg for n in ast.walk(self.scope) if isinstance(n, ast.arg)}
-        names = [*_NAMES, *(f"total_loss_{i}" for i in range(2, 100))]
-        return next(name for name in names if name not in taken)
 
     def _uses(self, name: str) -> int:
         return sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(self.scope))

@@ -53,8 +53,8 @@ class BestStateNotCopied(AdvisingRule):
                 yield self.fault(
                     file,
                     taken,
-                    f"`{name}` is no copy: each step changes the tensors in it, and when it is loaded it holds the "
-                    "newest weights",
+                    f"`{name}` is not a copy: each step changes the tensors in it, so that loading it restores "
+                    "the newest weights",
                     f"write `{name} = copy.deepcopy({ast.unparse(_plain(taken.value))})`",
                     (step.place, "writes to the tensors in it"),
                     (load.place, "loaded here, into themselves"),
@@ -185,7 +185,7 @@ def _changed(file: ParsedFile, around: ast.AST, name: str, model: str) -> bool:
 
 
 def _leaves(file: ParsedFile, taken: ast.stmt) -> bool:
-    """Whether the loop or the function ends right behind it."""
+    """Whether the loop or the function ends right after it."""
     inner: ast.AST = taken
     while (outer := file.parent(inner)) is not None and not isinstance(outer, FUNCTIONS):
         for suite in (getattr(outer, field, None) for field in ("body", "orelse", "finalbody")):
@@ -200,7 +200,7 @@ def _leaves(file: ParsedFile, taken: ast.stmt) -> bool:
 
 
 def _trained(trace: Trace, load: Mark, taken: ast.stmt) -> tuple[Ran | None, Step | None]:
-    """Where the state was taken, and a step behind it that wrote to the same parameters before they were loaded."""
+    """Where the state was taken, and a step after it that wrote to the same parameters before they were loaded."""
     leaves = set(load.of or ())
     own = load.by.cls.find("state_dict") if isinstance(load.by, Instance) else None
     # what cannot be seen may be a wrapper, whose state is gathered from elsewhere

@@ -15,7 +15,7 @@ from codemods.terms.edits import InsertStatements
 from codemods.terms.findings import Finding, Promise, TrailStep
 
 _PASSES = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.With, *LOOPS)
-"""What can be an evaluation pass that something may stand behind."""
+"""What can be an evaluation pass that something may follow."""
 
 
 class EmptyCache(Rule):
@@ -29,7 +29,7 @@ class EmptyCache(Rule):
     It helps against fragmentation of that kind, and where several processes share one card. It does not make more
     memory available to the process itself otherwise, and it is not free: it waits for the device, and the steps that
     follow have to ask the driver for their blocks again, with a ``cudaMalloc`` each. That is why the rule has to be
-    asked for by name, and why the call stands once behind a pass and never within one. Without CUDA it does nothing.
+    asked for by name, and why the call stands once after a pass and never within one. Without CUDA it does nothing.
 
     The rewrite: ``torch.cuda.empty_cache()`` goes right after an evaluation pass. That is a call, loop or ``with``
     block in a program that trains, which runs forwards in a loop and neither a backward nor a step, and whose results

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.nodes import Node, Walk
+from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Sequence, Tensor
 from codemods.proofs.carried import Ledger
 from codemods.proofs.observations import Observation
-from codemods.proofs.reach import opaque
+from codemods.proofs.reach import surely_attached
 from codemods.proofs.syntax import LOOPS
 from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import leaves_sight
@@ -84,14 +84,9 @@ def _piles(ledger: Ledger, storings: list[Storing]) -> Iterator[tuple[Storing, W
             if not isinstance(loop, LOOPS):
                 continue
             for node in set(old.nodes) & set(later.held):
-                walk = training_walk(ledger, node, loop) if _kept(node) else None
+                walk = training_walk(ledger, node, loop) if surely_attached(node) else None
                 if walk is not None and not any(w.place.clock > later.place.clock for w in node.walks):
                     yield old, walk
-
-
-def _kept(node: Node) -> bool:
-    """Whether it is proven to have a graph, and one that dies with its step."""
-    return node.certain and not node.leaf and not opaque(node)
 
 
 def _used(ledger: Ledger, storing: Storing) -> bool:

@@ -64,7 +64,7 @@ class InplaceActivation(AdvisingRule):
             saved, walk = found
             yield self.fault(
                 change.place.frame.file, _site(change.place),
-                f"this changes in place what `{_spoken(saved)}` has saved for its backward, which raises",
+                f"this changes in place what `{_spoken(saved)}` has saved for its backward, which then raises",
                 how,
                 (saved.place, "saves the tensor for its backward"),
                 (change.place, "changed in place here"),

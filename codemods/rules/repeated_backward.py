@@ -24,7 +24,7 @@ from codemods.proofs.blocks import (
 from codemods.proofs.early_changes import late
 from codemods.proofs.marks import backward_runs_code, changes_gradients, clearings, clears, sees_each_backward
 from codemods.proofs.observations import Decision, Observation, Site, sites, station
-from codemods.proofs.paired_flags import SURPLUS, flags, mended, paired
+from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired, weakest
 from codemods.proofs.reach import reached_surely, reads_value
 from codemods.rules.base import Rule
 from codemods.terms.edits import Edit, MoveStatement, RemoveStatement
@@ -129,13 +129,10 @@ class RepeatedBackward(Rule):
         message = f"the same loss was back-propagated in line {line} and no new forward stands between"
         if about["raises"]:
             message += ": it raises"
-        same = all(o.facts.get("edits") == about.get("edits") for o in site.observations)
-        if not site.faulty or not same:
-            why = next((o.facts["why"] for o in site.observations if o.facts["why"]), "")
-            message = f"{message}; {why}" if why else message
-            yield Finding(self.name, site.path, site.span, Promise.ADVICE, message, "back-propagate it once", trail)
+        if advice := advised(self.name, site, "edits", message, "back-propagate it once", trail):
+            yield advice
             return
-        promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
+        promise = weakest(site)
         if promise is Promise.BEHAVIOUR:
             message += ": its gradients are counted twice"
         remedy = "one backward, after both zero_grad and before both steps" if len(about["edits"]) > 1 else "drop it"
@@ -307,13 +304,13 @@ class _Pair:
         reached = {id(n) for n in self.first.seen if n.leaf}
         clearing = self._cleared_between(done, between)
         if clearing is None:
-            self.why = "what is cleared between cannot be seen"
+            self.why = "which gradients are cleared between them cannot be seen"
             return None
         if clearing & mine - theirs:
             self.why = "the gradients of the first step are cleared between"
             return None
         if self._read_behind():
-            self.why = "gradients are read behind the second call"
+            self.why = "gradients are read after the second call"
             return None
         start = self.first.place.clock
         for node in self.first.seen:

@@ -5,28 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.facts.libraries import SELDOM_CALLED
 from codemods.graph.model.nodes import Frame
 from codemods.graph.model.program import ClassInfo, receiver_name
 from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Function, Sequence, Tensor
-from codemods.graph.model.words import words
 from codemods.proofs.observations import Observation
-from codemods.proofs.reach import opaque
+from codemods.proofs.reach import surely_attached
 from codemods.proofs.syntax import is_own
 from codemods.rules._advice import AdvisingRule
 from codemods.source.walking import walk
 
-_STEP = "training_step"
 _ADDING = frozenset(("append", "appendleft", "extend"))
-_SELDOM = words(
-    """
-    __init__ setup teardown configure_model configure_optimizers on_fit_start on_fit_end on_train_start on_train_end
-    on_train_epoch_start on_train_epoch_end training_epoch_end validation_step test_step predict_step
-    on_validation_start on_validation_end on_validation_epoch_start on_validation_epoch_end validation_epoch_end
-    on_test_start on_test_end on_test_epoch_start on_test_epoch_end test_epoch_end on_validation_batch_end
-    """
-)
-"""Hooks that Lightning does not call for each batch of training (docs: LightningModule)."""
 
 
 class StepOutputsKept(AdvisingRule):
@@ -58,8 +48,7 @@ class StepOutputsKept(AdvisingRule):
         if not trace.complete:
             return
         for storing in trace.storings:
-            step = _step_of(storing)
-            name = _collected(storing) if step is not None else ""
+            step, name = _step_around(storing.place.frame), _collected(storing)
             if step is None or not name:
                 continue
             file, place = storing.place.frame.file, storing.place
@@ -67,38 +56,31 @@ class StepOutputsKept(AdvisingRule):
                 yield self.fine(file, place.statement or place.node)
                 continue
             what = ast.unparse(storing.value_expr)
-            graph = next(n for n in storing.nodes if n.certain and not n.leaf)
             yield self.fault(
                 file, place.statement or place.node,
                 f"`self.{name}` keeps `{what}` of every batch with its graph until the epoch ends: memory grows",
                 f"append `{what}.detach()`" if isinstance(storing.value, Tensor) else "detach what is stored",
-                (graph.place, "graph produced here"),
+                (next(n for n in storing.nodes if n.certain and not n.leaf).place, "graph produced here"),
                 (place, "kept from here"),
             )  # fmt: skip
 
     @staticmethod
     def _outlives(trace: Trace, storing: Storing, step: Frame, name: str) -> bool:
         """Whether what a step stores surely has a graph, and nobody looks at the list before the epoch is over."""
-        if storing.grad is not True or storing.born >= step.birth:
-            return False
-        if not any(n.certain and not n.leaf and not opaque(n) for n in storing.nodes):
+        attached = storing.grad is True and any(map(surely_attached, storing.nodes))
+        if not attached or storing.born >= step.birth:
             return False
         kept = {d for n in storing.nodes for d in n.descendants()}
-        if any(_frame(w.place.frame) is None and not kept.isdisjoint(w.seen) for w in trace.walks):
-            return False
+        walked = any(_step_around(w.place.frame) is None and not kept.isdisjoint(w.seen) for w in trace.walks)
         cls = step.function.cls if step.function is not None else None
-        return cls is not None and all(m is storing.place.node for m in _mentions(cls, name))
+        return not walked and cls is not None and all(m is storing.place.node for m in _mentions(cls, name))
 
 
-def _step_of(storing: Storing) -> Frame | None:
-    """The entry of a ``training_step`` of Lightning in which something is stored."""
-    return _frame(storing.place.frame)
-
-
-def _frame(frame: Frame | None) -> Frame | None:
+def _step_around(frame: Frame | None) -> Frame | None:
+    """The call of a ``training_step`` of Lightning in which a frame runs."""
     while frame is not None:
         cls = frame.function.cls if frame.function is not None else None
-        if cls is not None and cls.family == "lightning" and getattr(frame.definition, "name", "") == _STEP:
+        if cls is not None and cls.family == "lightning" and getattr(frame.definition, "name", "") == "training_step":
             return frame
         frame = frame.call.frame if frame.call is not None else None
     return None
@@ -121,11 +103,9 @@ def _mentions(cls: ClassInfo, name: str) -> Iterator[ast.AST]:
     """The calls and other places at which code that runs for each batch may look at an attribute."""
     for info in cls.mro():
         for member in info.members.values():
-            if not isinstance(member, Function) or getattr(member.definition, "name", "") in _SELDOM:
-                continue
-            for node in walk(member.definition):
-                if isinstance(node, ast.Attribute) and node.attr == name:
-                    yield _call_around(info, node)
+            if isinstance(member, Function) and getattr(member.definition, "name", "") not in SELDOM_CALLED:
+                found = (n for n in walk(member.definition) if isinstance(n, ast.Attribute) and n.attr == name)
+                yield from (_call_around(info, node) for node in found)
 
 
 def _call_around(info: ClassInfo, node: ast.AST) -> ast.AST:

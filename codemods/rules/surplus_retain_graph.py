@@ -125,7 +125,9 @@ class SurplusRetainGraph(Rule):
         message = f"{name}=True keeps the graph of this {walker} in memory, but no later backward uses it"
         promise = Promise.REPAIR if name == "retain_variables" else Promise.EXACT
         if advice:
-            message = f"{name}=True keeps the graph of this {walker}, and no later backward in sight uses it; {advice}"
+            message = (
+                f"{name}=True keeps the graph of this {walker}, and no later backward in the tree uses it; {advice}"
+            )
         yield Finding(
             self.name,
             site.path,

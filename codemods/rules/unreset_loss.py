@@ -6,16 +6,16 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.kinds import NodeKind, WalkKind
-from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
 from codemods.graph.model.values import nodes_of
-from codemods.proofs.blocks import meeting, stepped_between, suites_around
+from codemods.proofs.blocks import parting, stepped_between, suites_around
 from codemods.proofs.early_changes import late
 from codemods.proofs.observations import Decision, Observation, Site, sites, station
-from codemods.proofs.paired_flags import SURPLUS, flags, mended, paired
+from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired, weakest
 from codemods.proofs.reach import reached_surely, reads_value
-from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.proofs.syntax import FUNCTIONS, free_name
 from codemods.rules.base import Rule
 from codemods.terms.edits import Edit, InsertStatements, MoveStatement, RemoveStatement, ReplaceExpression
 from codemods.terms.findings import Finding, Promise
@@ -119,15 +119,12 @@ class UnresetLoss(Rule):
             station(about["freed"], "retained here" if about["retained"] else "freed here"),
             station(about["freed"], "used again here, in the next step"),
         )
-        promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
+        promise = weakest(site)
         message = f"`{about['name']}` is never reset: the backward of line {line} uses the graphs of all steps before"
         if promise is Promise.REPAIR:
             message += ": the second step raises"
-        if not site.faulty or any(o.facts["edits"] != about["edits"] for o in site.observations):
-            why = next((o.facts["why"] for o in site.observations if o.facts["why"]), "")
-            message = f"{message}; {why}" if why else message
-            remedy = "reset it in each step"
-            yield Finding(self.name, site.path, site.span, Promise.ADVICE, message, remedy, trail)
+        if advice := advised(self.name, site, "edits", message, "reset it in each step", trail):
+            yield advice
             return
         yield from paired(
             self.name,
@@ -151,9 +148,10 @@ class UnresetLoss(Rule):
 
 def _grown(trace: Trace, earlier: Walk, walk: Walk) -> tuple[Accumulation, Accumulation, ast.stmt] | None:
     """The sums by which the loss of one step goes on from that of the step before, and the loop of the steps."""
-    loop = _loop_between(earlier.place, walk.place)
-    if loop is None:
+    parted = parting(earlier.place, walk.place)
+    if parted is None:
         return None
+    loop = parted.loop
     before = {id(n) for n in earlier.seen if not n.leaf}
     seen = {id(n) for n in walk.seen}
     first = None
@@ -176,19 +174,6 @@ def _grown(trace: Trace, earlier: Walk, walk: Walk) -> tuple[Accumulation, Accum
 def _sure(walk: Walk, earlier: Walk, old: list[Node], before: set[int]) -> bool:
     carried = [n for n in old if id(n) in before and n.kind is not NodeKind.PHI]
     return bool(reached_surely(walk, carried) & reached_surely(earlier, carried))
-
-
-def _loop_between(first: Place, second: Place) -> ast.stmt | None:
-    """The loop of which two walks are two turns."""
-    met = meeting(first, second)
-    if met is None:
-        return None
-    for (a, i), (b, j) in zip(met[0].loops, met[1].loops, strict=False):
-        if a is not b:
-            return None
-        if i != j:
-            return a if isinstance(a, LOOPS) else None
-    return None
 
 
 def _promise(trace: Trace, earlier: Walk, walk: Walk) -> Promise | None:
@@ -247,7 +232,7 @@ class _Plan:
             return self._behind(statement, "0", scope)
         begin = self._begin()
         if begin is None:
-            self.why = "where it begins is not in sight"
+            self.why = "the code that sets it first cannot be seen"
             return None
         body = getattr(self.loop, "body", [])
         if not any(s is statement for s in body):
@@ -298,10 +283,10 @@ class _Plan:
         if any(n.lineno <= (self.loop.end_lineno or 0) for n in others) or not alone:
             self.why = "it is read before the loop"
             return None
-        # what is read behind the loop was the sum over all steps
+        # what is read after the loop was the sum over all steps
         statement = self.walk.place.statement
         assert statement is not None
-        total = self._free_name(scope)
+        total = free_name(scope, _NAMES)
         add = f"{total} = {total} + {self.target}.detach()"
         self.remedy = "move the initialisation to the top of the loop, keep the total without graphs"
         return begin, (
@@ -313,7 +298,7 @@ class _Plan:
         )
 
     def _behind(self, statement: ast.stmt, value: str, scope: ast.AST) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
-        """The backward runs in some of the turns, or the loop is in a caller: the loss is reset behind it."""
+        """The backward runs in some of the turns, or the loop is in a caller: the loss is reset after it."""
         suite, index = next(iter(suites_around(self.file, statement)))
         last = index
         own = {id(n) for n in (self.sum.target, *ast.walk(self.sum.place.statement or self.sum.target))}
@@ -343,7 +328,7 @@ class _Plan:
         return statement, (InsertStatements(self.file.span(suite[last]), "after", code),)
 
     def _before(self, use: ast.expr, statement: ast.stmt) -> bool:
-        """Whether a use stands before the backward in the same turn, so that a reset behind that does not touch it."""
+        """Whether a use stands before the backward in the same turn, so that a reset after that does not touch it."""
         body = getattr(self.loop, "body", [])
         first = next((k for k, s in enumerate(body) if any(n is use for n in ast.walk(s))), None)
         second = next((k for k, s in enumerate(body) if any(n is statement for n in ast.walk(s))), None)
@@ -361,11 +346,6 @@ class _Plan:
             for file in {frame.file for frame in self.trace.frames}
             for n in ast.walk(file.tree)
         )
-
-    def _free_name(self, scope: ast.AST) -> str:
-        taken = {n.id for n in ast.walk(scope) if isinstance(n, ast.Name)}
-        taken |= {n.arg for n in ast.walk(scope) if isinstance(n, ast.arg)}
-        return next(n for n in (*_NAMES, *(f"total_loss_{i}" for i in range(2, 100))) if n not in taken)
 
 
 def _fresh(file: ParsedFile, value: ast.expr) -> bool:

@@ -93,7 +93,7 @@ class UntrainedParameters(AdvisingRule):
                 f"`self.{name}` is a plain {kind}: the module does not know the layers in it, so no optimizer trains "
                 "them, and they are not saved",
                 f"keep them in an `nn.{'ModuleList' if kind == 'list' else 'ModuleDict'}`",
-                (place, "its parameters get gradients all the same"),
+                (place, "its parameters get gradients nonetheless"),
             )
 
     def _made_too_late(self, trace: Trace, reached: set[Node]) -> Iterable[Observation]:
@@ -116,7 +116,7 @@ class UntrainedParameters(AdvisingRule):
                 statement,
                 f"the optimizer was made before `{ast.unparse(target)}` was replaced: it has the parameters of the old "
                 "layer, and nothing trains the new one",
-                "make the optimizer behind this line",
+                "make the optimizer after this line",
                 (made, "the optimizer takes the parameters that there are here"),
             )
 
@@ -158,19 +158,12 @@ def _of_self(node: ast.expr) -> str:
 def _given(file: ParsedFile, inner: ast.AST, name: str) -> list[ast.Assign | ast.AnnAssign]:
     """The statements of the class around ``inner`` that give an attribute a value."""
     found: list[ast.Assign | ast.AnnAssign] = []
-    for node in walk(_class(file, inner) or inner):
+    for node in walk(file.enclosing(inner, ast.ClassDef) or inner):
         if isinstance(node, ast.Assign) and any(_of_self(target) == name for target in node.targets):
             found.append(node)
         if isinstance(node, ast.AnnAssign) and node.value is not None and _of_self(node.target) == name:
             found.append(node)
     return found
-
-
-def _class(file: ParsedFile, inner: ast.AST) -> ast.ClassDef | None:
-    outer = file.parent(inner)
-    while outer is not None and not isinstance(outer, ast.ClassDef):
-        outer = file.parent(outer)
-    return outer
 
 
 _REGISTERING = frozenset(
@@ -184,7 +177,7 @@ _REGISTERING = frozenset(
 
 def _only_read_within(trace: Trace, file: ParsedFile, statement: ast.stmt, name: str) -> bool:
     """Whether the layers in the attribute ``name`` are only gone through by methods of its class."""
-    own = _class(file, statement)
+    own = file.enclosing(statement, ast.ClassDef)
     if own is None or len(_given(file, statement, name)) != 1:
         return False
     for node in walk(own):

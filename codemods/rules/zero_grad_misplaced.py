@@ -29,7 +29,7 @@ class ZeroGradMisplaced(AdvisingRule):
     reads, clips, changes or keeps on the way; parameters that the clearing does not reach wholly; optimizers of classes
     of the tree, closures, and whatever cannot be seen.
 
-    Advice: clear the gradients before the ``backward``, or after the ``step``; with micro-batches behind the step.
+    Advice: clear the gradients before the ``backward``, or after the ``step``; with micro-batches after the step.
 
     Promise: advice. A program that learns is another program than one that does not.
 
@@ -59,7 +59,7 @@ class ZeroGradMisplaced(AdvisingRule):
                 mark.place.node,
                 f"gradients are cleared in every turn, and a step takes them in every {every}th: those of the turns "
                 "between are lost",
-                "clear them behind the step",
+                "clear them after the step",
                 (walk.place, "the gradients are computed here"),
                 (step.place, "taken here, in some turns only"),
                 (mark.place, "cleared here, in all turns"),

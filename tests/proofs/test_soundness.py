@@ -142,7 +142,7 @@ def test_repairs_of_a_backward_that_would_raise_all_the_same_are_advice() -> Non
     partner = replace(finding(), rule="partner", edits=(EDIT,), partners=(first.key,))
     found = ending([first, partner], both, unsafe=False)
     assert [(f.promise, f.edits) for f in found] == [(Promise.ADVICE, ())] * 2
-    assert found[0].message.endswith("the backward of line 3 would raise all the same, for what line 4 does")
+    assert found[0].message.endswith("the backward of line 3 would still raise, because of line 4")
 
     unsafe = replace(first, rule="other", promise=Promise.BEHAVIOUR, mends=((WALK, STEPPED),))
     assert ending([first, unsafe], both, unsafe=False)[0].promise is Promise.ADVICE

@@ -1,4 +1,4 @@
-"""From what all runs show of a place to a finding: its edits, its promise and its words."""
+"""From what all runs show of a place to a finding: its edits, its promise and its message."""
 
 from __future__ import annotations
 

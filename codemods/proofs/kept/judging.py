@@ -1,4 +1,4 @@
-"""Whether the graph of what is kept is needed, and what has to be kept of it: the tensor, or a number."""
+"""Whether the graph of a kept value is needed, and what must be kept of it: the tensor, or a number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from codemods.graph.model.kinds import CarrierKind, NodeKind, UseKind
+from codemods.graph.model.kinds import CarrierKind, FunctionKind, NodeKind, UseKind
 from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Use, Value
 from codemods.graph.model.values import nodes_of
 from codemods.proofs.kept.model import (
@@ -59,7 +59,7 @@ class Judge:
         return kept
 
     def results(self, first: Kept, outlives: Callable[[], bool]) -> Iterator[Result]:
-        """What there is to say of a kept value, which ``outlives`` its step or not."""
+        """The observations about a kept value, which ``outlives`` its step or not."""
         if any(n.walks for n in first.sums):
             # most sums are walked: residual connections, losses of several tasks
             yield first.place.path, statement_span(first.place), "needed", {"why": "walked"}
@@ -252,6 +252,6 @@ def _argument(frame: Frame, name: str) -> ast.expr | None:
     names = [a.arg for a in (*definition.args.posonlyargs, *definition.args.args)]
     if name not in names or any(isinstance(a, ast.Starred) for a in call.args):
         return None
-    bound = frame.receiver is not None and frame.function.kind != "staticmethod"
+    bound = frame.receiver is not None and frame.function.kind is not FunctionKind.STATIC_METHOD
     at = names.index(name) - (1 if bound else 0)
     return call.args[at] if 0 <= at < len(call.args) else None

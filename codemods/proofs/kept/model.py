@@ -1,4 +1,4 @@
-"""What is known of a value that something keeps, before anybody has judged it, and what such a value may be."""
+"""What is known of a kept value before it is judged, and what kinds of values it may be."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def odd(value: Value) -> bool:
 
 
 def odd_part(value: Value) -> bool:
-    """The same of a value that is no choice among several."""
+    """The same for a value that is not a choice among several."""
     if isinstance(value, (Library, Unknown)):
         return value.node is None
     return not isinstance(value, Tensor) and not sometimes_number(value)

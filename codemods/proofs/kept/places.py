@@ -92,7 +92,7 @@ class Places:
                 yield from self.judge.results(kept, partial(bool, True) if begun is not None else outlives)
 
     def _begins_attached(self, event: Accumulation) -> bool:
-        """Whether what a sum held before may be something attached that is no sum of its own."""
+        """Whether the sum may have started from something attached that is not a sum of its own."""
         older = (_held_by(node, event.carrier) for node in nodes_of(event.old))
         made = (n for node in older for n in through_phi(node) if n.kind is not NodeKind.PHI and not n.leaf)
         return any(id(n) not in self.run.sums for n in made)
@@ -256,7 +256,7 @@ def _of_a_library(value: Value) -> bool:
 
 
 def _held_by(node: Node, carrier: Carrier | None) -> Node:
-    """What a carrier held of which ``node`` is a multiple; the node itself where that is not seen."""
+    """The node in a carrier that ``node`` is a multiple of; the node itself where that is unknown."""
     held = node
     while not any(c == carrier for c, _ in held.stores):
         if held.leaf or len(held.parents) != 1:

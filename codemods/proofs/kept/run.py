@@ -1,4 +1,4 @@
-"""What one run shows of stores, steps, loops and backwards."""
+"""One run's stores, steps, loops and backwards, as the judges of kept values ask for them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Run:
             found.sort(key=lambda s: s[0])
 
     def _find_roots(self) -> None:
-        """What backward started from; of a value that is one of several, each of them."""
+        """The nodes that backwards started from; for a value that is one of several, all of them."""
         for walk in self.trace.walks:
             if walk.kind is WalkKind.BACKWARD:
                 self.roots |= {id(n) for root in walk.roots for n in through_phi(root) if n.kind is not NodeKind.PHI}

@@ -1,4 +1,4 @@
-"""By which name code gets at a kept value, and what it asks for: its graph, the tensor, or no more than a number."""
+"""The names by which code reads a kept value, and what each use needs: its graph, the tensor, or just a number."""
 
 from __future__ import annotations
 
@@ -118,9 +118,9 @@ def assigned(statement: ast.Assign, target: ast.AST) -> ast.expr | None:
 
 
 def benign(use: Use) -> bool:
-    """Whether a use does with a number what it does with a tensor, but for digits that people read.
+    """Whether a use works with a number as it does with a tensor, except for the digits that people read.
 
-    A Python float adds in double precision. What is computed of it may decide how training goes on: a seed, a best
+    A Python float adds in double precision. What is computed from it may decide how training goes on: a seed, a best
     value, a length. So a number has to go straight to people.
     """
     if use.detached or use.kind not in (UseKind.FORMAT, UseKind.CALL):

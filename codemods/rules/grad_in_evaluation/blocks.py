@@ -17,16 +17,6 @@ def is_inside(inner: tuple[Span, Span], outer: tuple[Span, Span]) -> bool:
     return (outer[0].line, outer[0].column) <= start and end <= (outer[1].end_line, outer[1].end_column)
 
 
-def suite_around(file: ParsedFile, node: ast.AST) -> list[ast.AST]:
-    """The statements among which ``node`` stands."""
-    outer = file.parent(node)
-    for name in ("body", "orelse", "finalbody"):
-        suite = getattr(outer, name, None)
-        if isinstance(suite, list) and node in suite:
-            return suite
-    return [node]
-
-
 def _enters(file: ParsedFile, item: ast.withitem, contexts: frozenset[str]) -> bool:
     """Whether a ``with`` enters one of the contexts of these public names."""
     context = item.context_expr

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.walks import walks
+from codemods.proofs.gradients import suite_of
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.rules.base import Rule
-from codemods.rules.grad_in_evaluation.blocks import is_inside, returns_value, suite_around, switches_off
+from codemods.rules.grad_in_evaluation.blocks import is_inside, returns_value, switches_off
 from codemods.source.walking import walk
 from codemods.terms.edits import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -22,8 +23,8 @@ _TRAINS_TOO = (
     "`with torch.no_grad():` around the call would save the graphs"
 )
 _LEFT_BEHIND = (
-    "nothing in sight ever walks the graphs that are recorded here, but they outlive the function: "
-    "if no caller back-propagates them, it belongs under `torch.no_grad()`"
+    "no code that can be seen back-propagates through the graphs recorded here, but they outlive the function: "
+    "if no caller does, run it under `torch.no_grad()`"
 )
 
 _TEST_FOLDERS = frozenset(("test", "tests", "testing", "unittests"))
@@ -273,7 +274,7 @@ class Placement:
         if around is not None and around.any("marked") and not around.any("steps"):
             # an attack, a saliency map: its own forwards belong to it
             return None
-        siblings = suite_around(file, node)
+        siblings = suite_of(file, node)
         at = siblings.index(node)
         first = last = at
         while last + 1 < len(siblings) and self._wasted(file, siblings[last + 1]):

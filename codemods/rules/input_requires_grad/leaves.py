@@ -160,11 +160,11 @@ class Leaves:
         asked = at.func if isinstance(at, ast.Call) else at
         owner = self.borrowed.get(asked)
         if owner is UnseenKind.LOST:
-            return "whose it is cannot be seen"
+            return "its owner cannot be seen"
         if owner is not None:
             return f"it is an {owner.value} of code that cannot be seen"
         if asked in self.borrowed and not leaf.walks:
-            return "nothing in sight computes its gradient, and it was made elsewhere"
+            return "no code that can be seen computes its gradient, and it was made elsewhere"
         return ""
 
     def verdict(self, leaf: Node) -> tuple[str, str]:
@@ -189,7 +189,7 @@ class Leaves:
         if any(node.saves and not node.leaf and node in self.used_again for node in loose):
             return "unsure", "a backward that comes to its graph a second time may raise, and be caught"
         if self._raises_by_a_step(leaf):
-            return "unsure", "a backward behind a step of its optimizer may raise, and be caught"
+            return "unsure", "a backward after a step of its optimizer may raise, and be caught"
         for node in loose:
             why = self._exposed(leaf, node)
             if why:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from codemods.edits.emptied import is_identity
 from codemods.graph.model.program import ParsedFile
+from codemods.proofs.gradients import suite_of
 from codemods.proofs.observations import Decision, Site
 from codemods.proofs.repackaging import repackaging_helpers
 from codemods.source.walking import walk
@@ -52,22 +53,13 @@ class Line:
             return edits
         calls = {c.span: c.given for c in self.changes if c.given is not None}
         left = _Given(file, calls).visit(copy.deepcopy(node))
-        if len(calls) < len(self.changes) or not is_identity(left, _above(file, node)):
+        suite = suite_of(file, node)
+        if len(calls) < len(self.changes) or not is_identity(left, suite[: suite.index(node)]):
             return edits
         if isinstance(node.targets[0], ast.Attribute) and _defines(file.tree, node.targets[0].attr):
             # a property may make something else of what it is given
             return edits
         return [*edits, RemoveIdentity(statement)]
-
-
-def _above(file: ParsedFile, statement: ast.stmt) -> list[ast.stmt]:
-    """The statements above one in its suite."""
-    outer = file.parent(statement)
-    for name in ("body", "orelse", "finalbody"):
-        suite = getattr(outer, name, None)
-        if isinstance(suite, list) and statement in suite:
-            return suite[: suite.index(statement)]
-    return []
 
 
 def _defines(tree: ast.AST, name: str) -> bool:

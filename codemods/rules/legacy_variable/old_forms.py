@@ -224,7 +224,7 @@ def data(site: Site, file: ParsedFile) -> Change | None:
     elif isinstance(outer, ast.Attribute) and outer.attr in _WITHOUT_DATA and not _casts(file, outer):
         message, suffix = f".data has no use in front of {outer.attr}", ""
     elif is_cut(node.value):
-        message, suffix = ".data has no use behind detach()", ""
+        message, suffix = ".data has no use after detach()", ""
     elif is_detached_here(file, node):
         message, suffix = ".data has no use in front of detach()", ""
     else:

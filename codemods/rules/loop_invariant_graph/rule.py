@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.memory import SHARING_MEMORY
@@ -10,10 +9,10 @@ from codemods.graph.model.facts.saved import SAVES_SELF
 from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Trace
-from codemods.proofs.blocks import meeting, stepped_between
+from codemods.proofs.blocks import Parting, meeting, parting, stepped_between
 from codemods.proofs.early_changes import late
 from codemods.proofs.observations import Decision, Observation, Site, sites, station
-from codemods.proofs.paired_flags import SURPLUS, flags, mended, paired
+from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired, weakest
 from codemods.proofs.reach import reached_surely
 from codemods.proofs.turns import crossed, in_some_turns
 from codemods.rules.base import Rule
@@ -119,7 +118,7 @@ class LoopInvariantGraph(Rule):
             station(facts_["again"], "used again here, in the next iteration"),
         )
         line = facts_["again"][1]
-        promise = max((Promise(o.facts["promise"]) for o in site.observations), key=lambda p: p.rank)
+        promise = weakest(site)
         if promise is Promise.BEHAVIOUR:
             message = (
                 f"this graph is built once, and the backward of line {line} uses it in every iteration: its values "
@@ -131,17 +130,9 @@ class LoopInvariantGraph(Rule):
                 "iteration raises"
             )
         moves = facts_["moves"]
-        if not site.faulty or any(o.facts["moves"] != moves for o in site.observations):
-            why = next((o.facts["why"] for o in site.observations if o.facts["why"]), "")
-            yield Finding(
-                self.name,
-                site.path,
-                site.span,
-                Promise.ADVICE,
-                f"{message}; {why}" if why else message,
-                "compute it in the loop, or detach it if it should not be trained",
-                trail,
-            )
+        remedy = "compute it in the loop, or detach it if it should not be trained"
+        if advice := advised(self.name, site, "moves", message, remedy, trail):
+            yield advice
             return
         edits: list[tuple[str, Edit]] = [
             (site.path, MoveStatement(Span(*target), Span(*anchor), "first-in")) for target, anchor in moves
@@ -168,7 +159,7 @@ class LoopInvariantGraph(Rule):
 def _from_before(walk: Walk) -> dict[Walk, list[Node]]:
     """What a walk finds that a walk of an earlier turn has been through, and that is older than the loop."""
     found: dict[Walk, list[Node]] = {}
-    loops: dict[int, tuple[Place, Place, int] | None] = {}
+    loops: dict[int, Parting | None] = {}
     for node, earlier in walk.again:
         if (
             node.kind in (NodeKind.PHI, NodeKind.PART)
@@ -178,27 +169,15 @@ def _from_before(walk: Walk) -> dict[Walk, list[Node]]:
         ):
             continue
         if id(earlier) not in loops:
-            loops[id(earlier)] = _parting(earlier.place, walk.place)
-        parting = loops[id(earlier)]
-        if parting is not None and _older(node.place, *parting) and walk.follows(earlier):
+            loops[id(earlier)] = parting(earlier.place, walk.place)
+        parted = loops[id(earlier)]
+        if parted is not None and _older(node.place, parted) and walk.follows(earlier):
             found.setdefault(earlier, []).append(node)
     return found
 
 
-def _parting(first: Place, second: Place) -> tuple[Place, Place, int] | None:
-    """The frame in which two walks are two turns of one loop, and how deep that loop is."""
-    met = meeting(first, second)
-    if met is None:
-        return None
-    for depth, ((a, i), (b, j)) in enumerate(zip(met[0].loops, met[1].loops, strict=False)):
-        if a is not b:
-            return None
-        if i != j:
-            return (*met, depth) if isinstance(a, (ast.For, ast.While, ast.AsyncFor)) else None
-    return None
-
-
-def _older(made: Place, first: Place, second: Place, depth: int) -> bool:
+def _older(made: Place, parted: Parting) -> bool:
+    first, second, depth = parted
     met = meeting(made, second)
     if met is None or made.clock > first.clock:
         return False

@@ -29,7 +29,7 @@ class StepBetweenBackwards(Rule):
     1. *Swap the update blocks*: ``zero_grad``, ``backward`` and ``step`` of the later loss go first. Both gradients are
        then taken at the same parameters. Only where the two share neither parameters nor graph, and each clears its
        gradients before its own backward, so that none mix.
-    2. *Build the later loss after the step*: the statements that build it move behind the step, where nothing between
+    2. *Build the later loss after the step*: the statements that build it move after the step, where nothing between
        reads what they make and no order of random numbers changes.
 
     Advice: where neither is sound, the finding says what stands in the way. Moving only the ``step`` is almost never

@@ -98,7 +98,7 @@ class StoredGraph(Rule):
         if any(carry.read_in_some_turns for carry in carries):
             return
         if any(carry.walked_in_some_turns for carry in carries):
-            edits, where = detaching(ledger.trace, carries), "behind that backward"
+            edits, where = detaching(ledger.trace, carries), "after that backward"
             if not stands_behind(edits, carries):
                 return
         elif any(not isinstance(s.value, Tensor) and s.value.node is None for s in here):

@@ -13,7 +13,7 @@ from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import read, suites_around, within
 from codemods.proofs.marks import backward_runs_code, clearings, clears, tells_backwards_apart
 from codemods.proofs.sums import Sum, may_remember, own_forward, share
-from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.proofs.syntax import FUNCTIONS, LOOPS, free_name
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules.summed_micro_batches.scaling import Scaling
 from codemods.terms.edits import (
@@ -46,7 +46,7 @@ class Plan:
             self.why = self.why or "no loop"
             return None
         if self._grows_elsewhere(loop):
-            self.why = "more than this comes to the sum"
+            self.why = "other terms are added to the sum"
             return None
         places = {id(suite): index for suite, index in suites_around(self.file, self.statement)}
         suite, index = next(iter(suites_around(self.file, loop)))
@@ -103,7 +103,7 @@ class Plan:
         places += [s.place for s in self.trace.storings if self.sum.term in s.held]
         return any(place.statement is not mine and self.sum.in_the_loop(place) for place in places)
 
-    # one backward behind the loop
+    # one backward after the loop
 
     def _after(self, loop: ast.For | ast.While, suite: list[ast.stmt], index: int, at: int) -> tuple[Edit, ...] | None:
         if not self._undisturbed(()) or _may_return(loop):
@@ -136,7 +136,7 @@ class Plan:
             return None
         clearings = [s for s in block.body if self._clears(s)]
         if clearings and self._used_behind(loop):
-            self.why = "the gradients of the last window are used behind the loop"
+            self.why = "the gradients of the last window are used after the loop"
             return None
         factor = self._factor(loop, [s for s in before if s not in clearings])
         if factor is None:
@@ -153,7 +153,7 @@ class Plan:
                 code = "\n".join(ast.unparse(s) for s in clearings)
                 edits.append(InsertStatements(self.file.span(loop), "before", code))
         elif not self._runs_once(loop):
-            self.why = "where the sum begins is not in sight"
+            self.why = "the code that starts the sum cannot be seen"
             return None
         return tuple(edits)
 
@@ -232,7 +232,7 @@ class Plan:
                 InsertStatements(statement, "before", f"{term}.backward()"),
                 WrapExpression(self.file.span(added), "", ".detach()"),
             ]
-        name = self._free_name()
+        name = free_name(self.file.enclosing(self.statement, *FUNCTIONS) or self.file.tree, _NAMES)
         source = self._source(added)
         if "\n" in source and not isinstance(added, ast.Call):
             source = f"({source})"
@@ -249,12 +249,6 @@ class Plan:
         indent = line[: len(line) - len(line.lstrip())]
         first, *others = source.splitlines()
         return "\n".join([first, *(other.removeprefix(indent) for other in others)])
-
-    def _free_name(self) -> str:
-        scope = self.file.enclosing(self.statement, *FUNCTIONS) or self.file.tree
-        taken = {n.id for n in ast.walk(scope) if isinstance(n, ast.Name)}
-        taken |= {n.arg for n in ast.walk(scope) if isinstance(n, ast.arg)}
-        return next(n for n in (*_NAMES, *(f"micro_loss_{i}" for i in range(2, 100))) if n not in taken)
 
 
 def _goes_on_after_errors(place: Place) -> bool:

@@ -1,4 +1,4 @@
-"""What a sum is multiplied and divided by on its way to its backward, as text that fits behind each of its terms."""
+"""What a sum is multiplied and divided by on its way to its backward, as text that fits after each of its terms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Scaling:
         self.why = ""
 
     def factor(self, loop: ast.For | ast.While, between: list[ast.stmt]) -> str | None:
-        """What the sum is multiplied and divided by before its backward, as text behind a term; None if it is more."""
+        """What the sum is multiplied and divided by before its backward, as text after a term; None if it is more."""
         current, factor = self.sum.target, ""
         listed = isinstance(self.sum.statement, ast.Expr)
         for statement in between:

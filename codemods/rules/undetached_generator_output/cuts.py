@@ -29,7 +29,7 @@ class Cut:
     expression: ast.expr
     nodes: tuple[Node, ...]
     penalty: ast.stmt | None = None
-    """The statement behind which the value has to ask for gradients again."""
+    """The statement after which the value has to ask for gradients again."""
 
     def edits(self) -> list[tuple[str, Edit]]:
         """The cut, and what a gradient penalty needs besides."""
@@ -103,7 +103,7 @@ class Attempt:
         return (p for p in node.parents if id(p) in self.seen and p not in removed)
 
     def _spread(self) -> None:
-        """Find anew which nodes a wasted leaf is still behind."""
+        """Find anew which nodes still depend on a wasted leaf."""
         for node in sorted(self.walk.seen, key=lambda n: n.birth):
             if not node.leaf and self.dirty[id(node)]:
                 self.dirty[id(node)] = any(self.dirty[id(p)] for p in self._kept(node))
