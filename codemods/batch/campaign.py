@@ -196,7 +196,7 @@ def read(file: Path) -> Campaign:
     name = campaign.get("name") or file.stem
     work = base / os.path.expanduser(campaign.get("work") or f"{file.stem}-work")
     if os.path.abspath(work) in (str(base), os.path.expanduser("~"), "/"):
-        raise CampaignError(f"{file}: work must be a folder of its own, not {work}")
+        raise CampaignError(f"{file}: work must be a folder that is used for nothing else, not {work}")
     if tables["publish"].get("remote") and tables["publish"].get("fork"):
         raise CampaignError(f"{file}: [publish] has remote and fork: where branches go is one or the other")
     repositories, idle = _repositories(file, base, tables["repositories"], (singles, groups), runs)

@@ -20,6 +20,7 @@ from codemods.batch.request_ledger import tell_deed
 from codemods.batch.secrecy import require_nothing_secret
 from codemods.batch.standing import CHANGES, CLOSED, MERGED, OPEN, Standing
 from codemods.batch.upstream import remote_refs
+from codemods.terms.counting import plain_count_text
 
 Choice = Callable[[Row, Standing], str]
 
@@ -166,7 +167,7 @@ def _in_bulk(
     if not taken:
         say(f"nothing to {verb}")
         return failures
-    many = f"{len(taken)} pull request{'s' * (len(taken) != 1)}"
+    many = plain_count_text(len(taken), "pull request")
     if manner.dry_run or not manner.confirm(f"{verb} {many}?"):
         say(f"{many} to {verb}; nothing was done")
         return failures

@@ -8,10 +8,10 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from codemods.batch.errors import Failed
@@ -22,6 +22,7 @@ _TIMEOUT = 120.0
 _WORDS = 600
 #: GitHub takes no longer text, and nobody reads one.
 _LONGEST = 60_000
+Json = TypeVar("Json", dict, list)  # type: ignore[type-arg]
 
 
 @dataclass(frozen=True)
@@ -112,14 +113,13 @@ def _existing(client: str, request: Request, cwd: Path) -> str:
     if client == "gh":
         # gh takes no owner here: requests from other forks with a branch of the same name are told apart by it.
         words = ["gh", "pr", "list", "--repo", _named(request), "--head", request.branch, "--state", "open"]
-        rows = _json(run_client([*words, "--json", "url,headRepositoryOwner"], cwd))
-        for row in rows:
+        for row in ask_client([*words, "--json", "url,headRepositoryOwner"], cwd, list):
             owner = (row.get("headRepositoryOwner") or {}).get("login", "")
             if not request.owner or owner.lower() == request.owner.lower():
                 return str(row.get("url", ""))
         return ""
     words = ["glab", "mr", "list", "--repo", _named(request), "--source-branch", request.branch, "--output", "json"]
-    rows = _json(run_client(words, cwd))
+    rows = ask_client(words, cwd, list)
     return str(rows[0].get("web_url", "")) if rows else ""
 
 
@@ -130,12 +130,17 @@ def _named(request: Request) -> str:
     return f"https://{request.host}/{request.repository}"
 
 
-def _json(text: str) -> list[dict[str, Any]]:
+def ask_client(command: Sequence[str], cwd: Path, kind: type[Json]) -> Json:
+    """What a forge's client answers, in JSON: an object or a list. Raises :class:`Failed` for anything else."""
+    text = run_client(list(command), cwd)
     try:
-        rows = json.loads(text or "[]")
+        answer = json.loads(text or "[]")
     except ValueError:
-        raise Failed(f"the forge's client answered {text.strip()[:100]!r}") from None
-    return rows if isinstance(rows, list) else []
+        answer = None
+    if not isinstance(answer, kind):
+        client = next(word for word in command if word in ("gh", "glab"))
+        raise Failed(f"{client} answered {text.strip()[:100]!r}")
+    return answer
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from codemods.batch import forges
@@ -52,37 +52,34 @@ def wait_for(fork: Source, sleep: Callable[[float], None] = time.sleep) -> None:
     raise Failed(f"the fork {forges.place_of(fork)[1]} cannot be pushed to: {why}")
 
 
-class _Asking:
+class _Asking(NamedTuple):
     """A forge's interface by its client."""
 
-    def __init__(self, client: str, host: str, cwd: Path) -> None:
-        self._words = [client, "api", "--hostname", host]
-        self._cwd = cwd
+    client: str
+    host: str
+    cwd: Path
 
-    def __call__(self, where: str, method: str = "GET") -> Any:
-        text = forges.run_client([*self._words, "--method", method, where], self._cwd)
-        try:
-            return json.loads(text)
-        except ValueError:
-            raise Failed(f"{self._words[0]} answered {text.strip()[:100]!r}") from None
+    def __call__(self, where: str, kind: type[forges.Json], method: str = "GET") -> forges.Json:
+        words = [self.client, "api", "--hostname", self.host, "--method", method, where]
+        return forges.ask_client(words, self.cwd, kind)
 
 
 def _of_github(ask: _Asking, path: str) -> str:
-    told = _told(ask(f"repos/{path}"), "full_name")
+    told = _told(ask(f"repos/{path}", dict), "full_name")
     if (told.get("permissions") or {}).get("push"):
         return ""
     # Where there is one, it is what comes back: https://docs.github.com/en/rest/repos/forks#create-a-fork
-    return str(_told(ask(f"repos/{path}/forks", "POST"), "full_name")["full_name"])
+    return str(_told(ask(f"repos/{path}/forks", dict, "POST"), "full_name")["full_name"])
 
 
 def _of_gitlab(ask: _Asking, path: str) -> str:
     where = f"projects/{quote(path, safe='')}"
-    told = _told(ask(where), "path_with_namespace")
+    told = _told(ask(where, dict), "path_with_namespace")
     rights = (told.get("permissions") or {}).values()
     if any((right or {}).get("access_level", 0) >= _DEVELOPER for right in rights):
         return ""
-    owned = ask(f"{where}/forks?owned=true&per_page=100")
-    mine = owned[0] if isinstance(owned, list) and owned else ask(f"{where}/fork", "POST")
+    owned = ask(f"{where}/forks?owned=true&per_page=100", list)
+    mine = owned[0] if owned else ask(f"{where}/fork", dict, "POST")
     return str(_told(mine, "path_with_namespace")["path_with_namespace"])
 
 

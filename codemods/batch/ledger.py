@@ -17,7 +17,7 @@ from typing import Any
 
 from codemods.batch.carrying import carried
 from codemods.batch.errors import CampaignError, Exhausted, is_full
-from codemods.batch.ledger_rows import columns_of, insert_facts
+from codemods.batch.ledger_rows import columns_of, insert_event, insert_facts, update
 from codemods.batch.ledger_schema import ADDED, SCHEMA, TABLES, VERSION, VIEWS
 
 FILE = "ledger.sqlite"
@@ -295,12 +295,8 @@ class Ledger:
             if state != "failed":
                 # Workers that died over an earlier stage say nothing of the next.
                 columns["deaths"] = 0
-            assignments = ", ".join(f"{name}=?" for name in columns)
-            db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
-            db.execute(
-                "INSERT INTO events (at, repository, before, after, stage, reason) VALUES (?, ?, ?, ?, ?, ?)",
-                (now, number, before, state, stage, reason),
-            )
+            update(db, number, columns)
+            insert_event(db, number, before, state, stage, reason)
             if facts is not None:
                 insert_facts(db, number, stage, facts)
 
@@ -308,53 +304,42 @@ class Ledger:
         """Forget what was done with a repository, but for its history and what was published of it."""
         with self.transaction() as db:
             before = db.execute("SELECT state FROM repositories WHERE id=?", (number,)).fetchone()[0]
-            db.execute(
-                "UPDATE repositories SET state='planned', stage='', reason='', log='', attempt='', deaths=0, "
-                "interruptions=0, base='', head='', upstream='', changed=NULL, commits=NULL, verification='', why='', "
-                "entries='', tree='', "
-                "tool='', before='', changed_at=? "
-                "WHERE id=?",
-                (time.time(), number),
-            )
+            update(db, number, _AT_FIRST | {"changed_at": time.time()})
             for table in ("findings", "verdicts", "runs", "problems"):
                 db.execute(f"DELETE FROM {table} WHERE repository=?", (number,))
-            self._tell(db, number, before, "planned", reason)
+            insert_event(db, number, before, "planned", reason=reason)
 
     def rewrite_again(self, number: int, state: str, reason: str) -> None:
         """Have a repository rewritten anew from ``state`` (planned or cloned); ``before`` keeps what it came to."""
         row = self.repository(number)
         before = json.dumps({name: row[name] for name in _RESTORED})
+        columns = dict.fromkeys(("stage", "reason", "attempt", "verification", "why"), "")
         with self.transaction() as db:
-            db.execute(
-                "UPDATE repositories SET state=?, stage='', reason='', attempt='', verification='', why='', before=?, "
-                "changed_at=? WHERE id=?",
-                (state, before, time.time(), number),
-            )
-            self._tell(db, number, row["state"], state, reason)
+            update(db, number, columns | {"state": state, "before": before, "changed_at": time.time()})
+            insert_event(db, number, row["state"], state, reason=reason)
 
     def restore(self, number: int, tool: str) -> None:
         """Put a repository back to what :meth:`rewrite_again` kept: ``tool`` makes the same of it."""
         row = self.repository(number)
         columns = {**json.loads(row["before"]), "tool": tool, "before": "", "attempt": "", "changed_at": time.time()}
         with self.transaction() as db:
-            assignments = ", ".join(f"{name}=?" for name in columns)
-            db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
-            self._tell(db, number, row["state"], columns["state"], "comes out as before")
-
-    @staticmethod
-    def _tell(db: sqlite3.Connection, number: int, before: str, after: str, reason: str) -> None:
-        db.execute(
-            "INSERT INTO events (at, repository, before, after, stage, reason) VALUES (?, ?, ?, ?, '', ?)",
-            (time.time(), number, before, after, reason),
-        )
+            update(db, number, columns)
+            insert_event(db, number, row["state"], columns["state"], reason="comes out as before")
 
     def note(self, number: int, **columns: Any) -> None:
         """Write down something that changes no state."""
         with self.transaction() as db:
-            assignments = ", ".join(f"{name}=?" for name in columns)
-            db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
+            update(db, number, columns)
 
 
+#: What a repository is that nothing was done with.
+_AT_FIRST: dict[str, Any] = {
+    "state": "planned",
+    **dict.fromkeys(("stage", "reason", "log", "attempt", "base", "head", "upstream", "verification", "why"), ""),
+    **dict.fromkeys(("entries", "tree", "tool", "before"), ""),
+    **dict.fromkeys(("deaths", "interruptions"), 0),
+    **dict.fromkeys(("changed", "commits")),
+}
 #: What a repository came to, as far as it is lost when it is rewritten anew.
 _RESTORED = (
     *("state", "stage", "reason", "log", "head", "commits", "changed", "verification", "why", "entries", "tree"),

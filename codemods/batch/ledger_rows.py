@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,21 @@ def columns_of(stage: str, facts: Mapping[str, Any], now: float) -> dict[str, An
     if stage == "clone" and facts:
         columns |= {"cloned_at": now, "upstream": facts["base"]}
     return columns
+
+
+def update(db: sqlite3.Connection, number: int, columns: Mapping[str, Any]) -> None:
+    """Write ``columns`` of a repository."""
+    assignments = ", ".join(f"{name}=?" for name in columns)
+    db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), number))
+
+
+def insert_event(
+    db: sqlite3.Connection, number: int, before: str, after: str, stage: str = "", reason: str = ""
+) -> None:
+    """Write down that a repository, or its request, went from one state to another just now."""
+    columns = "at, repository, before, after, stage, reason"
+    values = (time.time(), number, before, after, stage, reason)
+    db.execute(f"INSERT INTO events ({columns}) VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
 def insert_facts(db: sqlite3.Connection, number: int, stage: str, facts: Mapping[str, Any]) -> None:

@@ -37,6 +37,7 @@ from codemods.batch.verifying import require_for_runs
 from codemods.source.diffs import printable
 from codemods.source.entries import Entry as Script
 from codemods.source.entries import find_entries
+from codemods.terms.counting import listed
 
 #: So many names, and pieces that are missing, stand in a line for people.
 _SHOWN = 5
@@ -271,5 +272,4 @@ def _prospect_lines(plans: list[dict[str, Any]]) -> list[str]:
 
 def some(names: list[str]) -> str:
     """The first of ``names``, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(printable(name) for name in names[:_SHOWN]) + more
+    return listed([printable(name) for name in names], _SHOWN)

@@ -13,6 +13,7 @@ from codemods.batch.job import PARTLY
 from codemods.batch.ledger import Row
 from codemods.batch.standing import standing_of
 from codemods.source.diffs import printable
+from codemods.terms.counting import plain_count_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -51,7 +52,7 @@ class Progress:
         self._start = time.monotonic()
         self._ends.append(self._start)
         if finished:
-            self.say(f"{finished} of {total} repositories came to their end in an earlier run")
+            self.say(f"{finished} of {total} repositories were finished by an earlier run")
         if sys.stderr.isatty() and not self.quiet and finished < total:
             from rich.console import Console
             from rich.live import Live
@@ -86,8 +87,8 @@ class Progress:
     def interrupted(self, file: str) -> None:
         """Say what is kept of a run that was interrupted, and how it goes on with ``file``, as a shell has it."""
         self.say(
-            f"interrupted: {self._finished} of {self._total} repositories came to their end; that, and each stage that "
-            f"was done of the others, is kept. It goes on with: codemod batch run {file}"
+            f"interrupted: {self._finished} of {self._total} repositories are finished; they are kept, and so is "
+            f"each stage that was done of the others. To go on: codemod batch run {file}"
         )
 
     def rate(self) -> float | None:
@@ -135,7 +136,7 @@ def outcome(row: Row) -> str:
         return f"{state} at {row['stage']}: {row['reason']}"
     if state == "unchanged":
         return "nothing to change"
-    files = f"{row['changed']} file{'s' * (row['changed'] != 1)} changed" if row["changed"] else "nothing changed"
+    files = f"{plain_count_text(row['changed'], 'file')} changed" if row["changed"] else "nothing changed"
     if state == "rewritten":
         if row["verification"] == PARTLY:
             return f"rewritten, {files}; verified in part: {row['why']}"

@@ -6,7 +6,7 @@ import os
 import posixpath
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codemods.batch import interpreters
@@ -98,10 +98,7 @@ def prospects(
 
 def without(found: Sequence[Prospect], lacking: Collection[str]) -> tuple[Prospect, ...]:
     """Return prospects with those modules only that the interpreter is ``lacking``."""
-    return tuple(
-        Prospect(one.command, tuple(name for name in one.modules if name in lacking), one.arguments, one.files)
-        for one in found
-    )
+    return tuple(replace(one, modules=tuple(name for name in one.modules if name in lacking)) for one in found)
 
 
 def _parents(path: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -65,24 +64,12 @@ def _of_gitlab(kind: str, words: str) -> list[str]:
 def _of_owner(host: str, owner: str) -> list[str]:
     client = forges.client_for("auto", host)
     if not client:
-        raise Failed(f"who has these is told by the forge's client: install gh (GitHub) or glab (GitLab), for {host}")
+        raise Failed(f"only the forge's client can list these: install gh (GitHub) or glab (GitLab), for {host}")
     if client == "gh":
         # It takes no host here: https://cli.github.com/manual/gh_help_environment
         at = ["env", f"GH_HOST={host}"] if host != "github.com" else []
-        words = [
-            *at,
-            "gh",
-            "repo",
-            "list",
-            owner,
-            "--no-archived",
-            "--source",
-            "--limit",
-            str(10 * MOST),
-            "--json",
-            "url",
-        ]
-        return _addresses(words, "url")
+        words = [*at, "gh", "repo", "list", owner, "--no-archived", "--source", "--limit", str(10 * MOST)]
+        return _addresses([*words, "--json", "url"], "url")
     found: list[str] = []
     # glab answers page by page, and with what lies in subgroups only where it is told to.
     for page in range(1, 1 + 10 * MOST // 100):
@@ -101,9 +88,8 @@ def _addresses(command: list[str], name: str) -> list[str]:
 
 def _rows(command: list[str], name: str) -> list[dict[str, Any]]:
     """What a client answers, each row of which has ``name``. Raises :class:`Failed` for anything else."""
-    text = forges.run_client(command, Path.cwd())
+    rows = forges.ask_client(command, Path.cwd(), list)
     try:
-        rows = json.loads(text or "[]")
         return [{**row, name: row[name]} for row in rows]
-    except (ValueError, KeyError, TypeError):
-        raise Failed(f"{command[0]} answered {text.strip()[:100]!r}") from None
+    except (KeyError, TypeError):
+        raise Failed(f"{command[0]} answered {str(rows)[:100]!r}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from codemods.batch.ledger import Ledger, Row
+from codemods.batch.ledger_rows import insert_event, update
 from codemods.batch.standing import Answer, Comment, standing_of
 
 #: What people say is kept so far; the rest stands at the forge.
@@ -18,13 +19,9 @@ def tell_standing(ledger: Ledger, row: Row, answer: Answer) -> bool:
     if answer.opened_at is not None:
         columns["opened_at"] = answer.opened_at
     with ledger.transaction() as db:
-        assignments = ", ".join(f"{name}=?" for name in columns)
-        db.execute(f"UPDATE repositories SET {assignments} WHERE id=?", (*columns.values(), row["id"]))
+        update(db, row["id"], columns)
         if now != before:
-            db.execute(
-                "INSERT INTO events (at, repository, before, after, stage, reason) VALUES (?, ?, ?, ?, 'follow', '')",
-                (time.time(), row["id"], before.text() if before is not None else "", now.text()),
-            )
+            insert_event(db, row["id"], before.text() if before is not None else "", now.text(), "follow")
         db.execute("DELETE FROM comments WHERE repository=?", (row["id"],))
         db.executemany(
             "INSERT INTO comments (repository, at, author, path, line, text) VALUES (?, ?, ?, ?, ?, ?)",
@@ -37,10 +34,7 @@ def tell_deed(ledger: Ledger, row: Row, stage: str, what: str, reason: str = "")
     """Write down among the events what we did to a request: ``stage`` is close, merge or update."""
     standing = standing_of(row)
     with ledger.transaction() as db:
-        db.execute(
-            "INSERT INTO events (at, repository, before, after, stage, reason) VALUES (?, ?, ?, ?, ?, ?)",
-            (time.time(), row["id"], standing.text() if standing is not None else "", what, stage, reason),
-        )
+        insert_event(db, row["id"], standing.text() if standing is not None else "", what, stage, reason)
 
 
 def published_since(ledger: Ledger, since: float) -> int:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 from codemods.batch import forges
@@ -65,15 +62,15 @@ def locate(choice: str, address: str) -> Place:
 def ask(place: Place, cwd: Path) -> Answer:
     """Where a request stands, and what people said of it. Raises :class:`Failed`."""
     if place.client == "gh":
-        told = _object(_run(place, "view", cwd, "--json", GITHUB_FIELDS))
+        told = forges.ask_client(_words(place, "view", "--json", GITHUB_FIELDS), cwd, dict)
         answer = of_github(told)
         if not has_remarks(told):
             return answer
         where = f"repos/{place.path}/pulls/{place.number}/comments?per_page=100"
         me = str((told.get("author") or {}).get("login", ""))
-        said = (*answer.comments, *remarks_of_github(_api(place, where, cwd), me))
+        said = (*answer.comments, *remarks_of_github(_api(place, where, cwd, list), me))
     else:
-        told = _object(_run(place, "view", cwd, "--output", "json"))
+        told = forges.ask_client(_words(place, "view", "--output", "json"), cwd, dict)
         answer = of_gitlab(told)
         at = f"projects/{quote(place.path, safe='')}/merge_requests/{place.number}"
         if answer.standing.state == OPEN and not answer.standing.review and _approved(place, at, cwd):
@@ -81,14 +78,14 @@ def ask(place: Place, cwd: Path) -> Answer:
         if not answer.standing.comments:
             return answer
         said = notes_of_gitlab(
-            _api(place, f"{at}/notes?per_page=100", cwd), str((told.get("author") or {}).get("username", ""))
+            _api(place, f"{at}/notes?per_page=100", cwd, list), str((told.get("author") or {}).get("username", ""))
         )
     return answer._replace(standing=replace(answer.standing, comments=len(said)), comments=said)
 
 
 def _approved(place: Place, at: str, cwd: Path) -> bool:
     try:
-        return is_approved_on_gitlab(_object(_call(place, f"{at}/approvals", cwd)))
+        return is_approved_on_gitlab(_api(place, f"{at}/approvals", cwd, dict))
     except Failed:
         # Not every GitLab has approvals: then nobody is known to have given one.
         return False
@@ -141,32 +138,14 @@ def edit(place: Place, request: forges.Request, cwd: Path, *, draft: bool) -> No
     _run(place, "update", cwd, *words)
 
 
-def _run(place: Place, verb: str, cwd: Path, *words: str) -> str:
+def _run(place: Place, verb: str, cwd: Path, *words: str) -> None:
+    forges.run_client(_words(place, verb, *words), cwd)
+
+
+def _words(place: Place, verb: str, *words: str) -> list[str]:
     kind = "pr" if place.client == "gh" else "mr"
-    return forges.run_client([place.client, kind, verb, place.number, *place.repository, *words], cwd)
+    return [place.client, kind, verb, place.number, *place.repository, *words]
 
 
-def _api(place: Place, where: str, cwd: Path) -> Sequence[dict[str, Any]]:
-    text = _call(place, where, cwd)
-    rows = _json(text, place.client)
-    if not isinstance(rows, list):
-        raise Failed(f"{place.client} answered {text.strip()[:100]!r}")
-    return rows
-
-
-def _call(place: Place, where: str, cwd: Path) -> str:
-    return forges.run_client([place.client, "api", "--hostname", place.host, where], cwd)
-
-
-def _object(text: str) -> dict[str, Any]:
-    told = _json(text, "the forge's client")
-    if not isinstance(told, dict):
-        raise Failed(f"the forge's client answered {text.strip()[:100]!r}")
-    return told
-
-
-def _json(text: str, who: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise Failed(f"{who} answered {text.strip()[:100]!r}") from None
+def _api(place: Place, where: str, cwd: Path, kind: type[forges.Json]) -> forges.Json:
+    return forges.ask_client([place.client, "api", "--hostname", place.host, where], cwd, kind)

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 from codemods.batch import windows
 from codemods.batch.errors import CampaignError
 from codemods.source.config import KEYS
-from codemods.source.keys import FLAG, NATURAL, Key, KeyProblem, nearest, one_of, read_table, text, texts
+from codemods.source.keys import FLAG, NATURAL, Key, KeyProblem, nearest, one_of, read_table, size, text, texts
 from codemods.source.options import STYLES
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
-_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _AUTHOR = re.compile(r"[^<>\n]+ <[^<>\s]+>")
 
 
@@ -27,13 +25,6 @@ def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 10**9:
         raise TypeError
     return float(value)
-
-
-def _size(value: Any) -> int:
-    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None or float(match[1]) <= 0:
-        raise ValueError
-    return int(float(match[1]) * (1 << _UNITS[match[2].lower()]))
 
 
 def _branch(value: Any) -> str:
@@ -80,7 +71,7 @@ TEXT = Key("a text", text)
 TEXTS = Key("a list of texts", texts)
 COUNT = Key("a whole number from 1", _count)
 SECONDS = Key("a number of seconds", _seconds)
-SIZE = Key('a size such as "500M" or "8G"', _size)
+SIZE = Key('a size such as "500M" or "8G"', size)
 
 _RUN: Mapping[str, Key] = {
     "commands": TEXTS,

@@ -77,9 +77,9 @@ def parse(text: str, base: Path) -> Source:
     """
     given = text.strip()
     if not given or _CONTROL.search(given):
-        raise CampaignError(f"{redact(text)!r} is no address of a repository")
+        raise CampaignError(f"{redact(text)!r} is not the address of a repository")
     if given.startswith("-"):
-        raise CampaignError(f"{redact(given)!r} is no address of a repository: it would be read as an option")
+        raise CampaignError(f"{redact(given)!r} is not the address of a repository: it would be read as an option")
     if "::" in given.partition("/")[0]:
         raise CampaignError(f"{redact(given.split('::')[0])}:: addresses are not taken: git would execute them")
     if "://" in given:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from codemods.batch.errors import Failed
 from codemods.batch.ledger import Row
+from codemods.terms.counting import plain_count_text
 
 OPEN, MERGED, CLOSED = "open", "merged", "closed"
 CHANGES = "changes requested"
@@ -50,7 +51,7 @@ class Standing:
             parts += [self.review] if self.review else []
             parts += ["in conflict"] if self.conflict else []
         if self.comments:
-            parts.append(f"{self.comments} comment{'s' * (self.comments != 1)}")
+            parts.append(plain_count_text(self.comments, "comment"))
         return ", ".join(parts)
 
     def json(self) -> str:
@@ -111,7 +112,7 @@ def of_github(answer: Mapping[str, Any]) -> Answer:
     """Read what ``gh pr view --json`` says. Raises :class:`Failed` for a state that is none."""
     state = {"OPEN": OPEN, "MERGED": MERGED, "CLOSED": CLOSED}.get(str(answer.get("state")))
     if state is None:
-        raise Failed(f"gh told a state that is none: {answer.get('state')!r}")
+        raise Failed(f"gh answered an unknown state: {answer.get('state')!r}")
     ends = []
     checks = answer.get("statusCheckRollup") or ()
     for check in checks:
@@ -190,7 +191,7 @@ def of_gitlab(answer: Mapping[str, Any]) -> Answer:
     """Read what ``glab mr view --output json`` says. Raises :class:`Failed` for a state that is none."""
     state = {"opened": OPEN, "locked": OPEN, "merged": MERGED, "closed": CLOSED}.get(str(answer.get("state")))
     if state is None:
-        raise Failed(f"glab told a state that is none: {answer.get('state')!r}")
+        raise Failed(f"glab answered an unknown state: {answer.get('state')!r}")
     pipeline = answer.get("head_pipeline") or answer.get("pipeline") or {}
     standing = Standing(
         state,

@@ -79,5 +79,5 @@ def _run(
         ["/bin/sh", "-c", command], cwd=folder, changed=changed, environment=environment, shared=shared, limits=limits
     )
     if done.ending is not Ending.EXITED:
-        return Result(command, when, f"came to no end ({done.ending.value})")
+        return Result(command, when, f"did not finish ({done.ending.value})")
     return Result(command, when, f"ended with status {done.status}" if done.status else "")

@@ -115,7 +115,7 @@ WRONG = {
     "[verify]\ntime-out = 3\n": "did you mean 'timeout'?",
     "[verify]\nsteps = 0\n": "'steps' in [verify] must be a whole number from 1, not 0",
     "[verify]\nmemory = 8\n": 'must be a size such as "500M" or "8G", not 8',
-    '[verify]\nstand-ins = ["x.npy"]\n': "one reads data/x.npy=float32",
+    '[verify]\nstand-ins = ["x.npy"]\n': "one looks like data/x.npy=float32",
     '[verify]\nenv = ["=x"]\n': "a list of variables",
     "[verify]\nrun = 1\n": "must be true or false",
     '[commit]\nbranch = "a..b"\n': "must be the name of a branch",
@@ -154,7 +154,7 @@ def test_no_file(tmp_path: Path) -> None:
 def test_the_work_folder_is_one_of_its_own(work: str, tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text(f'[campaign]\nartifacts = ["patch"]\nwork = "{work}"\n')
-    with pytest.raises(CampaignError, match="a folder of its own"):
+    with pytest.raises(CampaignError, match="used for nothing else"):
         read(file)
 
 

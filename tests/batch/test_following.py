@@ -146,7 +146,7 @@ def test_one_that_cannot_be_asked_for_is_told_and_the_others_are(campaign: Campa
 def test_what_is_no_json_is_told(campaign: Campaign, forge: Forge) -> None:
     for answer in ("[1]", "<html>"):
         (forge.folder / "bin" / "gh").write_text(f"#!/bin/sh\necho '{answer}'\n")
-        assert f"a: the forge's client answered '{answer}'" in followed(campaign)[1]
+        assert f"a: gh answered '{answer}'" in followed(campaign)[1]
 
 
 def test_a_forge_that_is_down_changes_nothing(campaign: Campaign, forge: Forge) -> None:

@@ -256,8 +256,8 @@ def test_interrupted_it_says_nothing_bad_and_goes_on(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert "of 4 repositories came to their end; that, and each stage" in err.splitlines()[-1]
-    assert err.splitlines()[-1].endswith("It goes on with: codemod batch run campaign.toml")
+    assert "of 4 repositories are finished; they are kept" in err.splitlines()[-1]
+    assert err.splitlines()[-1].endswith("To go on: codemod batch run campaign.toml")
     assert workers_below(tmp_path) == []
     held.release()
     assert finished(file)[0] == 1

@@ -452,9 +452,7 @@ def test_interrupted_it_says_that_it_goes_on(
         requests.publish(forge.campaign.file)
     said = capsys.readouterr()
     assert said.out.count("codemod is pushed") == 1
-    assert said.err == (
-        "interrupted: what was said to be done is done and stands in the ledger; the same command goes on\n"
-    )
+    assert said.err == ("interrupted: what was reported as done is done and in the ledger; the same command goes on\n")
     assert [forge.row(name)["state"] for name in ("one", "two")] == ["published", "verified"]
     assert forge.publish()[0] == 0
     assert forge.row("two")["state"] == "published"

@@ -96,7 +96,7 @@ def test_what_gitlab_says(answer: dict[str, Any], told: str) -> None:
 
 @pytest.mark.parametrize("read", [of_github, of_gitlab])
 def test_a_state_that_is_none_is_no_state(read: Any) -> None:
-    with pytest.raises(Failed, match="a state that is none: 'NEW'"):
+    with pytest.raises(Failed, match="an unknown state: 'NEW'"):
         read({"state": "NEW"})
 
 

@@ -89,12 +89,9 @@ def chart(told: Sequence[Day]) -> Markup:
     shapes = []
     for share in (0, 0.5, 1):
         y = top + room * (1 - share)
-        shapes.append(
-            Markup(
-                '<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="grid"/>'
-                '<text x="{}" y="{:.1f}" class="name">{}</text>'
-            ).format(left, WIDTH, y, y, left - 8, y + 4, grouped(round(most * share)))
-        )
+        shapes.append(Markup('<line x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>').format(left, WIDTH, y=y))
+        named = '<text x="{}" y="{:.1f}" class="name">{}</text>'
+        shapes.append(Markup(named).format(left - 8, y + 4, grouped(round(most * share))))
     for index, day in enumerate(shown):
         x, base = left + index * width, float(top + room)
         words = f"{day.date}: {grouped(day.open)} open, {grouped(day.total - day.opened)} not opened yet, "
@@ -109,9 +106,6 @@ def chart(told: Sequence[Day]) -> Markup:
         shapes.append(Markup("<g><title>{}</title>{}</g>").format(words, rectangles))
     for day, x, anchor in ((shown[0], left, "start"), (shown[-1], left + len(shown) * width, "end")):
         if anchor == "start" or len(shown) * width > 220:
-            shapes.append(
-                Markup('<text x="{:.1f}" y="{}" style="text-anchor:{}" class="value">{}</text>').format(
-                    x, _HEIGHT - 8, anchor, day.date
-                )
-            )
+            shape = '<text x="{:.1f}" y="{}" style="text-anchor:{}" class="value">{}</text>'
+            shapes.append(Markup(shape).format(x, _HEIGHT - 8, anchor, day.date))
     return drawing(_HEIGHT, shapes, "Requests that are not settled, day by day")

@@ -52,20 +52,10 @@ def stacked(parts: Sequence[Part], title: str, written: Callable[[float], str] |
     x = 0.0
     for part in parts:
         width = WIDTH * part.value / total
-        inner = Markup('<text x="{:.1f}" y="22" class="inside">{}</text>').format(x + 8, tell(part.value))
-        shapes.append(
-            Markup(
-                '<g><title>{}: {}</title><rect x="{:.1f}" y="0" width="{:.1f}" height="{}" class="{}"/>{}</g>'
-            ).format(
-                part.label,
-                tell(part.value),
-                x,
-                max(width - 2, 1),
-                height,
-                part.tone,
-                inner if width > 46 else "",
-            )
-        )
+        inner = words(x + 8, 22, "inside", tell(part.value)) if width > 46 else ""
+        shape = '<g><title>{}: {}</title><rect x="{:.1f}" y="0" width="{:.1f}" height="{}" class="{}"/>{}</g>'
+        told = (part.label, tell(part.value), x, max(width - 2, 1), height, part.tone, inner)
+        shapes.append(Markup(shape).format(*told))
         x += width
     return drawing(height, shapes, title)
 
@@ -79,22 +69,16 @@ def bars(rows: Sequence[Bar], title: str) -> Markup:
     for index, row in enumerate(rows):
         y = index * _ROW
         total = sum(part.value for part in row.parts)
-        shapes.append(
-            Markup('<text x="{:.0f}" y="{}" class="name">{}</text>').format(left - 10, y + 17, _cut(row.label))
-        )
+        shapes.append(_name(left, y + 17, row.label))
         x = left
         for part in row.parts:
             width = room * part.value / most
             if part.value:
-                shapes.append(
-                    Markup(
-                        '<rect x="{:.1f}" y="{}" width="{:.1f}" height="18" class="{}"><title>{}: {} {}</title></rect>'
-                    ).format(x, y + 4, max(width - 1, 1), part.tone, row.label, grouped(int(part.value)), part.label)
-                )
+                shape = '<rect x="{:.1f}" y="{}" width="{:.1f}" height="18" class="{}"><title>{}: {} {}</title></rect>'
+                told = (x, y + 4, max(width - 1, 1), part.tone, row.label, grouped(int(part.value)), part.label)
+                shapes.append(Markup(shape).format(*told))
             x += width
-        shapes.append(
-            Markup('<text x="{:.1f}" y="{}" class="value">{}</text>').format(x + 6, y + 17, grouped(int(total)))
-        )
+        shapes.append(words(x + 6, y + 17, "value", grouped(int(total))))
     return drawing(len(rows) * _ROW + 4, shapes, title)
 
 
@@ -120,18 +104,12 @@ def pairs(rows: Sequence[Pair], title: str, written: Callable[[float], str], bas
     shapes = []
     for power in range(first, last + 1):
         x = place(float(base) ** power)
-        shapes.append(
-            Markup(
-                '<line x1="{0:.1f}" x2="{0:.1f}" y1="0" y2="{1}" class="grid"/>'
-                '<text x="{0:.1f}" y="{2}" class="tick">{3}</text>'
-            ).format(x, height - 22, height - 6, written(float(base) ** power))
-        )
+        shapes.append(Markup('<line x1="{0:.1f}" x2="{0:.1f}" y1="0" y2="{1}" class="grid"/>').format(x, height - 22))
+        shapes.append(words(x, height - 6, "tick", written(float(base) ** power)))
     for index, row in enumerate(rows):
         y = index * _ROW + 13
         before, after = place(row.before), place(row.after)
-        shapes.append(
-            Markup('<text x="{:.0f}" y="{}" class="name">{}</text>').format(left - 10, y + 4, _cut(row.label))
-        )
+        shapes.append(_name(left, y + 4, row.label))
         shapes.append(
             Markup(
                 '<g><title>{}: {} before, {} after</title><line x1="{:.1f}" x2="{:.1f}" y1="{y}" y2="{y}" class="way"/>'
@@ -139,10 +117,18 @@ def pairs(rows: Sequence[Pair], title: str, written: Callable[[float], str], bas
                 '<circle cx="{:.1f}" cy="{y}" r="5" class="after"/></g>'
             ).format(row.label, written(row.before), written(row.after), before, after, before, after, y=y)
         )
-        shapes.append(
-            Markup('<text x="{:.1f}" y="{}" class="value">{}</text>').format(max(before, after) + 12, y + 4, row.note)
-        )
+        shapes.append(words(max(before, after) + 12, y + 4, "value", row.note))
     return drawing(height, shapes, title)
+
+
+def words(x: float, y: float, kind: str, text: str) -> Markup:
+    """A text of the drawing; the page's style sheet says how a ``kind`` looks."""
+    return Markup('<text x="{:.1f}" y="{}" class="{}">{}</text>').format(x, y, kind, text)
+
+
+def _name(left: float, y: float, label: str) -> Markup:
+    """What a row is about, to the left of it."""
+    return Markup('<text x="{:.0f}" y="{}" class="name">{}</text>').format(left - 10, y, _cut(label))
 
 
 def drawing(height: float, shapes: Sequence[Markup], title: str) -> Markup:

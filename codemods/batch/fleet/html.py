@@ -13,7 +13,7 @@ from codemods.batch.fleet.data import Fleet, Saving
 from codemods.batch.fleet.markdown import sentence
 from codemods.batch.fleet.numbers import change, grouped, several, share, size, span
 from codemods.batch.job import PARTLY
-from codemods.reports._markup import visible
+from codemods.reports._markup import environment
 
 #: How many rows are drawn or listed before the page says where the rest is.
 _PAIRS, _LISTED, _OPEN = 30, 2000, 60
@@ -35,20 +35,11 @@ _MARKS = {"good": "✓", "plain": "●", "faint": "○", "unknown": "!", "bad": 
 
 def page(fleet: Fleet, folder: Path) -> str:
     """Return the page as one HTML document, for ``folder``: links to the results of repositories lead from there."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("codemods.batch.fleet", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    templates = environment("codemods.batch.fleet")
     root = os.path.relpath(fleet.work, folder).replace(os.sep, "/")
-    environment.filters |= {"size": size, "span": span, "grouped": grouped}
-    environment.filters["counted"] = lambda number: "–" if number is None else grouped(number)
-    text = environment.get_template("fleet.html").render(
+    templates.filters |= {"size": size, "span": span, "grouped": grouped}
+    templates.filters["counted"] = lambda number: "–" if number is None else grouped(number)
+    text = templates.get_template("fleet.html").render(
         fleet=fleet,
         sentence=sentence(fleet),
         tiles=_tiles(fleet),
@@ -78,7 +69,8 @@ def _tiles(fleet: Fleet) -> list[tuple[str, str, str]]:
     ]
     if fleet.repaired:
         count = len(fleet.repaired)
-        tiles.append((grouped(count), f"script{'s' * (count != 1)} repaired", "stopped with an error, and run now"))
+        script = "script" if count == 1 else "scripts"
+        tiles.append((grouped(count), f"{script} repaired", "stopped with an error, and run now"))
     factor = fleet.median_factor
     if factor is not None:
         tiles.append((f"{factor:.3g}×", "fewer graph nodes alive", "median of the runs where it fell"))

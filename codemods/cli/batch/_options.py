@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from codemods.cli._terminal import UserError, emit
+from codemods.cli._terminal import FINE, FOUND, UserError, emit
 from codemods.source.diffs import printable
 
 if TYPE_CHECKING:
@@ -54,13 +54,18 @@ def answer(work: Callable[[], _T]) -> _T:
         raise UserError(f"{error}; what was done stands, and the same command goes on") from None
 
 
+def status_for_requests(work: Callable[[], int]) -> int:
+    """Return the exit status of ``work``, which is done to one request after the other and counts its failures."""
+    return FOUND if answer_for_requests(work) else FINE
+
+
 def answer_for_requests(work: Callable[[], _T]) -> _T:
     """As :func:`answer`, for what is done to one request after the other: interrupted, it says that it goes on."""
     try:
         return answer(work)
     except KeyboardInterrupt:
         print(
-            "interrupted: what was said to be done is done and stands in the ledger; the same command goes on",
+            "interrupted: what was reported as done is done and in the ledger; the same command goes on",
             file=sys.stderr,
         )
         raise

@@ -23,6 +23,7 @@ from codemods.cli.batch._options import (
     app,
     read_campaign,
     say,
+    status_for_requests,
 )
 from codemods.cli.batch.campaigns import run_stages
 
@@ -43,10 +44,9 @@ def publish(
     from codemods.batch.publishing import publish as publish_campaign
 
     campaign = read_campaign(file)
-    failures = answer_for_requests(
+    return status_for_requests(
         lambda: publish_campaign(campaign, say, dry_run=dry_run, only=only or (), most=most, keep=keep, at_once=at_once)
     )
-    return FOUND if failures else FINE
 
 
 @app.command("follow")
@@ -62,8 +62,7 @@ def follow(
     from codemods.batch.following import follow as follow_campaign
 
     campaign = read_campaign(file)
-    failures = answer_for_requests(lambda: follow_campaign(campaign, say, only=only or (), comments=comments))
-    return FOUND if failures else FINE
+    return status_for_requests(lambda: follow_campaign(campaign, say, only=only or (), comments=comments))
 
 
 @app.command("update")
@@ -112,7 +111,9 @@ def close(
     only: Only = None,
     obsolete: Annotated[
         bool,
-        typer.Option("--obsolete", help="Take those where nothing is left to change, or that are left out by now."),
+        typer.Option(
+            "--obsolete", help="Take those where nothing is left to change, and those that the campaign skips."
+        ),
     ] = False,
     red: Annotated[bool, typer.Option("--red", help="Take those with red checks.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Take every one that is open.")] = False,
@@ -135,7 +136,7 @@ def close(
         raise UserError("say which to close: --only NAME, --obsolete, --red or --all")
     campaign = read_campaign(file)
     manner = Manner(_confirm(yes), dry_run, most)
-    failures = answer_for_requests(
+    return status_for_requests(
         lambda: close_requests(
             campaign,
             say,
@@ -147,7 +148,6 @@ def close(
             delete_branches=delete_branches,
         )
     )
-    return FOUND if failures else FINE
 
 
 @app.command("merge")
@@ -175,10 +175,9 @@ def merge(
         raise UserError(f"--method {method}: must be one of {', '.join(METHODS)}")
     campaign = read_campaign(file)
     manner = Manner(_confirm(yes), dry_run, most)
-    failures = answer_for_requests(
+    return status_for_requests(
         lambda: merge_requests(campaign, say, manner, only=only or (), method=method, approved=approved, drafts=drafts)
     )
-    return FOUND if failures else FINE
 
 
 def _ignore(status: int) -> None:
