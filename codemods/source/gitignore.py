@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from codemods.source.git import run_git
@@ -33,45 +33,15 @@ _END = "\x01"
 class _Pattern(NamedTuple):
     """One line of an ignore file. ``by_name`` ones look at the last part of a path, the others at the whole path."""
 
-    text: str
     negated: bool
     folders_only: bool
     by_name: bool
-    matches: Callable[[str], bool]
+    regex: re.Pattern[str]
 
     @property
-    def literal(self) -> bool:
-        return not _WILD.search(self.text)
-
-    @property
-    def suffix(self) -> str | None:
-        """``.log`` for ``*.log``: what names end with, where that is all the pattern says."""
-        tail = self.text[1:]
-        return tail if self.by_name and self.text.startswith("*") and tail and not _WILD.search(tail) else None
-
-
-class _Gate:
-    """A quick answer to whether any of many patterns fits; most of them are plain names and suffixes."""
-
-    def __init__(self, patterns: Iterable[_Pattern]) -> None:
-        self.patterns = tuple(patterns)
-        simple = [p for p in self.patterns if p.literal]
-        self.names = frozenset(p.text for p in simple if p.by_name)
-        self.paths = frozenset(p.text for p in simple if not p.by_name)
-        self.suffixes = tuple({p.suffix for p in self.patterns if p.suffix is not None})
-        self.others = tuple((p.by_name, p.matches) for p in self.patterns if not p.literal and p.suffix is None)
-
-    def verdict(self, path: str, name: str) -> bool | None:
-        if (
-            name in self.names
-            or path in self.paths
-            or name.endswith(self.suffixes)
-            or any(matches(name if by_name else path) for by_name, matches in self.others)
-        ):
-            for pattern in reversed(self.patterns):
-                if pattern.matches(name if pattern.by_name else path):
-                    return not pattern.negated
-        return None
+    def unnamed(self) -> str:
+        """The expression without names of groups, to be put beside others."""
+        return re.sub(r"\(\?P<\w+>", "(?:", self.regex.pattern)
 
 
 class IgnoreRules:
@@ -83,18 +53,27 @@ class IgnoreRules:
     def __init__(self, base: str, lines: Iterable[str]) -> None:
         self._start = len(base if base.endswith("/") else base + "/")
         patterns = [pattern for line in lines if (pattern := _pattern(line)) is not None]
-        self._folders = _Gate(patterns)
-        self._files = _Gate(pattern for pattern in patterns if not pattern.folders_only)
+        self._patterns = patterns[::-1]
+        # One question instead of many: most entries fit none.
+        self._any = [
+            re.compile("|".join(p.unnamed for p in patterns if p.by_name is by_name) or "(?!)", re.DOTALL)
+            for by_name in (False, True)
+        ]
 
     def __bool__(self) -> bool:
-        return bool(self._folders.patterns)
+        return bool(self._patterns)
 
     def verdict(self, path: str, name: str, is_folder: bool) -> bool | None:
         """True where the last pattern that fits ignores the entry, False where it takes it back, None where none fits.
 
         ``path`` begins with ``base``; ``name`` is its last part.
         """
-        return (self._folders if is_folder else self._files).verdict(path[self._start :], name)
+        texts = (path[self._start :] + _END, name + _END)
+        if self._any[0].match(texts[0]) or self._any[1].match(texts[1]):
+            for negated, folders_only, by_name, regex in self._patterns:
+                if is_folder >= folders_only and regex.match(texts[by_name]):
+                    return not negated
+        return None
 
 
 Chain = tuple[IgnoreRules, ...]
@@ -202,16 +181,12 @@ def _pattern(line: str) -> _Pattern | None:
     text = text.removeprefix("/")
     if not text or re.search(r"(?<!\\)(?:\\\\)*\\$", text):
         return None
-    return _Pattern(text, negated, folders_only, by_name, _matcher(text, by_name))
-
-
-def _matcher(text: str, by_name: bool) -> Callable[[str], bool]:
-    if not _WILD.search(text):
-        return text.__eq__
-    tail = text[1:]
-    if by_name and text.startswith("*") and not _WILD.search(tail):
-        return lambda name: name.endswith(tail)
-
+    tail = text.removeprefix("*") if by_name else text
+    if not _WILD.search(tail):
+        any_start = "" if tail == text else ".*"
+        return _Pattern(
+            negated, folders_only, by_name, re.compile(rf"{any_start}{re.escape(tail + _END)}\Z", re.DOTALL)
+        )
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     everything_below = not by_name and (text == "**" or text.endswith("/**"))
@@ -221,10 +196,10 @@ def _matcher(text: str, by_name: bool) -> Callable[[str], bool]:
             # A bracket within brackets is fine with git, but `re` warns of plans for it.
             warnings.simplefilter("ignore")
             # The slash anchors the pattern, and keeps a first `#` or `!` from meaning something a second time.
-            compiled = GitIgnoreSpecPattern("/" + text + ("/*" if everything_below else "") + _END)
+            regex = GitIgnoreSpecPattern("/" + text + ("/*" if everything_below else "") + _END).regex
     except (ValueError, re.error):
-        return lambda path: False
-    return lambda path: compiled.match_file(path + _END) is not None
+        return None
+    return None if regex is None else _Pattern(negated, folders_only, by_name, regex)
 
 
 def _users_ignore_file(root: str) -> str:
