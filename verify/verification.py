@@ -144,16 +144,12 @@ def _first(runner: Runner, command: Command, tell: Telling) -> Run:
     """Run the original; once more, where it died for the lack of what can be made up: texts that it reads, modules,
     states that it loads into models."""
     run = _with_pieces(runner, command, runner.run("original", command), tell)
-    lacking = missing.ended_by(run)
-    if lacking is None or not runner.settings.data or not missing.may_be_state(lacking, run):
-        return run
-    tell(f"original, without {lacking.name}: {command.text}")
-    runner.without_states.add(command.text)
-    without = runner.run("original", command)
-    if without.record.backwards or without.outcome is Outcome.OK:
-        return without
-    runner.without_states.discard(command.text)
-    return run
+
+    def again(lacking: str) -> Run:
+        tell(f"original, without {lacking}: {command.text}")
+        return runner.run("original", command)
+
+    return missing.without_state(runner, command, run, again)
 
 
 def _with_pieces(runner: Runner, command: Command, run: Run, tell: Telling) -> Run:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from codemods.terms.counting import listed
 from verify.measured.records import Record
 from verify.measured.results import Run
 
@@ -57,10 +58,14 @@ class Loss(NamedTuple):
     def text(self) -> str:
         """What is lost, as a clause; empty where nothing is."""
         if self.never:
-            return f"{_listed(self.never)} no longer learn{'s' * (len(self.never) == 1)}"
+            return f"{listed(self.never, _SHOWN)} no longer learn{'s' * (len(self.never) == 1)}"
         if self.nothing:
             return "after that nothing is learned any more"
-        return f"after that {_listed(self.later)} no longer learn{'s' * (len(self.later) == 1)}" if self.later else ""
+        return (
+            f"after that {listed(self.later, _SHOWN)} no longer learn{'s' * (len(self.later) == 1)}"
+            if self.later
+            else ""
+        )
 
 
 def learning(record: Record) -> Learning:
@@ -132,8 +137,3 @@ def _stops(had: list[int], has: list[int], steps: list[int], end: int | None) ->
         beyond = [number for number in steps if number > end]
         return len(beyond) >= FEWEST and has[-1] < beyond[0]
     return sum(number > has[-1] for number in had if number <= steps[-1]) >= FEWEST
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -77,7 +77,7 @@ def _module(program: ModuleType, name: str) -> CodeType:
         spec = importlib.util.find_spec(f"{name}.__main__")
     code = getattr(spec.loader, "get_code", lambda _: None)(spec.name) if spec is not None else None
     if spec is None or code is None:
-        raise ImportError("no such module, or none that can be run")
+        raise ImportError("no such module, or it cannot be run")
     program.__spec__, program.__file__, program.__package__ = spec, spec.origin, spec.parent
     return code  # type: ignore[no-any-return]
 

@@ -195,15 +195,9 @@ class _Examination:
 
     def _first(self) -> Run:
         run = self._run("watching everything", {"picture": self._picture})
-        lacking = missing.ended_by(run)
-        if lacking is None or not self._runner.settings.data or not missing.may_be_state(lacking, run):
-            return run
-        self._runner.without_states.add(self._command.text)
-        without = self._run(f"the same without {lacking.name}", {})
-        if without.record.backwards or without.outcome is Outcome.OK:
-            return without
-        self._runner.without_states.discard(self._command.text)
-        return run
+        return missing.without_state(
+            self._runner, self._command, run, lambda lacking: self._run(f"the same without {lacking}", {})
+        )
 
     def _closer(self, first: Run) -> Run:
         """A second run that looks for names and writes where the first one met an error; the first where none did."""
@@ -282,7 +276,7 @@ class _Examination:
                 runner = self._runner
                 advice = missing.advice(lacking, self._command, runner.root, runner.settings, runner.lacks)
             where = f" at {first.record.error_site}" if first.record.error_site is not None else ""
-            reason = f"the program stops{where} with {other.type}, which is none of the faults that the doctor knows"
+            reason = f"the program stops{where} with {other.type}, which is not a fault that the doctor knows"
             return replace(diagnosis, reason=reason, advice=advice, traceback=first.record.traceback)
         if first.outcome in (Outcome.OK, Outcome.RAISED) and (diagnosis.backwards or diagnosis.faults):
             return diagnosis

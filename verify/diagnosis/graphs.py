@@ -66,7 +66,9 @@ def _second_remedy(event: Mapping[str, Any], name: str) -> str:
         return f"both losses are built on {name}: add them and call backward once; or retain_graph=True in the first"
     if event["producer"] == event["consumer"]:
         return f"cut the graph where the next step begins: use {name}.detach(), of each tensor in it"
-    return f"build {name} anew in every step, with a graph of its own; or detach it, if nothing behind it learns"
+    return (
+        f"build {name} anew in every step, with a graph of its own; or detach it, if nothing that it is made of learns"
+    )
 
 
 def changes_in_place(run: Run, sources: Sources) -> list[Fault]:
@@ -118,7 +120,7 @@ def _change_remedy(hit: Mapping[str, Any], name: str, source: str) -> str:
             "build the later loss after the step, or step after the last backward with gradients of its own loss alone"
         )
     if by:
-        return f"write the result to a new tensor instead of into {name}, or change it behind the backward"
+        return f"write the result to a new tensor instead of into {name}, or change it after the backward"
     return f"do not change {name} between the forward and the backward"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from codemods.terms.counting import listed
 from verify.diagnosis.evidence import Sources, events, last, site_of
 from verify.diagnosis.model import Clue, Fault, Kind
 from verify.measured.results import Run
@@ -114,12 +115,7 @@ def no_gradient(run: Run, flow: Run | None, sources: Sources) -> list[Fault]:
 
 
 def _names(parameters: Sequence[Mapping[str, Any]]) -> str:
-    return _listed([p["name"] or f"one of shape {tuple(p['shape'])}" for p in parameters])
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    return listed([p["name"] or f"one of shape {tuple(p['shape'])}" for p in parameters], _SHOWN)
 
 
 def _emptied(row: Mapping[str, Any], parameters: Sequence[Mapping[str, Any]], sources: Sources) -> Fault:
@@ -220,23 +216,21 @@ def outside(run: Run) -> str:
 
 def frozen(run: Run) -> str:
     """Say which parameters of optimizers are frozen, in case that was meant for a while only; empty if none are."""
-    event = last(run, "learning")
-    rows = [] if event is None else [row for row in event["optimizers"] if row.get("frozen") and row["steps"]]
-    told = (
-        f"{len(row['frozen'])} of {row['parameters']} parameters of {row['name']} are frozen "
-        f"(requires_grad is False), and stay as they are: {_listed([name for name in row['frozen'] if name])}"
-        for row in rows
-    )
-    return "; ".join(text.removesuffix(": ") for text in told)
+    return _idle(run, "frozen", "are frozen (requires_grad is False), and stay as they are", 1)
 
 
 def still(run: Run) -> str:
     """Say which parameters only get gradients that are zero; empty if none do."""
+    return _idle(run, "zero", "get no gradients but zeros", _FEWEST)
+
+
+def _idle(run: Run, kind: str, what: str, steps: int) -> str:
+    """Say of optimizers with that many ``steps`` which parameters are of a ``kind``, and ``what`` that means."""
     event = last(run, "learning")
-    rows = [] if event is None else [row for row in event["optimizers"] if row.get("zero") and row["steps"] >= _FEWEST]
+    rows = [] if event is None else [row for row in event["optimizers"] if row.get(kind) and row["steps"] >= steps]
     told = (
-        f"{len(row['zero'])} of {row['parameters']} parameters of {row['name']} get no gradients but zeros: "
-        f"{_listed([name for name in row['zero'] if name])}"
+        f"{len(row[kind])} of {row['parameters']} parameters of {row['name']} {what}: "
+        f"{listed([name for name in row[kind] if name], _SHOWN)}"
         for row in rows
     )
     return "; ".join(text.removesuffix(": ") for text in told)

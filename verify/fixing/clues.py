@@ -18,7 +18,7 @@ PRIMARY = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
 class Candidate:
     """A change: what it does in a sentence, what else it means for the program, and the new texts by path.
 
-    ``fresh``: it computes anew what was stale, so that losses behind a step have to be other ones. ``summed``: it makes
+    ``fresh``: it computes anew what was stale, so that losses after a step have to be other ones. ``summed``: it makes
     one backward of two, so that each loss is the sum of two of what another change computes. ``way``: which sort of
     repair it is; a second one of a sort would show people nothing new.
     """

@@ -16,7 +16,7 @@ from verify.fixing.texts import Text, Texts
 _LEAVING = frozenset({"detach", "item", "numpy", "tolist"})
 _MAKING = frozenset({"tensor", "as_tensor", "from_numpy"})
 _OFF = frozenset({"no_grad", "inference_mode"})
-_LEARNS = "what the optimizer holds behind it learns"
+_LEARNS = "the parameters of the optimizer that it is computed from learn"
 _LISTED = re.compile(r"\.(\w+)\[[^]]*\]")
 
 
@@ -157,7 +157,7 @@ def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if cause is None or place is None or "no_grad" not in cause.text:
         return
     file, statement = place
-    meaning = "gradients are recorded there, and what the optimizer holds behind it learns"
+    meaning = "gradients are recorded there, and the parameters of the optimizer learn from it"
     for block in ast.walk(file.tree):
         if (
             isinstance(block, ast.With)
@@ -177,7 +177,7 @@ def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def cleared(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The gradients cleared before the first backward for a step, or behind the step."""
+    """The gradients cleared before the first backward for a step, or after the step."""
     place = place_of(fault.clue("step"), texts)
     call = place[1].value if place is not None and isinstance(place[1], ast.Expr) else None
     if place is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
@@ -195,7 +195,7 @@ def cleared(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if first is not None:
         title = f"clear the gradients of {owner} before {file.at(first.lineno)}"
         yield Candidate(title, meaning, file.inserted(first, code, before=True), "clear")
-    title = f"clear the gradients of {owner} behind {file.at(step.lineno)}"
+    title = f"clear the gradients of {owner} after {file.at(step.lineno)}"
     yield Candidate(title, meaning, file.inserted(step, code), "clear")
 
 
@@ -274,7 +274,7 @@ def _torch_nn(file: Text) -> str:
 
 
 def made_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The optimizer made behind the statement that replaced its parameters."""
+    """The optimizer made after the statement that replaced its parameters."""
     parameters, paths = fault.clue("parameters"), dict.fromkeys(c.site.path for c in fault.clues if c.site is not None)
     if parameters is None:
         return
@@ -298,7 +298,7 @@ def made_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
                 lines = list(file.lines)
                 lines.insert(last.end_lineno or last.lineno, lines[made.lineno - 1])
                 del lines[made.lineno - 1]
-                title = f"make {ast.unparse(made.targets[0])} behind {file.at(last.lineno)}"
+                title = f"make {ast.unparse(made.targets[0])} after {file.at(last.lineno)}"
                 yield Candidate(title, "it holds the layers that the model has", {file.path: "".join(lines)})
 
 
@@ -310,7 +310,7 @@ def _takes_parameters(made: ast.Assign) -> bool:
 
 
 def frozen(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The parameters behind a cut that is meant told to stay as they are, where their model is made."""
+    """Freeze the parameters that a cut keeps from learning on purpose, where their model is made."""
     place, parameters = place_of(fault.clue("cause"), texts), fault.clue("parameters")
     if place is None or parameters is None:
         return
@@ -325,7 +325,7 @@ def frozen(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if len(made) != 1 or file.statement(made[0].lineno) is not made[0]:
         return
     code = "\n".join(f"{name}.requires_grad_(False)" for name in names)
-    title = f"freeze {', '.join(names)} behind {file.at(made[0].lineno)}"
+    title = f"freeze {', '.join(names)} after {file.at(made[0].lineno)}"
     meaning = "the cut is meant: they stay as they are, and nobody expects them to learn"
     yield Candidate(title, meaning, file.inserted(made[0], code), "freeze")
 

@@ -48,7 +48,7 @@ def _kept_by_grad(statement: ast.Assign, file: Text) -> Iterator[Candidate]:
 
 
 def summed(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """One backward of the sum of two losses, in the place of the later one, with the steps between them behind it."""
+    """One backward of the sum of two losses, in the place of the later one, with the steps between them after it."""
     found = place_of(Clue("site", fault.site), texts)
     if found is None:
         return

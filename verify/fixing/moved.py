@@ -1,4 +1,4 @@
-"""Changes of where whole statements stand: into the loop that needs their graph anew, or behind a backward."""
+"""Changes of where whole statements stand: into the loop that needs their graph anew, or after a backward."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rebuilt_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _with_dependents(statement: ast.stmt, behind: list[ast.stmt]) -> list[ast.stmt] | None:
-    """``statement`` and those behind it that are made of what it gives; None where that is more than assignments."""
+    """``statement`` and those after it that are made of what it gives; None where that is more than assignments."""
     moved, given = [statement], _given(statement)
     if not given:
         return None
@@ -77,7 +77,7 @@ def changed_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         if any(_stored(changing) & named_in(each) for each in between):
             # What stands between would see other values.
             continue
-        title = f"make the change of {file.at(changing.lineno)} behind the backward at {file.at(backward.lineno)}"
+        title = f"make the change of {file.at(changing.lineno)} after the backward at {file.at(backward.lineno)}"
         meaning = "the backward sees the values that the forward saw; nothing else is changed"
         yield Candidate(title, meaning, file.moved([changing], backward), "later")
         return

@@ -44,7 +44,7 @@ def read_cloned(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         yield Candidate(title, meaning, changes, "copy")
     for target in targets(statement):
         if isinstance(target, ast.Name) and target.id == carrier.name:
-            title = f"go on with a clone of {target.id}, behind {file.at(statement.lineno)}"
+            title = f"go on with a clone of {target.id}, after {file.at(statement.lineno)}"
             code = f"{target.id} = {target.id}.clone()"
             yield Candidate(title, meaning, file.inserted(statement, code), "copy")
 

@@ -10,7 +10,9 @@ from verify.diagnosis.model import Clue, Fault
 from verify.fixing.clues import Candidate, base, keys, named, named_in, place_of, printed, targets, variable
 from verify.fixing.texts import Text, Texts
 
-EACH_STEP = "all behind it goes on learning; it is computed in every step, of the parameters as they are then"
+EACH_STEP = (
+    "what it is computed from goes on learning: it is computed in every step, from the parameters as they are then"
+)
 _CACHES = frozenset({"lru_cache", "cache"})
 
 
@@ -136,12 +138,12 @@ def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         file, statement = place
         for way, code, title, meaning in anew(name, several=False):
             if way == "cut" or feeds_itself(fault):
-                title = f"{title} behind the backward at {file.at(statement.lineno)}"
+                title = f"{title} after the backward at {file.at(statement.lineno)}"
                 yield Candidate(title, meaning, file.inserted(statement, code), way, fresh=way != "cut")
 
 
 def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """A state cut off behind the statement that makes it; where it feeds itself, it may also begin afresh."""
+    """A state cut off after the statement that makes it; where it feeds itself, it may also begin afresh."""
     carriers = [clue for clue in fault.clues if clue.role == "carrier"]
     for cause in (clue for clue in fault.clues if clue.role in ("cause", "saved by")):
         place = place_of(cause, texts)
@@ -158,7 +160,7 @@ def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
                 for way, code, title, meaning in anew(file.segment(target), several=several):
                     if way == "cut" or feeds_itself(fault):
                         files = file.inserted(statement, code)
-                        title = f"{title} where it is kept, behind {file.at(statement.lineno)}"
+                        title = f"{title} where it is kept, after {file.at(statement.lineno)}"
                         yield Candidate(title, meaning, files, way, fresh=way != "cut")
 
 

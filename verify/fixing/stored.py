@@ -37,7 +37,7 @@ def stored_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """What piles up cut off behind the last backward that could need it: whoever gets it then keeps a value."""
+    """What piles up cut off after the last backward that could need it: whoever gets it then keeps a value."""
     for clue in (clue for clue in fault.clues if clue.role == "cause"):
         place = place_of(clue, texts)
         if place is None:
@@ -52,7 +52,7 @@ def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             ]
             if calls:
                 last = max(calls, key=lambda node: node.lineno)
-                title = f"detach {target.id} behind the backward at {file.at(last.lineno)}"
+                title = f"detach {target.id} after the backward at {file.at(last.lineno)}"
                 meaning = "whoever is given it afterwards keeps its value, not its graph"
                 code = f"{target.id} = {target.id}.detach()"
                 yield Candidate(title, meaning, file.inserted(last, code), "values")

@@ -130,7 +130,7 @@ class Text:
         return text[: len(text) - len(text.lstrip())]
 
     def inserted(self, after: ast.stmt, code: str, *, before: bool = False) -> dict[str, str]:
-        """The file with ``code``, a statement as it would stand at the margin, behind ``after`` or in front of it."""
+        """The file with ``code``, a statement as it would stand at the margin, after ``after`` or in front of it."""
         indent = self.indent(after.lineno)
         at = after.lineno - 1 if before else after.end_lineno or after.lineno
         lines = list(self.lines)
@@ -140,7 +140,7 @@ class Text:
         return {self.path: "".join(lines)}
 
     def moved(self, statements: Iterable[ast.stmt], to: ast.stmt, *, before: bool = False) -> dict[str, str]:
-        """The file with ``statements``, each alone on its lines, behind ``to`` or in front of it."""
+        """The file with ``statements``, each alone on its lines, after ``to`` or in front of it."""
         indent, lines, code = self.indent(to.lineno), list(self.lines), []
         spans = [(each.lineno - 1, each.end_lineno or each.lineno) for each in statements]
         for first, last in spans:

@@ -119,42 +119,29 @@ class Workspace:
             if self._moved:
                 run = _ONLY_RUN
                 turn.enter_context(self._turn)
-            return self._execute(run, command, cwd, changed, environment, shared, limits, view)
-
-    def _execute(
-        self,
-        run: str,
-        command: Sequence[str],
-        cwd: Path,
-        changed: Mapping[str, bytes],
-        environment: Mapping[str, str],
-        shared: Path,
-        limits: Limits,
-        view: View,
-    ) -> Execution:
-        folder = self.seen(os.path.realpath(cwd))
-        drawn = self._veil(command, environment, view, limits)
-        answer = self._launch(
-            run,
-            command=list(command),
-            folder=str(folder),
-            environment=self._environment(run, environment, folder, limits, drawn),
-            changed={path: base64.b64encode(data).decode() for path, data in changed.items()},
-            shared=os.path.realpath(shared),
-            wanted=self._wanted(environment, folder),
-            drawn=drawn,
-            limits=limits,
-            **self._means,
-        )
-        return Execution(
-            Ending[answer["ending"]],
-            answer["status"],
-            answer["seconds"],
-            answer["peak"],
-            answer["output"],
-            _describe(self.mode, answer["got"], network=limits.network),
-            (*self.notes, *answer["notes"]),
-        )
+            folder = self.seen(os.path.realpath(cwd))
+            drawn = self._veil(command, environment, view, limits)
+            answer = self._launch(
+                run,
+                command=list(command),
+                folder=str(folder),
+                environment=self._environment(run, environment, folder, limits, drawn),
+                changed={path: base64.b64encode(data).decode() for path, data in changed.items()},
+                shared=os.path.realpath(shared),
+                wanted=self._wanted(environment, folder),
+                drawn=drawn,
+                limits=limits,
+                **self._means,
+            )
+            return Execution(
+                Ending[answer["ending"]],
+                answer["status"],
+                answer["seconds"],
+                answer["peak"],
+                answer["output"],
+                _describe(self.mode, answer["got"], network=limits.network),
+                (*self.notes, *answer["notes"]),
+            )
 
     @property
     def _moved(self) -> bool:
@@ -213,10 +200,10 @@ class Workspace:
             if self._try(reasons):
                 return
             if mode == "overlay":
-                raise Unavailable(f"no overlay can be had here: {'; '.join(reasons)}")
+                raise Unavailable(f"no overlay works here: {'; '.join(reasons)}")
         self.mode = "copy"
         if reasons:
-            self.notes = (f"the tree was copied, because no overlay can be had here ({reasons[0]})",)
+            self.notes = (f"the tree was copied, because no overlay works here ({reasons[0]})",)
         if not self._try(reasons):
             self._means = {"namespaces": False, "own_processes": False, "landlock": landlock.version() > 0}
             self.sandbox = _describe("copy", {**self._got(), **self._means}, network=False)

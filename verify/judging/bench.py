@@ -57,7 +57,7 @@ def judge(
         died_at = _died_at(rewriter, version, None, original)
         if not any(group.touched.before() & died_at for group in groups):
             # No rewrite brings it, so another run would come as far as this one.
-            why = f"the original stops before it, for want of {lacking.name}"
+            why = f"the original stops before it, for lack of {lacking.name}"
             rewrites = tuple(Rewrite(group.findings, Verdict.NOT_REACHED, why) for group in groups)
             return Entry(original.command, original, None, None, None, None, rewrites)
     tolerance = runner.settings.tolerance
@@ -159,7 +159,8 @@ def judge(
 
 
 def asked(rewriter: Rewriter, version: Version) -> tuple[list[list[Line]], list[tuple[Any, ...]]]:
-    """The groups of lines and the parts that a run of the original is to tell of before ``version`` can be judged."""
+    """The groups of lines and the parts of lines that a run of the original must report before ``version`` can be
+    judged."""
     before = {group.key: group.touched.before() for group in version.groups}
     replaced = {group.key: group.touched.replaced({}, {}, version.old) for group in version.groups}
     return _watch(rewriter, before, replaced), _parts_below(rewriter, _gone(version))
@@ -205,7 +206,7 @@ def driven(
 
 
 def as_read(run: Run, made: Version, rewriter: Rewriter) -> Run:
-    """``run``, one of ``made``, with the lines that ran, and those where it ended, as they are in the original."""
+    """Return ``run``, a run of ``made``, with all its lines numbered as in the original."""
     shown = {rewriter.relative(path): path for path in made.new}
 
     def origin(path: str, line: int) -> Line | None:
@@ -247,7 +248,7 @@ def _in_vain(run: Run, steps: int) -> bool:
 
 
 def _gone(version: Version) -> dict[Key, list[Part]]:
-    """The parts of the tree as it is that ``version`` does away with."""
+    """The parts of the original tree that ``version`` removes."""
     plain = dataclasses.replace(version, files={}, groups=(), old={}, new={})
     return plain.parts(version.groups, version)
 
@@ -270,7 +271,8 @@ def _watch(rewriter: Rewriter, watched: dict[Key, Lines], changed: dict[Key, lis
 
 
 def _late(rewriter: Rewriter, changed: dict[Key, list[Lines]], run: Run) -> dict[Key, dict[Line, int | None]]:
-    """The first line of each statement, and how many steps were complete when it ran first; None where it did not."""
+    """Return the first line of each statement with the number of steps that were complete when it first ran, or
+    None."""
     seen: dict[Line, int] = {}
     for record in run.records:
         for line, steps in record.reached_after.items():
@@ -284,7 +286,7 @@ def _late(rewriter: Rewriter, changed: dict[Key, list[Lines]], run: Run) -> dict
 
 
 def _late_parts(rewriter: Rewriter, parts: dict[Key, list[Part]], run: Run) -> dict[Key, dict[Part, int | None]]:
-    """The same of parts of lines."""
+    """The same for parts of lines."""
     seen: dict[tuple[Any, ...], int] = {}
     for record in run.records:
         for place, steps in record.parts_after.items():
@@ -305,7 +307,7 @@ def _lines_in(part: Sequence[Any]) -> range:
 
 
 def _turned(knobs: Knobs, rewriter: Rewriter, made: Version | None) -> frozenset[Line]:
-    """The lines of ``made`` with a knob in them, where columns are others; paths below the root."""
+    """The lines of ``made`` that hold a knob, which moves their columns; paths below the root."""
     lines = [(cap.path, cap.line) for cap in knobs.caps] + [(bound.path, bound.line) for bound in knobs.bounds]
     lines += [(left.path, line) for left in knobs.left for line in range(left.span[0], left.span[2] + 1)]
     if made is None:
@@ -316,7 +318,7 @@ def _turned(knobs: Knobs, rewriter: Rewriter, made: Version | None) -> frozenset
 
 
 def reached(rewriter: Rewriter, watched: dict[Key, Lines], run: Run) -> frozenset[Key]:
-    """The rewrites of which a line in ``watched`` ran in ``run``."""
+    """Return the rewrites of which a line in ``watched`` ran in ``run``."""
     seen = {place for record in run.records for place in record.reached}
     return frozenset(
         key for key, lines in watched.items() if any((rewriter.relative(path), line) in seen for path, line in lines)
@@ -324,9 +326,9 @@ def reached(rewriter: Rewriter, watched: dict[Key, Lines], run: Run) -> frozense
 
 
 def _died_at(rewriter: Rewriter, version: Version, made: Version | None, run: Run) -> frozenset[tuple[str, int]]:
-    """The lines as they were read that stand for the place of the error which ended ``run``, a run of ``made``.
+    """Return the original lines that correspond to the place of the error which ended ``run``, a run of ``made``.
 
-    Paths are as they are shown. Empty where the place is not known, or the line was added.
+    Paths are as they are shown. Empty where the place is unknown, or the line was added.
     """
     at = next((record.error_line for record in (run.record, *run.records) if record.error is not None), None)
     if at is None:

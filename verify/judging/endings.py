@@ -1,4 +1,4 @@
-"""How a run came to its end, and whether that is a worse or an earlier one than another's."""
+"""How a run ended, and whether it ended worse or earlier than another."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _BEHIND = 2
 
 
 class Quality(enum.IntEnum):
-    """How well a run ended, best first: at its end or that of its steps, at a limit, without a word, badly, not begun.
+    """How well a run ended, best first: at its end or after its steps, at a limit, without a report, badly, not
+    started.
 
-    ``os._exit(0)`` and another program in its place are ends without a word.
+    ``os._exit(0)`` and replacing the process by another program are ends without a report.
     """
 
     WELL = 0
@@ -56,9 +57,9 @@ def worse(before: Run, after: Run) -> str:
 
 
 def earlier(before: Run, after: Run, *, calls: bool = False) -> str:
-    """Say in which process ``after`` came to its own end in fewer optimizer steps than ``before``; empty if in none.
+    """Say in which process ``after`` ended by itself after fewer optimizer steps than ``before``; empty if in none.
 
-    With ``calls`` backwards count where neither makes steps.
+    With ``calls`` backwards are counted where neither makes steps.
     """
     theirs = {record.process: record for record in after.records}
     for mine in before.records:
@@ -71,7 +72,7 @@ def earlier(before: Run, after: Run, *, calls: bool = False) -> str:
             continue
         idle = idle_optimizers(mine, other)
         if idle:
-            return f"in the rewritten program {idle[0]} makes no step any more"
+            return f"in the rewritten program {idle[0]} no longer makes steps"
         if other.end in STOPPED:
             continue
         if len(other.steps) < len(mine.steps):
@@ -84,9 +85,9 @@ def earlier(before: Run, after: Run, *, calls: bool = False) -> str:
 
 
 def cut_short(before: Run, after: Run) -> str:
-    """Say that ``before`` was ended from outside before it came to where ``after`` fails; empty if it was not.
+    """Say that ``before`` was stopped from outside before it reached the place where ``after`` fails; empty if not.
 
-    How far a program comes in a time is a matter of the machine. What it does next is not known then.
+    How far a program gets in a given time depends on the machine, and what it would have done next is unknown.
     """
     if quality(before) is not Quality.LIMIT or not died(after):
         return ""

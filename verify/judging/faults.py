@@ -1,7 +1,7 @@
-"""What one run shows of the mistakes that this project is about: errors in the graph, growth, forwards for nothing.
+"""What one run shows of the mistakes that this project looks for: graph errors, growth, forwards that nothing uses.
 
-Growth is judged by the age census alone: nodes of many old steps that are still alive. A slope is no verdict (a cache
-that fills, an optimizer's history, sequences of varying length have one), so the series of live nodes only illustrates,
+Only the age census decides about growth: nodes of many old steps that are still alive. A slope decides nothing (a cache
+that fills, an optimizer's history and sequences of varying length have one): the series of live nodes illustrates,
 except where a run was killed before there could be a census.
 """
 
@@ -43,12 +43,12 @@ class Symptoms:
 
     @property
     def faulty(self) -> bool:
-        """Whether the run shows a mistake with the graph that a ``repair`` repairs."""
+        """Whether the run shows a graph mistake of the kind that a ``repair`` removes."""
         return self.error is not None or bool(self.leak) or bool(self.caught_faults)
 
     @property
     def caught_faults(self) -> tuple[Caught, ...]:
-        """Graph errors that the program went on from."""
+        """Graph errors that the program caught and survived."""
         return tuple(caught for caught in self.caught if caught.error.kind in GRAPH_ERRORS)
 
     @property
@@ -104,10 +104,10 @@ def caught_errors(record: Record) -> tuple[Caught, ...]:
 
 
 def more_caught(before: Run, after: Run) -> tuple[Trouble, int, int] | None:
-    """Return an error that ``after`` caught more often than ``before``, with how often each did.
+    """Return an error that ``after`` caught more often than ``before``, with both counts.
 
-    Errors out of autograd of a kind that ``before`` never went on from count wherever they are, others within the steps
-    that both made: a batch that does not fit the model may come later.
+    Errors of autograd of a kind that ``before`` never survived count everywhere; others only within the steps that both
+    made, because a batch that does not fit the model may come later.
     """
     mine, theirs = symptoms(before).caught, symptoms(after).caught
     known = Counter(_signature(caught.error) for caught in mine)
@@ -130,13 +130,13 @@ def more_caught(before: Run, after: Run) -> tuple[Trouble, int, int] | None:
 
 
 def _signature(error: Trouble) -> tuple[str, str]:
-    """What tells kinds of errors apart: numbers and shapes in a message do not."""
+    """What two errors of one kind share: not the numbers and shapes in the message."""
     words = "" if error.kind in GRAPH_ERRORS else re.sub(r"\d+", "0", error.message.partition("\n")[0][:80])
     return error.type if words else error.kind, words
 
 
 def died(run: Run) -> bool:
-    """Whether the program came to a bad end by itself: an error, a status, a signal, no memory left."""
+    """Whether the program failed by itself: by an error, a status, a signal, or for lack of memory."""
     return run.outcome in (Outcome.RAISED, Outcome.KILLED, Outcome.MEMORY) or symptoms(run).error is not None
 
 

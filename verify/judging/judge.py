@@ -1,6 +1,6 @@
-"""Promises become checks: what two runs must show for the rewrites between them to be kept.
+"""Promises become checks: what two runs must show before the rewrites between them are kept.
 
-``before`` is a run without the rewrites in question and ``after`` one with them. Rewrites whose promises differ are
+``before`` is a run without the rewrites in question and ``after`` one with them. Rewrites with different promises are
 judged in stages (:mod:`verify.judging.stages`), so a check here always knows one promise.
 """
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from codemods.terms.counting import count_text
+from codemods.terms.counting import count_text, plain_count_text
 from codemods.terms.findings import Promise
 from verify.comparing.compare import compare
 from verify.comparing.learning import lost
@@ -94,9 +94,9 @@ def check(
 
 
 def _nothing_else(found: Check, before: Run, after: Run, tolerance: float, by_hand: bool, *, caught: bool) -> Check:
-    """Return ``found``, a repair that holds, unless it alters more than what it repairs.
+    """Return ``found``, a repair that holds, unless it changes more than it repairs.
 
-    Where the original has ``caught`` errors and goes on, the two part from the first one on.
+    Where the original has ``caught`` errors and goes on, the two programs differ from the first such error on.
     """
     if died(before) or caught:
         other = other_loss(before, after) if by_hand else ""
@@ -104,17 +104,17 @@ def _nothing_else(found: Check, before: Run, after: Run, tolerance: float, by_ha
     if found.comparison.difference is Difference.DIFFERENT:
         # To cut a graph changes gradients, and losses by way of them; they are told, and so are their traces.
         if by_hand and found.comparison.learns_the_same:
-            return Check(None, f"{found.why}; whether that is meant no run shows", found.comparison)
+            return Check(None, f"{found.why}; no run shows whether that is intended", found.comparison)
         if not (by_hand and found.comparison.loss_first):
             return found
-        meant = "; a loss parts before any gradient does, and whether that is meant no run shows"
+        meant = "; a loss differs before any gradient does, and no run shows whether that is intended"
         return Check(None, f"{found.why}{meant}", found.comparison)
     held, what = other_traces(before, after, tolerance)
     return found if held else Check(held, f"{found.why}; but {what}", found.comparison)
 
 
 def _still_learning(found: Check, before: Run, after: Run) -> Check:
-    """Return ``found``, which holds as far as ``before`` can be compared, unless parameters have stopped learning."""
+    """Return ``found``, which holds as far as ``before`` can be compared, unless parameters no longer learn."""
     loss = lost(before, after, died=died(before))
     if not loss.text:
         return found
@@ -122,7 +122,7 @@ def _still_learning(found: Check, before: Run, after: Run) -> Check:
 
 
 def _beyond(before: Run, after: Run) -> str:
-    """Say how much ``after`` did past the end of ``before``, which died; empty if that cannot be counted."""
+    """Say how much ``after`` did after the point where ``before`` died; empty if that cannot be counted."""
     one, other = before.record, after.record
     for more, what in (
         (len(other.steps) - len(one.steps), "step"),
@@ -136,7 +136,7 @@ def _beyond(before: Run, after: Run) -> str:
 
 
 def gets_past(before: Run, after: Run) -> bool:
-    """Whether ``after`` came to a good end, or to that of its steps, where ``before`` died."""
+    """Whether ``after`` ended well, or made all its steps, where ``before`` died."""
     if not died(before) or quality(after) not in (Quality.WELL, Quality.LIMIT):
         return False
     if progress(after) > progress(before):
@@ -146,8 +146,10 @@ def gets_past(before: Run, after: Run) -> bool:
 
 
 def _goes_on(old: Symptoms, new: Symptoms, before: Run, after: Run) -> bool:
-    """Whether ``after`` meets another bad end in another place of the program, where ``before`` stopped for a reason
-    that is not the graph: which of the two comes first in the program nothing tells."""
+    """Whether ``after`` fails elsewhere in the program than ``before``, which stopped for a reason outside the graph.
+
+    Which of the two places the program reaches first is unknown.
+    """
     if old.error is not None or new.error is not None or not died(before) or not died(after):
         return False
     one, other = before.record.error_line, after.record.error_line
@@ -157,7 +159,7 @@ def _goes_on(old: Symptoms, new: Symptoms, before: Run, after: Run) -> bool:
 
 
 def _worse(old: Symptoms, new: Symptoms, before: Run, after: Run) -> str:
-    """Return what the rewritten program does that the one before did not, empty if nothing."""
+    """Return what is wrong with the rewritten program and was not before; empty if nothing is."""
     fresh = new.error or new.other
     known = old.error or old.other
     if fresh is not None and (known is None or (fresh.kind, fresh.type) != (known.kind, known.type)):
@@ -224,7 +226,7 @@ def _without_fault(
     deterministic: bool | None,
     past: bool,
 ) -> Check:
-    """Judge a repair of an original that shows no fault of ours in this run."""
+    """Judge a repair where this run of the original shows no fault."""
     if past and new.error is None:
         gone = f"the original stops today ({_told(before)}), the rewritten program runs; {new.growth}"
         if deterministic and comparison.difference is Difference.DIFFERENT:
@@ -244,7 +246,7 @@ def _without_fault(
 
 
 def _gone(old: Symptoms, new: Symptoms, before: Run, after: Run, comparison: Comparison) -> str | Check:
-    """Say which fault of the original is gone; a check where it is not, or that cannot be told."""
+    """Say which fault of the original is gone; return a check if it is not, or if that is unknown."""
     if old.error is not None:
         if new.error is not None:
             return Check(False, f"the error is still there: {_told(after)}", comparison)
@@ -265,7 +267,7 @@ def _gone(old: Symptoms, new: Symptoms, before: Run, after: Run, comparison: Com
 
 
 def _updates(comparison: Comparison, deterministic: bool | None) -> str:
-    """Return how the updates of a program that no longer leaks compare with those of the one that does."""
+    """Compare the updates of the program that no longer leaks with those of the leaking one, in words."""
     if not deterministic:
         return "not deterministic, so the updates were not compared"
     if comparison.difference is not Difference.DIFFERENT:
@@ -363,13 +365,12 @@ def _figures(comparison: Comparison) -> str:
 
 def _counts(comparison: Comparison) -> str:
     if not comparison.steps and not comparison.backwards and comparison.outputs:
-        return f"{comparison.outputs} output{'s' * (comparison.outputs != 1)} of modules"
-    steps = f"{comparison.steps} step{'s' * (comparison.steps != 1)}"
-    return f"{steps} and {comparison.backwards} backward{'s' * (comparison.backwards != 1)}"
+        return f"{plain_count_text(comparison.outputs, 'output')} of modules"
+    return f"{plain_count_text(comparison.steps, 'step')} and {plain_count_text(comparison.backwards, 'backward')}"
 
 
 def progress(run: Run) -> tuple[int, int]:
-    """How far a run came: completed backwards without error, then steps."""
+    """How far a run got: backwards completed without error, then steps."""
     record = run.record
     return sum(b.error is None for b in record.backwards), len(record.steps)
 

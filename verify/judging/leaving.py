@@ -1,7 +1,7 @@
-"""Programs that stop for want of something are brought past it: what they lack is left out, a made-up value comes back.
+"""Gets programs past what they lack: the failing call is left out, and a made-up value takes the place of its result.
 
-Nothing is left out for an error that the program would have with all that it lacks (:func:`verify.reaching.leaving.
-next_one`), and a verdict by such runs says at most what they can show: :func:`cautious`.
+Nothing is left out for an error that the complete program would have too (:func:`verify.reaching.leaving.next_one`),
+and a verdict based on such runs claims no more than they show: :func:`cautious`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import PurePath
 
+from codemods.terms.counting import listed
 from codemods.terms.findings import Promise
 from verify.judging.faults import died, symptoms
 from verify.measured.records import Record
@@ -33,7 +34,7 @@ _TOLD = 4
 
 @contextmanager
 def without_modules(runner: Runner, trees: Mapping[str, ast.AST]) -> Iterator[None]:
-    """Have ``runner`` stand in for all modules that the tree imports and the interpreter has not."""
+    """Have ``runner`` stand in for all modules that the tree imports and the interpreter lacks."""
     own = {PurePath(path).parts[0].partition(".")[0] for path in trees}
     names = imports(trees.values()) - own - NEVER_MADE_UP
     known = runner.instead
@@ -52,10 +53,10 @@ def found(
     time: Callable[[float], bool],
     tell: Callable[[str], None],
 ) -> tuple[tuple[Left, ...], bool]:
-    """What to leave out of ``command`` so that its original comes further, each with what is made up for it; and
-    whether the program then goes on to its end, or to that of its steps.
+    """What to leave out of ``command`` so that the original gets further, each with the value made up for it; and
+    whether the program then finishes, or makes all its steps.
 
-    ``lines`` are those that it is to reach; ``time`` says whether so many seconds are left.
+    ``lines`` are those to reach; ``time`` tells whether that many seconds are left.
     """
     watch = sorted(set(lines))
     also = [
@@ -108,7 +109,7 @@ def found(
 
 
 def _settled(left: tuple[Left, ...], run: Run) -> tuple[Left, ...]:
-    """``left`` with what ``run`` found out."""
+    """``left`` with what ``run`` learned about each."""
     told = {tuple(each["span"]): each for record in run.records for each in record.left}
 
     def settled(each: Left) -> Left:
@@ -122,12 +123,12 @@ def _settled(left: tuple[Left, ...], run: Run) -> tuple[Left, ...]:
 
 
 def told(record: Record) -> list[str]:
-    """What was made up in the run of ``record``, by its places."""
+    """The values made up in the run of ``record``, by place."""
     return [f"{each['place']}: {each['told']}" for each in record.left]
 
 
 def cautious(entry: Entry) -> Entry:
-    """``entry``, of runs with made-up values, with verdicts that say no more than such runs can show."""
+    """Return ``entry``, whose runs had made-up values, with verdicts that claim no more than such runs can show."""
     made = tuple(dict.fromkeys(line for record in entry.original.records for line in told(record)))
     if not made:
         return entry
@@ -145,28 +146,28 @@ def cautious(entry: Entry) -> Entry:
 
 
 def _doubt(rewrite: Rewrite, entry: Entry, blind: str) -> str:
-    """Why a verdict by runs with made-up values does not stand; empty where it does."""
+    """Why a verdict from runs with made-up values does not count; empty where it does."""
     seen = symptoms(entry.original)
     promise = rewrite.finding.promise
     if rewrite.verdict is Verdict.BROKEN:
         if promise in (Promise.REPAIR, Promise.BEHAVIOUR) and not seen.faulty:
-            return "the fault does not show where values are made up"
+            return "made-up values do not show the fault"
         if died(entry.original) and not seen.faulty:
-            return "the original stops, which may be for the values that are made up"
+            return "the original stops, perhaps because of made-up values"
         return ""
     if rewrite.verdict is not Verdict.KEPT:
         return ""
     if died(entry.original) and not seen.faulty:
-        return "the original stops, which may be for the values that are made up"
+        return "the original stops, perhaps because of made-up values"
     if entry.rewritten is not None and died(entry.rewritten):
-        return "the rewritten program stops, which may be for the values that are made up"
+        return "the rewritten program stops, perhaps because of made-up values"
     if promise is Promise.REPAIR and not seen.faulty:
-        return "the fault does not show where values are made up"
+        return "made-up values do not show the fault"
     return blind
 
 
 def _blind(entry: Entry) -> str:
-    """What went into something left out after rewritten lines had run, and could not be compared; empty for nothing."""
+    """What went into a left-out call after rewritten lines had run and could not be compared; empty for nothing."""
     runs = [run for run in (entry.original, entry.rewritten) if run is not None]
     unsteady = entry.original.unsteady or frozenset()
     for run in runs:
@@ -182,5 +183,4 @@ def _blind(entry: Entry) -> str:
 
 def shown(made: Sequence[str]) -> str:
     """What was made up, in a verdict."""
-    more = f" and {len(made) - _TOLD} more" if len(made) > _TOLD else ""
-    return f"{'; '.join(made[:_TOLD])}{more}"
+    return listed(made, _TOLD, between="; ")

@@ -1,4 +1,4 @@
-"""What gets past the bad end of a program: as few rewrites as do it."""
+"""The smallest set of rewrites that gets a program past its crash."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from verify.measured.results import Difference
 
 
 def unblocking(programs: Programs, base: Groups, pending: Groups) -> tuple[Groups, Groups]:
-    """Return as few of ``pending`` as get past the bad end of the program with ``base``, and of which they were
-    chosen; none if they do not."""
+    """Return the smallest set of ``pending`` that gets past the crash of the program with ``base``, and the set it
+    was chosen from; empty if none does."""
     dead = programs.tried(base)
     near = tuple(group for group in pending if group.key in dead.near)
     repairs = tuple(group for group in pending if promise_of(group) is Promise.REPAIR)
@@ -23,9 +23,10 @@ def unblocking(programs: Programs, base: Groups, pending: Groups) -> tuple[Group
 
 
 def useless(programs: Programs, base: Groups, found: Groups, pool: Groups) -> dict[Mended, str]:
-    """Return the one of ``found`` that changes what is computed, although others of ``pool`` get past without it.
+    """Return the one of ``found`` that changes what is computed although others of ``pool`` get past the crash without
+    it.
 
-    It may hide what they mend.
+    It may hide what they fix.
     """
     dead, every = programs.tried(base), (*base, *pool)
     for group in found if len(pool) > len(found) else ():
@@ -40,7 +41,7 @@ def useless(programs: Programs, base: Groups, found: Groups, pool: Groups) -> di
 
 
 def _fewest(programs: Programs, dead: Tried, base: Groups, pool: Groups) -> Groups:
-    """Return as few of ``pool``, which gets past, as still do."""
+    """Return the smallest subset of ``pool``, which gets past the crash, that still does."""
     found: Groups = ()
     rest = pool
     while rest and not (found and _beyond(programs, dead, (*base, *found))):
@@ -58,7 +59,7 @@ def _fewest(programs: Programs, dead: Tried, base: Groups, pool: Groups) -> Grou
 
 
 def _beyond(programs: Programs, dead: Tried, groups: Groups) -> bool:
-    """Whether the program with ``groups`` comes further than ``dead``."""
+    """Whether the program with ``groups`` gets further than ``dead``."""
     after = programs.tried(groups, dead.died_at)
     if gets_past(dead.run, after.run):
         return True

@@ -1,4 +1,4 @@
-"""Which lines a rewrite has in the tree as it was read, which functions hold them, and why they did not run."""
+"""The lines of a rewrite in the original tree, the functions that hold them, and why they did not run."""
 
 from __future__ import annotations
 

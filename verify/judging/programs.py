@@ -51,7 +51,7 @@ class Tried:
 
 
 def promise_of(group: Mended) -> Promise:
-    """The promise of a group: the weakest of its findings'."""
+    """The promise of a group: the weakest among its findings."""
     return max((finding.promise for finding in group.findings), key=lambda promise: promise.rank)
 
 
@@ -60,8 +60,10 @@ _NAMED = 3
 
 
 class Programs:
-    """Runs programs, ``original`` being one without any rewrite. ``runs`` are all that were made, by name; ``place`` is
-    what people call a line."""
+    """Runs programs, each once; ``original`` is one without any rewrite, ``runs`` are all that were made, by name.
+
+    ``place`` names a line for people.
+    """
 
     def __init__(
         self,
@@ -84,7 +86,7 @@ class Programs:
     def check(
         self, promise: Promise, before: Groups, after: Groups, groups: Groups, *, alone: bool | None = None
     ) -> Check:
-        """Hold ``groups`` to ``promise``: the program with ``after`` compared with that with ``before``."""
+        """Check ``groups`` against ``promise``: compare the program with ``after`` to the one with ``before``."""
         made = self.tried(after)
         return check(
             promise,
@@ -117,12 +119,12 @@ class Programs:
         return ", ".join(f"{each.rule} at {self._place(each.path, each.span.line)}" for each in firsts)
 
     def room(self) -> bool:
-        """Whether another run may be made."""
+        """Whether there is time for another run."""
         return self._left[self._purpose] > 0
 
     @contextmanager
     def own(self) -> Iterator[None]:
-        """Runs in here do not count as those of the search."""
+        """Do not count runs made in here as runs of the search."""
         purpose, self._purpose = self._purpose, "own"
         try:
             yield
@@ -131,10 +133,10 @@ class Programs:
 
 
 def without(groups: Groups, others: Groups) -> Groups:
-    """``groups`` less ``others``."""
+    """``groups`` minus ``others``."""
     return tuple(group for group in groups if group not in others)
 
 
 def steps_of(run: Run) -> int:
-    """The steps that the process made which made most."""
+    """The steps of the process that made the most."""
     return max((len(record.steps) for record in run.records), default=0)

@@ -1,4 +1,4 @@
-"""Why nothing could be judged, and what to do about it."""
+"""Why nothing could be judged, and what the user can do about it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIMITS = {
 
 
 def joined(found: Sequence[Reason]) -> Reason:
-    """Return why nothing could be judged and what to do about it; empty if one entry's original ran to some purpose."""
+    """Return why nothing could be judged and what to do about it; empty if the original of one entry trained."""
     if not all(reason for reason, _ in found):
         return "", ()
     reasons, advice = [reason for reason, _ in found], [text for _, texts in found for text in texts]
@@ -31,16 +31,16 @@ def joined(found: Sequence[Reason]) -> Reason:
 
 
 def noted(entry: Entry, reason: str, advice: tuple[str, ...]) -> Entry:
-    """Return ``entry`` with the reason why it shows nothing, where others do."""
+    """Return ``entry`` with the reason why it shows nothing, if other entries show something."""
     if not reason or entry.plan:
         return entry
     return dataclasses.replace(entry, notes=(*entry.notes, reason, *advice))
 
 
 def reason_of(entry: Entry, command: Command | None, runner: Runner) -> Reason:
-    """Return why ``entry`` could not be judged and what to do about it; empty if its original ran to some purpose.
+    """Return why ``entry`` could not be judged and what to do about it; empty if its original trained.
 
-    ``command`` is what the user had run; None for an entry that nobody asked for.
+    ``command`` is what the user had run; None for an entry that the search added.
     """
     original = entry.original
     if any(rewrite.verdict in (Verdict.KEPT, Verdict.BROKEN) for rewrite in entry.rewrites):

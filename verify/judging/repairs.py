@@ -1,4 +1,4 @@
-"""What a repair must leave as it was: the values up to the error, and all else that a leak never touched."""
+"""What a repair must not change: the values up to the error, and whatever a leak never touched."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _LAST_DIGITS = 1e-6
 
 
 def other_loss(before: Run, after: Run) -> str:
-    """Say that the loss on which ``before`` failed never comes up in ``after``; empty if it does, or none is known.
+    """Say that the loss on which ``before`` failed never appears in ``after``; empty if it does, or none is known.
 
-    Both have computed the same until then, so that the forward in front of it was altered, or the backward is gone.
+    Both computed the same until then, so the forward of that loss was changed, or its backward is gone.
     """
     failed = next((backward for backward in before.record.backwards if backward.error is not None), None)
     if failed is None:
@@ -29,7 +29,7 @@ def other_loss(before: Run, after: Run) -> str:
         return ""
     values = " and ".join(f"{loss.value:.9g}" for loss in (*failed.losses, *match.losses) if loss.value is not None)
     where = f"the loss on which the original failed, of call {failed.call} of the backward at {failed.site or '?'},"
-    return f"{where} is another one{f': {values}' if values else ''}; whether that is meant no run shows"
+    return f"{where} is another one{f': {values}' if values else ''}; no run shows whether that is intended"
 
 
 def _same(one: Backward, other: Backward) -> bool:

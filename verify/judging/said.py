@@ -1,5 +1,5 @@
-"""What is said of a rewrite whose check is known: whether what it changes ran at all, all of it, and while there was
-something to compare with."""
+"""The verdict on a rewrite whose check is known: whether all that it changes ran, while there was something to
+compare."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def verdict_of(
 
 
 def _missed(group: Mended, before: Tried | None, tried: Tried, compared: int | None) -> str:
-    """Say which statements that ``group`` changes did not run while the programs were compared."""
+    """Say which statements that ``group`` changes did not run during the comparison."""
     steps = min((steps_of(each.run) for each in (before, tried) if each is not None), default=0)
     # What runs after the last step belongs to it, unless the program went on to steps without a counterpart.
     last = steps - (steps_of(tried.run) > steps) if compared is None else compared
@@ -72,5 +72,5 @@ def _idle(group: Mended, tried: Tried, place: Callable[[str, int], str]) -> str:
 
 
 def _late(places: Mapping[Place, int | None], steps: int, last: int) -> list[Place]:
-    """Those of ``places`` that did not run, or only after ``last`` of ``steps``."""
+    """Return those of ``places`` that did not run, or only after ``last`` of ``steps``."""
     return [place for place, after in places.items() if after is None or (steps and after > last)]

@@ -1,8 +1,8 @@
-"""Looks for runs that reach what the commands did not, within a budget of time.
+"""Looks for runs that reach what the commands missed, within a time budget.
 
-In turn: the same commands with loops cut short and bounds taken as met, other scripts and tests of the tree, and at
-last the functions by themselves. Each way is tried on the original first; only where it comes to new lines are both
-programs driven that way, and only what had not been reached is judged by it.
+In turn: the same commands with shorter loops and bounds taken as met, other scripts and tests of the tree, and finally
+the functions on their own. Each way is tried on the original first; only where it reaches new lines do both programs
+run that way, and only what was unreached before is judged by it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Search:
 
     @functools.cached_property
     def also(self) -> frozenset[Line]:
-        """The lines to watch so that it is known why rewritten ones did not run."""
+        """The lines to watch to learn why rewritten ones did not run."""
         paths: set[str] = set()
         found: set[Line] = set()
         for group in self._groups.values():
@@ -102,7 +102,8 @@ class Search:
         return frozenset(found | {(path, line) for path in paths for line in asked(self._trees.get(path, EMPTY))})
 
     def run(self, commands: Sequence[Command], entries: Sequence[Entry]) -> list[Entry]:
-        """Return ``entries`` of ``commands`` and those of the ways that reached more; reasons for what stays open."""
+        """Return ``entries`` of ``commands`` and those of the ways that reached more, with reasons for what stays
+        unreached."""
         self._entries = list(entries)
         self._until = time.monotonic() + self._runner.settings.reach_seconds
         ways = []
@@ -133,7 +134,7 @@ class Search:
         return [self._explained(entry) for entry in self._entries]
 
     def _way(self, command: Command, entry: Entry) -> _Way:
-        """How to go on from ``entry``: where its original dies, with what gets past that."""
+        """How to continue from ``entry``: where its original crashes, with the rewrites that get past the crash."""
         final = entry.rewritten
         kept = {rewrite.key for rewrite in self._joined() if rewrite.verdict is Verdict.KEPT}
         if not died(entry.original) or final is None or died(final) or not kept or not self._time(final.wall):
@@ -151,7 +152,7 @@ class Search:
     # The ways.
 
     def _knobs(self, way: _Way) -> None:
-        """The command again, so that it comes past what stood in front of the lines."""
+        """Run the command again so that it gets past what blocked the lines."""
         if way.run is None or ended_by(way.run) is not None or not self._time(way.run.wall):
             return
         causes = [cause for group in self._open() for cause in self._places.causes(group, way.run)]
@@ -171,7 +172,7 @@ class Search:
             self._try(replace(way, command=command), shorter(knobs_of(mine), way.run), "with other arguments")
 
     def _leave(self, way: _Way) -> None:
-        """The command without what it stops for, with made-up values in the place of that."""
+        """Run the command without the calls it stops at, with made-up values in their place."""
         lines = {line for group in self._open() for line in self._places.lines(group)}
         left, goes_on = found(self._runner, way.command, self._trees, lines, self._time, self._tell)
         without = _Way(way.command, left=left)
@@ -187,7 +188,7 @@ class Search:
             self._drives(without, entry.original)
 
     def _drives(self, way: _Way, plain: Run) -> None:
-        """The functions by themselves, at the end of the command."""
+        """Call the functions on their own at the end of the command."""
         if plain.record.process != "main" or sum(bool(record.backwards) for record in plain.records) > 1:
             # Processes that train together wait for each other.
             return
@@ -226,7 +227,7 @@ class Search:
                 )
 
     def _bare(self, command: Command) -> None:
-        """The functions without the program, with what can be made up for them."""
+        """Call the functions without the program, with arguments made up where possible."""
         argv = (self._runner.settings.python, "-c", "import torch")
         alone = Command(argv, command.cwd, "its functions, without the program")
         with without_modules(self._runner, self._trees):
@@ -277,7 +278,7 @@ class Search:
         return entry
 
     def _fitting(self, knobs: Knobs, keys: Set[Key], inside: Set[Key]) -> Version:
-        """The version with ``keys``, less those of ``inside`` where ``knobs`` have no place with them."""
+        """The version with ``keys``, without those of ``inside`` that leave no place for ``knobs``."""
         version = self._rewriter.some(keys)
         try:
             knobs.over(self._rewriter, self._runner.root, version)
@@ -288,7 +289,8 @@ class Search:
         return version
 
     def _run(self, way: _Way, knobs: Knobs, groups: Sequence[Mended], strict: bool = True) -> Run | None:
-        """A run of the way's program, its lines told as those of the original; None where a knob has no place."""
+        """Run the way's program and return the run, its lines numbered as in the original; None where a knob has no
+        place."""
         base, also = way.base, self.also
         knobs = replace(knobs, left=way.left)
         lines = {group.key: group.touched.before() for group in groups}
@@ -308,11 +310,11 @@ class Search:
 
     @functools.cached_property
     def _absent(self) -> frozenset[str]:
-        """The modules that the tree imports and nobody has installed, nor stood in for."""
+        """The modules that the tree imports and that are neither installed nor replaced by a stand-in."""
         return frozenset(self._runner.lacks(imports(self._trees.values()))) - {*self._runner.instead.modules}
 
     def _lacks(self, command: Command) -> bool:
-        """Whether ``command`` stops for want of a module before it does anything."""
+        """Whether ``command`` stops for a missing module before it does anything."""
         script = command.script
         if script is None or command.notebook or not self._runner.settings.data or not self._absent:
             return False
@@ -338,12 +340,12 @@ class Search:
         return join([entry.rewrites for entry in self._entries])
 
     def _open(self) -> list[Mended]:
-        """The rewrites that no run has reached in full."""
+        """The rewrites that no run has fully reached."""
         known = {rewrite.key: rewrite.verdict for rewrite in self._joined()}
         return [group for key, group in self._groups.items() if known.get(key, Verdict.NOT_REACHED) in _OPEN]
 
     def _explained(self, entry: Entry) -> Entry:
-        """``entry`` with the reason for what it did not reach."""
+        """Return ``entry`` with the reason why it did not reach some rewrites."""
         groups = self._groups
         rewrites = tuple(
             replace(rewrite, why=self._reason(groups[rewrite.key], entry, rewrite.why))

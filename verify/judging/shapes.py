@@ -23,13 +23,13 @@ from verify.running.settings import Command
 
 #: Errors of torch's where something depends on values.
 _OF_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException")
-_NO_NUMBERS = "by shapes alone; numbers are not compared, so that no promise can be kept"
+_NO_NUMBERS = "by shapes alone; numbers are not compared, so no promise can be kept"
 #: So many rewrites are tried alone.
 _MOST_ALONE = 12
 
 
 class _Seen(NamedTuple):
-    """A run and the rewrites of which a line ran in it."""
+    """A run, and the rewrites of which a line ran in it."""
 
     run: Run
     reached: frozenset[Key]
@@ -40,7 +40,8 @@ class _Seen(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """Whether its error would be there with numbers too: one of the graph is, others where none were made up."""
+        """Whether the error would also occur with real numbers: a graph error would, others only where no number was
+        made up."""
         invented = any(record.invented for record in self.run.records)
         return symptoms(self.run).error is not None or not (invented or _of_values(self.error))
 
@@ -81,7 +82,7 @@ def judge_by_shapes(
 
 
 def _culprits(keys: list[Key], before: _Seen, after: _Seen, run: Callable[[list[Key]], _Seen]) -> dict[Key, _Seen]:
-    """The rewrites that bring an error which the original does not have, with a run that shows it."""
+    """The rewrites that cause an error which the original does not have, each with a run that shows it."""
     if before.error is not None or after.error is None:
         return {}
     alone = [(keys[0], after)] if len(keys) == 1 else [(key, run([key])) for key in keys[:_MOST_ALONE]]
@@ -89,13 +90,13 @@ def _culprits(keys: list[Key], before: _Seen, after: _Seen, run: Callable[[list[
 
 
 def _still(before: _Seen, after: _Seen) -> bool:
-    """Whether the graph error of the original ends the rewritten program as well."""
+    """Whether the graph error of the original also ends the rewritten program."""
     was, now = symptoms(before.run).error, symptoms(after.run).error
     return was is not None and now is not None and (was.type, was.kind) == (now.type, now.kind)
 
 
 def _shown(before: _Seen, after: _Seen) -> str:
-    """What the two runs show, in a sentence."""
+    """What the two runs show, in one sentence."""
     was, now = before.error, after.error
     if was is None and now is None:
         steps = len(after.run.record.steps) or len(after.run.record.backwards)
@@ -110,7 +111,7 @@ def _shown(before: _Seen, after: _Seen) -> str:
 
 
 def _memory(before: Run, after: Run) -> str:
-    """How much the tensors would take in each run, where both came as far."""
+    """The memory that the tensors of each run would take, if both got equally far."""
     peaks = [_peak(run.record) for run in (before, after)]
     if not all(peaks):
         return ""
@@ -128,7 +129,7 @@ def _error(run: Run) -> str:
         return run.outcome.value
     place = f" at {record.error_site}" if record.error_site else ""
     if _of_values(error):
-        return f"what depends on values, which shapes have not ({error.message.splitlines()[0]}){place}"
+        return f"something that depends on values, which shapes do not have ({error.message.splitlines()[0]}){place}"
     first = error.message.strip().splitlines()
     return f"{error.type}{place}" + (f" ({first[0][:120]})" if first else "")
 

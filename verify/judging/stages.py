@@ -79,7 +79,7 @@ class Stages:
     # What gets past the bad end of a program.
 
     def _go_past(self) -> None:
-        """Put what gets past the bad end of the program so far, and past those that follow, into the base."""
+        """Add to the base what gets past the crash of the program so far, and past the crashes that follow."""
         base, pending = self._base, self._pending
         links: list[_Link] = []
         while pending and died(self._programs.tried(base).run):
@@ -204,7 +204,7 @@ class Stages:
             if not candidates:
                 return ()
             if not self._programs.room():
-                broken.update(dict.fromkeys(candidates, "not told apart from those that break: too many runs"))
+                broken.update(dict.fromkeys(candidates, "too many runs to separate it from those that break"))
                 return ()
             result = self._programs.check(promise, self._base, (*self._base, *context, *candidates), candidates)
             if result.held is not False:
@@ -227,8 +227,9 @@ class Stages:
     # Each repair by itself.
 
     def _earn(self, groups: Groups, context: Groups, whole: Check) -> tuple[dict[Mended, Check], dict[Mended, str]]:
-        """Leave each of several repairs out alone. Return what that says of each, and those that mend nothing and yet
-        change what is computed: of these one at a time, because without it the others have to be judged again."""
+        """Leave out each of several repairs in turn, and return what that shows of each, and which of them fix
+        nothing although they change what is computed: these one at a time, because without one the others have to be
+        judged again."""
         own: dict[Mended, Check] = {}
         every = (*self._base, *context, *groups)
         here = self._programs.tried(every)
@@ -250,11 +251,11 @@ class Stages:
             bases = [without(every, idle), (*self._base, *context), *(link.base for link in self._links)]
             by_itself = self._alone(group, bases)
             if by_itself is not None:
-                own[group] = replace(by_itself, why=f"{by_itself.why}; others mend the same")
+                own[group] = replace(by_itself, why=f"{by_itself.why}; others fix the same")
         return own, {}
 
     def _each(self, groups: Groups, context: Groups, whole: Check) -> dict[Mended, Check]:
-        """Try each of several rewrites that change what is learned by itself: what it does is said of it alone."""
+        """Try each of several rewrites that change what is learned on its own, because the claim is about it alone."""
         own: dict[Mended, Check] = {}
         for group in groups:
             if not self._programs.room():
@@ -270,7 +271,7 @@ class Stages:
         return own
 
     def _alone(self, group: Mended, bases: Sequence[Groups]) -> Check | None:
-        """Return the check by which ``group`` alone is a repair on top of one of ``bases``."""
+        """Return the check by which ``group`` on its own is a repair on top of one of ``bases``."""
         for base in dict.fromkeys(bases):
             if group not in base and fault_text(self._programs.tried(base).run) and self._programs.room():
                 result = self._programs.check(Promise.REPAIR, base, (*base, group), (group,))

@@ -208,7 +208,7 @@ class Watch:
         if leak:
             lines.append(self._grew(census))
         elif leak is None:
-            lines.append(f"whether the graph grows cannot be told (that takes {FEWEST} {word}s)")
+            lines.append(f"too few steps to tell whether the graph grows (that takes {FEWEST} {word}s)")
         else:
             lines.append("the graph stayed flat" + (f" ({self.live[-1]} nodes alive at the last)" if self.live else ""))
         lines += map(_told, self.wasted_forwards)

@@ -231,33 +231,7 @@ class _Reading:
 
 _READERS: dict[str, Callable[[_Reading, dict[str, Any]], None]] = {
     "tensors": _Reading.names,
-    **{
-        reader.__name__: reader
-        for reader in (
-            *(_Reading.start, _Reading.error, _Reading.end, _Reading.state, _Reading.variables, _Reading.census),
-            *(_Reading.loaded, _Reading.overhead, _Reading.note, _Reading.diagnosis, _Reading.backward, _Reading.step),
-            *(_Reading.precision, _Reading.output, _Reading.forwards, _Reading.caught, _Reading.raised),
-            *(
-                _Reading.printed,
-                _Reading.file,
-                _Reading.changed,
-                _Reading.reached,
-                _Reading.part,
-                _Reading.seed,
-                _Reading.standin,
-                _Reading.device,
-            ),
-            *(
-                _Reading.unrepeatable,
-                _Reading.invented,
-                _Reading.capped,
-                _Reading.knob,
-                _Reading.drive,
-                _Reading.driven,
-            ),
-            *(_Reading.left, _Reading.observed, _Reading.stopped),
-        )
-    },
+    **{name: reader for name, reader in vars(_Reading).items() if not name.startswith("_") and name != "read"},
 }
 
 
@@ -281,23 +255,12 @@ def _events(lines: Iterable[str], secrets: Secrets) -> Iterable[dict[str, Any]]:
 def _backward(event: Mapping[str, Any], steps_before: int) -> Backward:
     error = event.get("error")
     return Backward(
-        index=event["index"],
+        **_fields(event, "index call time rng retain create grad nodes live seconds bytes peak"),
         site=_site(event.get("site")),
-        call=event["call"],
-        time=event["time"],
         losses=tuple(
             Loss(None if loss["value"] is None else float.fromhex(loss["value"]), loss["digest"], loss["numel"])
             for loss in event["losses"]
         ),
-        rng=event["rng"],
-        retain=event["retain"],
-        create=event["create"],
-        grad=event["grad"],
-        nodes=event["nodes"],
-        live=event["live"],
-        seconds=event["seconds"],
-        bytes=event["bytes"],
-        peak=event["peak"],
         error=None if error is None else _trouble(error),
         steps_before=steps_before,
         waiting=_waiting(event),
@@ -308,15 +271,9 @@ def _step(event: Mapping[str, Any], rates: Mapping[int, Rates], tensors: Mapping
     grads, buffers = event.get("grads"), event.get("buffers")
     names = tensors.get("buffers")
     return Step(
-        optimizer=event["optimizer"],
-        name=event["name"],
-        call=event["call"],
+        **_fields(event, "optimizer name call time live bytes peak"),
         site=_site(event.get("site")),
-        time=event["time"],
-        live=event["live"],
         params=_values(event["params"]),
-        bytes=event["bytes"],
-        peak=event["peak"],
         grads=None if grads is None else _values(grads),
         rates=rates.get(event["optimizer"], ()),
         rng=event.get("rng", ""),
@@ -325,6 +282,11 @@ def _step(event: Mapping[str, Any], rates: Mapping[int, Rates], tensors: Mapping
         buffer_names=names.names if names is not None else (),
         waiting=_waiting(event),
     )
+
+
+def _fields(event: Mapping[str, Any], names: str) -> dict[str, Any]:
+    """The fields that are taken as they are written."""
+    return {name: event[name] for name in names.split()}
 
 
 def _written(event: Mapping[str, Any]) -> Written:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from codemods.rewriting.changes import Evidence, Key, Proof
 from verify.errors import VerifyError
 from verify.measured.results import Verification
-from verify.reports import markdown, plots, remarks
+from verify.reports import html, markdown, plots, remarks
 from verify.reports.discreet import discreet
-from verify.reports.fragment import fragment
 
 
 def evidence_of(verification: Verification, *, plot: str = "", quoted: bool = False) -> Evidence:
@@ -22,7 +21,7 @@ def evidence_of(verification: Verification, *, plot: str = "", quoted: bool = Fa
     for rewrite in verification.rewrites:
         key = frozenset(finding.key for finding in rewrite.findings)
         proofs[key] = Proof(rewrite.verdict.value, remarks.reason_text(rewrite, verification))
-    return Evidence(proofs, markdown.section(verification, plot=plot), fragment(verification), _plot(verification))
+    return Evidence(proofs, markdown.section(verification, plot=plot), html.fragment(verification), _plot(verification))
 
 
 def _plot(verification: Verification) -> bytes:

@@ -170,18 +170,6 @@ def _times(record: Record) -> list[float]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-def bytes_text(size: float, *, signed: bool = False) -> str:
-    """Return a size in bytes as people read it (``61.2 KiB``); ``signed`` puts a plus before what grows."""
-    sign = "-" if size < 0 else "+" if signed and round(size) > 0 else ""
-    amount, unit = abs(size), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if amount < 1000:
-            break
-        amount, unit = amount / 1024, larger
-    digits = 0 if unit == "B" or amount >= 100 else 1 if amount >= 10 else 2
-    return f"{sign}{amount:.{digits}f} {unit}"
-
-
 def seconds_text(seconds: float) -> str:
     """Return a time as people read it (``12.3 ms``)."""
     if seconds >= 1:

@@ -65,7 +65,11 @@ def page(verification: Verification) -> str:
 
 
 def fragment(verification: Verification) -> str:
-    """See :func:`verify.reports.fragment.fragment`."""
+    """Return ``verification`` as one HTML element, for :attr:`codemods.rewriting.changes.Evidence.html`.
+
+    It brings its own style, which holds for it alone and follows the colour scheme around it. Its headings begin at
+    ``h3``; its identifiers are those of the plots.
+    """
     return _rendered("fragment.html", verification, level=3)
 
 

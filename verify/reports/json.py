@@ -132,26 +132,23 @@ def _figures(numbers: Figures) -> dict[str, Any]:
     }
 
 
+#: What is told of a process, in this order.
+_OF_RECORD = (
+    *("process", "about", "end", "status", "error", "error_site", "traceback", "missing", "loaded", "backwards"),
+    *("steps", "reached", "seeds", "standins", "devices", "capped", "knobs", "left", "driven", "stack", "caught"),
+    *("forwards", "outputs", "precision", "printed", "files", "census", "overhead", "notes"),
+)
+
+
 def _record(record: Record) -> dict[str, Any]:
     census = record.census
-    return {
-        "process": record.process,
-        "about": record.about,
-        "end": record.end,
-        "status": record.status,
+    return {name: getattr(record, name) for name in _OF_RECORD} | {
         "error": _trouble(record.error),
         "error_site": _site(record.error_site),
-        "traceback": record.traceback,
-        "missing": record.missing,
-        "loaded": record.loaded,
         "backwards": [_backward(backward) for backward in record.backwards],
         "steps": [_step(step) for step in record.steps],
         "reached": [{"path": path, "line": line} for path, line in sorted(record.reached)],
         "seeds": [{"generator": generator, "value": value} for generator, value in record.seeds],
-        "standins": record.standins,
-        "devices": record.devices,
-        "capped": record.capped,
-        "knobs": record.knobs,
         "left": [{"place": each["place"], "why": each["why"], "told": each["told"]} for each in record.left],
         "driven": [_driven(driven) for driven in record.driven],
         "stack": [_site(site) for site in record.stack],
@@ -161,20 +158,9 @@ def _record(record: Record) -> dict[str, Any]:
             {"site": _site(each.site), "line": each.line, "call": each.call, **(_values(each.values) or {})}
             for each in record.outputs
         ],
-        "precision": record.precision,
-        "printed": record.printed,
-        "files": [
-            {"path": each.path, "kind": each.kind, **(_values(each.tensors) or {})} for each in record.files
-        ],
-        "census": None if census is None else {
-            "boundaries": census.boundaries,
-            "ages": census.ages,
-            "leak": census.leak,
-            "holders": [holder._asdict() for holder in census.holders],
-        },
-        "overhead": record.overhead,
-        "notes": record.notes,
-    }  # fmt: skip
+        "files": [{"path": each.path, "kind": each.kind, **(_values(each.tensors) or {})} for each in record.files],
+        "census": census and {**vars(census), "holders": [holder._asdict() for holder in census.holders]},
+    }
 
 
 def _backward(backward: Backward) -> dict[str, Any]:

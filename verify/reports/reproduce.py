@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from codemods.terms.counting import bytes_text
 from verify.measured.results import Verification
-from verify.reports.figures import bytes_text
 from verify.running.settings import Settings
 
 #: Settings that no option of the command line stands for.

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from codemods.terms.counting import count_text
+from codemods.terms.counting import bytes_text, count_text
 from verify.measured.records import BY_SHAPES
 from verify.measured.results import Comparison, Difference, Entry, Outcome, Run
-from verify.reports.figures import STEP, Figures, bytes_text, ended_well, ending, figures, number_text, seconds_text
+from verify.reports.figures import STEP, Figures, ended_well, ending, figures, number_text, seconds_text
 
 #: At most so many call sites of ``backward`` and of wasted forwards are told in a cell.
 SITES = 3
@@ -220,7 +220,7 @@ def _gaps(comparison: Comparison) -> str:
 
 def _gap(gap: float) -> str:
     if math.isnan(gap):
-        return "finite on one side alone"
+        return "finite on one side only"
     return f"up to {gap:.2g} apart" if gap else "equal"
 
 

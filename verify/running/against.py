@@ -57,7 +57,7 @@ class HandRewriter:
         self._added: dict[str, bytes] = {}
         if other.is_file():
             if script is None:
-                raise VerifyError(f"{other}: is a file, and no script is named whose place it could take")
+                raise VerifyError(f"{other}: is a file, and no script is named that it could replace")
             pairs = [(script, other)]
         else:
             try:

@@ -12,14 +12,17 @@ import shlex
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verify.isolation.launcher.mounts import inside
 from verify.isolation.view import homes
-from verify.measured.results import Run
+from verify.measured.results import Outcome, Run
 from verify.running.asking import Wants, wants_of
 from verify.running.settings import Command, Settings
 from verify.running.standins import UNSUPPORTED, parse
+
+if TYPE_CHECKING:
+    from verify.running.runner import Runner
 
 MODULE, ARGUMENT, FILE, VARIABLE, NETWORK = "module", "argument", "file", "variable", "network"
 
@@ -220,7 +223,7 @@ def advice(
         said.append(_of_file(piece.name, command, root, settings, wants))
     others = [path for path in files if not (piece.kind == FILE and _same(path, piece.name, command))]
     if others:
-        said.append(f"it also names what is not there: {', '.join(others)}")
+        said.append(f"it also names what is missing: {', '.join(others)}")
     return tuple(said)
 
 
@@ -229,7 +232,7 @@ def _of_modules(names: Sequence[str], python: str) -> str:
     several = "modules" if len(names) > 1 else "the module"
     install = shlex.join([python, "-m", "pip", "install", *packages])
     return (
-        f"{python} lacks {several} {', '.join(names)}: {install} (a package may be called otherwise), "
+        f"{python} lacks {several} {', '.join(names)}: {install} (a package may have another name), "
         "or name another interpreter with --python"
     )
 
@@ -300,3 +303,17 @@ def _given(name: str, argv: Sequence[str]) -> bool:
 
 def _same(one: str, other: str, command: Command) -> bool:
     return os.path.normpath(command.cwd / one) == os.path.normpath(command.cwd / other)
+
+
+def without_state(runner: Runner, command: Command, run: Run, again: Callable[[str], Run]) -> Run:
+    """Run a program ``again``, given what ``run`` died for, without what it loads into models; ``run`` where that is
+    not what it lacked, or no help."""
+    lacking = ended_by(run)
+    if lacking is None or not runner.settings.data or not may_be_state(lacking, run):
+        return run
+    runner.without_states.add(command.text)
+    without = again(lacking.name)
+    if without.record.backwards or without.outcome is Outcome.OK:
+        return without
+    runner.without_states.discard(command.text)
+    return run

@@ -190,7 +190,7 @@ class Runner:
         except ValueError:
             return f"{python} cannot be run as a Python interpreter: {answer.stderr.strip()[-200:] or 'no answer'}"
         if not torch:
-            return f"there is no torch in {python}: choose an interpreter that has it with --python"
+            return f"{python} has no torch: choose an interpreter that has it with --python"
         for name, found, oldest in (("Python", version, OLDEST_PYTHON), ("torch", torch, OLDEST_TORCH)):
             if _numbers(found) < oldest:
                 return f"{python} has {name} {found}; {name} {'.'.join(map(str, oldest))} or newer is needed"

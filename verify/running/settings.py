@@ -103,7 +103,7 @@ def variables(texts: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
         if not name or "\0" in text:
             raise VerifyError(f"--env {text!r}: write NAME or NAME=VALUE")
         if not sign and name not in given:
-            raise VerifyError(f"--env {name}: there is no such variable here; give its value with --env {name}=VALUE")
+            raise VerifyError(f"--env {name}: no such variable here; give its value with --env {name}=VALUE")
         found[name] = value if sign else given[name]
     return found
 

@@ -78,7 +78,7 @@ def parse(text: str, root: Path | None = None) -> dict[str, Any]:
     """
     match = _DECLARATION.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no declaration; one reads {_EXAMPLE}")
+        raise ValueError(f"{text!r} is not a declaration; one looks like {_EXAMPLE}")
     path = _relative(match["path"].strip(), root)
     suffix = PurePosixPath(path).suffix.lower()
     dtype, key = match["dtype"], match["key"]
@@ -86,9 +86,9 @@ def parse(text: str, root: Path | None = None) -> dict[str, Any]:
     try:
         shape = [int(size) for size in match["shape"].split(",")]
     except ValueError:
-        raise ValueError(f"{text!r}: {match['shape']!r} is no shape; one reads 1000,3,32,32") from None
+        raise ValueError(f"{text!r}: {match['shape']!r} is not a shape; one looks like 1000,3,32,32") from None
     if dtype not in DTYPES:
-        raise ValueError(f"{text!r}: {dtype} is none of {', '.join(DTYPES)}")
+        raise ValueError(f"{text!r}: {dtype} is not one of {', '.join(DTYPES)}")
     if suffix in UNSUPPORTED:
         raise ValueError(f"{text!r}: no stand-in can be made for {suffix} files from a type and a shape")
     if key is not None and suffix not in KEYED:

@@ -45,9 +45,7 @@ def test_what_is_named_is_passed_on_whatever_it_is() -> None:
     assert passed({"HF_TOKEN": "hf_x", "OTHER": "1", "LANG": "C"}, named) == {**named, "LANG": "C"}
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"), [("=x", "write NAME or NAME=VALUE"), ("NONE", "there is no such variable")]
-)
+@pytest.mark.parametrize(("text", "sentence"), [("=x", "write NAME or NAME=VALUE"), ("NONE", "no such variable here")])
 def test_names_that_are_none(text: str, sentence: str) -> None:
     with pytest.raises(VerifyError, match=sentence):
         variables([text], {})

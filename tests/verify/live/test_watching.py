@@ -336,7 +336,7 @@ def test_reports() -> None:
     with verify.watch() as run:
         loops.by_hand(2)
     counted, grown = run.report().splitlines()[:2]
-    assert (counted, grown) == ("2 backwards", "whether the graph grows cannot be told (that takes 8 backwards)")
+    assert (counted, grown) == ("2 backwards", "too few steps to tell whether the graph grows (that takes 8 backwards)")
 
 
 def test_bytes_are_told_where_the_c_library_tells() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.verify.reports import tools
 from verify.measured.records import Census, Record
 from verify.measured.results import Comparison, Difference, Outcome
-from verify.reports.figures import bytes_text, figures, number_text, seconds_text
+from verify.reports.figures import figures, number_text, seconds_text
 from verify.reports.table import agreement, table
 
 
@@ -76,29 +76,6 @@ def test_killed_before_the_census() -> None:
     assert figures(tools.run("original", tools.record(14, census=Census(14, {}, False, ())))).leak is False
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "0.98 KiB"),
-        (61_200, "59.8 KiB"),
-        (412 << 20, "412 MiB"),
-        (1 << 30, "1.00 GiB"),
-        (5 << 40, "5.00 TiB"),
-        (-2048, "-2.00 KiB"),
-    ],
-)
-def test_bytes(size: int, text: str) -> None:
-    assert bytes_text(size) == text
-
-
-def test_signs_are_for_what_changes() -> None:
-    assert bytes_text(0.2, signed=True) == "0 B"
-    assert bytes_text(2048, signed=True) == "+2.00 KiB"
-    assert bytes_text(-2048, signed=True) == "-2.00 KiB"
-
-
 def test_times_and_losses() -> None:
     assert [seconds_text(value) for value in (2e-5, 0.0123, 1.5, 2500)] == ["20 µs", "12.3 ms", "1.5 s", "2500 s"]
     assert [number_text(value) for value in (2.3456789, math.nan, -math.inf, None)] == ["2.3457", "nan", "-inf", "–"]
@@ -111,7 +88,7 @@ def test_agreement() -> None:
     assert agreement(close) == "close over 20 steps: losses up to 3e-08 apart"
     apart = Comparison(Difference.DIFFERENT, "somewhere", 0.0, math.nan, 20, 20, random_moved=True)
     assert agreement(apart) == (
-        "different over 20 steps: losses equal, parameters finite on one side alone (other random numbers)"
+        "different over 20 steps: losses equal, parameters finite on one side only (other random numbers)"
     )
 
 

@@ -10,8 +10,7 @@ import pytest
 from tests.verify.reports import tools
 from tests.verify.reports.test_html import Reader
 from verify.measured.results import Verification
-from verify.reports.fragment import fragment
-from verify.reports.html import page
+from verify.reports.html import fragment, page
 
 
 @pytest.mark.parametrize("shape", tools.ALL)

@@ -17,7 +17,7 @@ from tests.notebooks import SETUP, STEP, notebook
 from tests.verify.reports import tools
 from verify.measured.results import Rewrite, Verdict, Verification
 from verify.reports import FORMATS, render
-from verify.reports.fragment import fragment
+from verify.reports.html import fragment
 from verify.running.settings import Settings
 
 #: Elements that have no end.

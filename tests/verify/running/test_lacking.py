@@ -60,7 +60,7 @@ def test_what_is_missing_is_named_together_and_the_script_run_once(folder: Path)
     assert report["status"] == 3
     modules, file = report["advice"]
     assert "lacks modules nowhere_one, nowhere_two: " in modules
-    assert file == "it also names what is not there: data/x.txt"
+    assert file == "it also names what is missing: data/x.txt"
 
 
 @pytest.mark.usefixtures("warm")

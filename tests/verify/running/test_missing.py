@@ -90,7 +90,7 @@ def test_all_is_named_together(tmp_path: Path) -> None:
         "/opt/python lacks modules cv2, einops: /opt/python -m pip install opencv-python-headless einops (a package "
         "may be called otherwise), or name another interpreter with --python",
         "it asks for arguments, to be given after --: --data",
-        "it also names what is not there: x.npy",
+        "it also names what is missing: x.npy",
     )
 
 
@@ -155,7 +155,7 @@ def test_what_was_declared_or_given_is_not_missed(tmp_path: Path) -> None:
     settings = Settings(stand_ins=(parse("x.npy=float32:3"),))
     command = Command((sys.executable, "train.py", "--data=x"), tmp_path, "train.py", tmp_path / "train.py")
     said = missing.advice(Piece(VARIABLE, "A"), command, tmp_path, settings, lambda _: ())
-    assert said[1:] == ("it also names what is not there: y.npy",)
+    assert said[1:] == ("it also names what is missing: y.npy",)
 
 
 def test_the_error_of_a_variable_is_told_from_that_of_a_dictionary() -> None:

@@ -41,12 +41,12 @@ def test_declarations_are_read(text: str, result: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("x.npy", "is no declaration"),
-        ("x.npy=float32", "is no declaration"),
-        ("x.npy=float32:", "is no declaration"),
-        ("=float32:3", "is no declaration"),
-        ("x.npy=float32:3,,3", "is no shape"),
-        ("x.npy=float31:3", "float31 is none of"),
+        ("x.npy", "is not a declaration"),
+        ("x.npy=float32", "is not a declaration"),
+        ("x.npy=float32:", "is not a declaration"),
+        ("=float32:3", "is not a declaration"),
+        ("x.npy=float32:3,,3", "is not a shape"),
+        ("x.npy=float31:3", "float31 is not one of"),
         ("x.h5=float32:3", r"for \.h5 files"),
         ("x.PKL=float32:3", r"for \.pkl files"),
         ("x.npy[k]=float32:3", "hold arrays by name"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import escape as _escape
 
 from codemods.reports._markup import visible
+from codemods.terms.counting import plain_count_text
 from verify.diagnosis.folded import Box, Graph, Walk
 from verify.diagnosis.model import Diagnosis
 from verify.diagnosis.pictures import graphviz, layout
@@ -86,7 +87,7 @@ def _lines(box: Box, freeing: Mapping[int, str]) -> list[str]:
     where = str(box.site) if box.site is not None else "library code"
     role = f"   {', '.join(box.roles)}" if box.roles else ""
     made = ", ".join(name for name, _ in box.operations)
-    nodes = f"{box.nodes} node{'s' * (box.nodes != 1)}" + (f" in {box.turns} turns" if box.turns > 1 else "")
+    nodes = plain_count_text(box.nodes, "node") + (f" in {box.turns} turns" if box.turns > 1 else "")
     nodes += f" of {box.steps} steps" if box.steps > 1 else ""
     lines = [where + role, _short(box.source), _short(f"{nodes}: {made}")]
     if box.freed is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from codemods.terms.counting import plain_count_text
 from verify.diagnosis.model import Clue, Diagnosis
 from verify.diagnosis.pictures.tree import tree
 
@@ -37,7 +38,7 @@ def headline(diagnosis: Diagnosis) -> str:
     """Return what was run and what came of it, in a line."""
     if diagnosis.faults:
         count = len(diagnosis.faults)
-        return f"{diagnosis.command}: {count} fault{'s' if count != 1 else ''}"
+        return f"{diagnosis.command}: {plain_count_text(count, 'fault')}"
     if diagnosis.reason:
         return f"{diagnosis.command}: no diagnosis"
     steps = diagnosis.steps or diagnosis.backwards

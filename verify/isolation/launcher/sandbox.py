@@ -131,7 +131,7 @@ class Sandbox:
             else:
                 self.overlaid.append(place)
                 return
-        raise trouble or OSError(errno.EXDEV, "nowhere to keep what is written", place)
+        raise trouble or OSError(errno.EXDEV, "no place to keep what is written", place)
 
     def _stores(self, place: str) -> list[str]:
         # An overlay's upper layer must not lie in its lower one.
