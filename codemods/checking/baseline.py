@@ -101,7 +101,9 @@ def _fingerprint(file: Path, number: int, entry: Any) -> Fingerprint:
         count = entry.get("count", 1)
         if all(isinstance(value, str) for value in values) and type(count) is int and 0 < count <= MOST:
             return Fingerprint(*map(str, values))
-    raise BaselineError(f"{file}: entry {number} of the baseline is no finding; remove the file to write another")
+    raise BaselineError(
+        f"{file}: entry {number} of the baseline is not a finding; delete the file: --update-baseline writes another"
+    )
 
 
 def save_baseline(baseline: Baseline) -> bool:

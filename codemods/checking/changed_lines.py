@@ -136,7 +136,7 @@ def _base(top: str, revision: str) -> str:
     if found is None or found.returncode:
         raise SinceError(f"--since {revision}: no such revision in {top}{hint}")
     if _run(top, "rev-parse", "--verify", "--quiet", "HEAD").returncode:
-        raise SinceError(f"--since {revision}: {top} has no commit of its own yet")
+        raise SinceError(f"--since {revision}: {top} has no commit yet")
     commit = found.stdout.decode().strip()
     base = _run(top, "merge-base", commit, "HEAD").stdout.decode().split()
     if not base:
@@ -210,7 +210,7 @@ def _run(folder: str, *arguments: str, stdin: bytes = b"") -> subprocess.Complet
     try:
         return run_git(folder, *arguments, stdin=stdin)
     except FileNotFoundError:
-        raise SinceError("--since needs git, and there is no such program on the PATH") from None
+        raise SinceError("--since needs git, which is not on the PATH") from None
     except OSError as error:
         raise SinceError(f"--since: git cannot be run: {(error.strerror or str(error)).lower()}") from None
 

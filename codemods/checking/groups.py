@@ -91,10 +91,10 @@ def _obstacle(
             return f"{finding.rule} at {place} is likely, and apply --verify shows whether it holds"
         return f"{finding.rule} at {place} is advice"
     if finding.since and options.target_torch != "current" and older(options.target_torch, finding.since):
-        return f"{finding.rule} at {place} writes what PyTorch has since {finding.since} only"
+        return f"{finding.rule} at {place} needs PyTorch {finding.since} or newer"
     for rule, path, line in finding.partners:
         if (rule, path, line) not in known:
-            return f"makes sense only together with {rule} at {_shown(path, line, files)}, which is not selected"
+            return f"only makes sense together with {rule} at {_shown(path, line, files)}, which is not selected"
     for path, edit in finding.edits:
         if path not in files:
             return f"would change {path} too, which is not among the files to change"

@@ -77,7 +77,7 @@ def _verdict(
     comment: IgnoreComment, used: set[str], judged: frozenset[str], options: Options
 ) -> tuple[tuple[str, ...] | None, str] | None:
     if not comment.file and not comment.first:
-        return None, "stands on no statement and suppresses nothing; put it on the line of the finding"
+        return None, "is not on a statement and suppresses nothing; put it on the line of the finding"
     if comment.rules is None:
         whole = not options.select and not options.ignore and not options.per_file_ignores.entries
         return (None, "suppresses nothing") if whole and not used else None
@@ -125,7 +125,7 @@ def add_ignores(findings: Iterable[Finding], sources: Iterable[SourceFile], reas
 
 def _unplaced(source: SourceFile, place: ToSuppress) -> Skipped:
     at = source.place(place.line)
-    return Skipped(source.path, at.line, f"{place.rule}: no comment can stand there", at.cell)
+    return Skipped(source.path, at.line, f"{place.rule}: no comment fits there", at.cell)
 
 
 def remove_unused_ignores(unused: Iterable[UnusedIgnore], sources: Iterable[SourceFile]) -> Ignored:

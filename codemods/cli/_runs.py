@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -18,14 +17,13 @@ from codemods.cli._groups import OptionGroup
 from codemods.cli._ours import kind_of
 from codemods.cli._places import require_place
 from codemods.cli._terminal import UserError, complain, is_watched
+from codemods.source.keys import size
 from codemods.source.secrets import Secrets
 
 if TYPE_CHECKING:
     from verify.isolation.workspace import Mode
     from verify.running.settings import Command, Settings
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
-_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 DEVICES = ("auto", "cpu", "cuda")
 ISOLATIONS = ("auto", "overlay", "copy")
 
@@ -281,10 +279,7 @@ def _choice(option: str, given: str | None, known: Sequence[str]) -> str:
 
 
 def _size(option: str, given: str | None) -> int | None:
-    """Return the bytes that ``given`` stands for: a number with or without k, M, G or T (powers of 1024)."""
-    if given is None:
-        return None
-    match = _SIZE.fullmatch(given.strip())
-    if match is None or float(match[1]) <= 0:
-        raise UserError(f"{option} {given}: must be a size such as 500M or 8G")
-    return int(float(match[1]) * (1 << _UNITS[match[2].lower()]))
+    try:
+        return None if given is None else size(given)
+    except ValueError:
+        raise UserError(f"{option} {given}: must be a size such as 500M or 8G") from None

@@ -11,6 +11,7 @@ from codemods.cli import _help as h
 from codemods.cli._options import Job
 from codemods.cli._terminal import TROUBLE, UserError, complain
 from codemods.reports import Detail
+from codemods.terms.counting import plain_count_text
 from codemods.terms.findings import Finding, ShownLine
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _at(job: Job, places: Sequence[str]) -> Callable[[tuple[Finding, ...]], bool
     }
     unknown = sorted({path for path, _ in asked} - sources.keys())
     if unknown and job.stdin is None:
-        raise UserError(f"--at {unknown[0]}: not among the files that are looked at")
+        raise UserError(f"--at {unknown[0]}: not one of the files to check")
 
     def fits(findings: tuple[Finding, ...]) -> bool:
         return any(
@@ -164,7 +165,7 @@ def add_ignores(job: Job, findings: Sequence[Finding], sources: Sequence[SourceF
 
 def ignore_remaining(job: Job, result: ApplyResult, reason: str | None) -> int:
     """Write comments at what ``apply`` has left; return the exit status."""
-    from codemods.rewriting.ignoring import ignore_remaining as ignore
+    from codemods.rewriting.saving import ignore_remaining as ignore
 
     return _tell(job, ignore(result, job.targets.sources, (reason or "").strip()), "finding", "suppressed")
 
@@ -180,7 +181,6 @@ def _tell(job: Job, done: Ignored, noun: str, verb: str) -> int:
     for entry in done.unwritten:
         complain(f"{entry.place}: not saved: {entry.reason}")
     if job.detail is not Detail.QUIET:
-        nouns = noun if done.number == 1 else f"{noun}s"
-        files = "file" if len(done.paths) == 1 else "files"
-        print(f"{done.number} {nouns} {verb} in {len(done.paths)} {files}", file=sys.stderr)
+        files = plain_count_text(len(done.paths), "file")
+        print(f"{plain_count_text(done.number, noun)} {verb} in {files}", file=sys.stderr)
     return TROUBLE if done.unwritten else 0

@@ -93,7 +93,9 @@ def _attached(
     limits = [f"--{name.replace('_', '-')}" for name in given if name != "python"]
     limits += ["--graph"] if graph is not None else []
     if limits:
-        raise UserError(f"--attach runs the script as it is, to its end: {', '.join(limits)} cannot be had with it")
+        raise UserError(
+            f"--attach runs the script as it is, to its end: {', '.join(limits)} cannot be combined with it"
+        )
     settings = settings_of(runs)
     asked = program.command(entry, settings.python)
     words = list(asked.argv[1:])

@@ -22,6 +22,6 @@ def command(
     """
     if importlib.util.find_spec("pygls") is None:
         raise UserError(needs("codemod lsp", "pygls", "lsp"))
-    from codemods.editor.starting import serve
+    from codemods.editor.features import serve
 
     return serve()

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from codemods.terms.counting import listed
+
 #: What git leaves in its folder while something is under way, and what that is called.
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
@@ -80,7 +82,7 @@ class Repository:
             else:
                 bad.append(f"{file} ({self._why_untracked(name, tracked)})")
         if bad:
-            raise CommitError(f"git does not track {_few(bad)}; add it first, or leave it out with --exclude")
+            raise CommitError(f"git does not track {listed(bad, _FEW)}; add it first, or leave it out with --exclude")
         return names
 
     def require_clean(self, names: Iterable[str], *, allow_dirty: bool) -> None:
@@ -92,10 +94,14 @@ class Repository:
         if not dirty:
             return
         if not allow_dirty:
-            raise CommitError(f"uncommitted changes in {_few(dirty)}; commit or stash them, or give --allow-dirty")
+            raise CommitError(
+                f"uncommitted changes in {listed(dirty, _FEW)}; commit or stash them, or give --allow-dirty"
+            )
         ours = sorted(set(names) & set(dirty))
         if ours:
-            raise CommitError(f"{_few(ours)} would be changed and has uncommitted changes already; commit them first")
+            raise CommitError(
+                f"{listed(ours, _FEW)} would be changed and has uncommitted changes already; commit them first"
+            )
 
     def _dirty(self) -> list[str]:
         fields = iter(self._told("status", "--porcelain", "-z", "--untracked-files=no").split("\0"))
@@ -212,11 +218,6 @@ def _tail(done: subprocess.CompletedProcess[str]) -> str:
     lines = [line.rstrip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     shown = [*(["..."] if len(lines) > _LINES else []), *lines[-_LINES:]]
     return "\n".join(shown) or f"status {done.returncode}"
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
-    return ", ".join(names[:_FEW]) + more
 
 
 def merged(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:

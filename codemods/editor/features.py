@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -252,3 +254,15 @@ def _resolves(server: Server) -> bool:
     document = server.client_capabilities.text_document
     support = document.code_action.resolve_support if document and document.code_action else None
     return support is not None and "edit" in support.properties
+
+
+def serve() -> int:
+    """Serve on standard input and output until the client leaves; return the exit status the protocol asks for."""
+    server = Server()
+    register(server)
+    sys.stdout.flush()
+    # The protocol has the stream to itself: whatever else might be printed goes to standard error.
+    stream = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    server.start_io(stdout=stream)
+    return 0 if server.was_shut_down else 1

@@ -68,7 +68,7 @@ def rename_argument(call: cst.Call, argument: str | int, name: str) -> cst.Call:
     if arg.keyword is not None:
         return _with_argument(call, index, arg.with_changes(keyword=arg.keyword.with_changes(value=name)))
     if arg.star or any(other.keyword is None and other.star != "**" for other in call.args[index + 1 :]):
-        raise EditError("a positional argument with others behind it cannot get a keyword")
+        raise EditError("a positional argument with others after it cannot get a keyword")
     bare = cst.SimpleWhitespace("")
     equal = cst.AssignEqual(whitespace_before=bare, whitespace_after=bare)
     return _with_argument(call, index, arg.with_changes(keyword=cst.Name(name), equal=equal))

@@ -75,7 +75,7 @@ def replace_expression(node: cst.BaseExpression, code: str) -> cst.BaseExpressio
 
 
 def keep_part(target: cst.BaseExpression, kept: cst.BaseExpression, suffix: str) -> cst.BaseExpression:
-    """``kept``, which stands in ``target``, with ``suffix`` behind it, in the parentheses that stand around ``target``.
+    """``kept``, which stands in ``target``, with ``suffix`` after it, in the parentheses that stand around ``target``.
 
     Raises EditError if comments that are no part of ``kept`` would be lost.
     """
@@ -94,7 +94,7 @@ def keep_part(target: cst.BaseExpression, kept: cst.BaseExpression, suffix: str)
 
 
 def _with_dot(node: cst.BaseExpression, kept: cst.BaseExpression, dot: cst.Dot) -> cst.BaseExpression:
-    """``node`` with ``dot``, its blanks and line breaks, directly behind ``kept``, which stands in it."""
+    """``node`` with ``dot``, its blanks and line breaks, right after ``kept``, which stands in it."""
     if isinstance(node, cst.Call):
         return node.with_changes(func=_with_dot(node.func, kept, dot))
     if not isinstance(node, cst.Attribute):

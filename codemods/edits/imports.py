@@ -36,7 +36,7 @@ class TopLevelPlace(NamedTuple):
 def place_for_import(tree: ast.Module, limit: int) -> TopLevelPlace:
     """Where ``import torch`` goes so that the statement ``limit`` of ``tree`` and those after it can use it.
 
-    That is in front of other imports of torch, else behind the other imports, else at the top.
+    That is in front of other imports of torch, else after the other imports, else at the top.
     """
     body = tree.body
     start = _after_preamble(tree)
@@ -59,7 +59,7 @@ def place_for_import(tree: ast.Module, limit: int) -> TopLevelPlace:
 
 
 def place_for_helper(tree: ast.Module) -> TopLevelPlace:
-    """Where a helper function goes: behind the imports at the top of the file."""
+    """Where a helper function goes: after the imports at the top of the file."""
     body = tree.body
     end = _after_preamble(tree)
     while end < len(body) and _only_imports(body[end]):

@@ -181,7 +181,7 @@ class _Planner:
         for name, limit in self.import_limits.items():
             code = f"import {MODULE}" if name == MODULE else f"import {MODULE} as {name}"
             self._insert_at_top(place_for_import(self.source.tree, limit), code)
-        # Helpers follow the imports where both are put behind the same statement.
+        # Helpers follow the imports where both are put after the same statement.
         for code in self.helpers.values():
             self._insert_at_top(place_for_helper(self.source.tree), code)
         self._prune()

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
@@ -17,6 +18,7 @@ from codemods.terms.edits import EditError
 from codemods.terms.spans import Span
 
 StatementNode = cst.BaseSmallStatement | cst.BaseCompoundStatement
+_Node = TypeVar("_Node", ast.expr, ast.stmt)
 
 # libcst's parser is native and recursive: what is nested deeper than this might take the process down with it.
 _DEPTH_LIMIT = 1000
@@ -103,17 +105,17 @@ class Source:
 
     def ast_expression(self, span: Span) -> ast.expr:
         """The expression at ``span``; raises EditError if there is none."""
-        for node in self._nodes_by_line.get(span.line, ()):
-            if isinstance(node, ast.expr) and span_of(node, self.lines) == span:
-                return node
-        raise EditError(f"no expression at {describe(span)}")
+        return self._at(span, ast.expr, "expression")
 
     def ast_statement(self, span: Span) -> ast.stmt:
         """The statement at ``span``; raises EditError if there is none."""
+        return self._at(span, ast.stmt, "statement")
+
+    def _at(self, span: Span, kind: type[_Node], name: str) -> _Node:
         for node in self._nodes_by_line.get(span.line, ()):
-            if isinstance(node, ast.stmt) and span_of(node, self.lines) == span:
+            if isinstance(node, kind) and span_of(node, self.lines) == span:
                 return node
-        raise EditError(f"no statement at {describe(span)}")
+        raise EditError(f"no {name} at {describe(span)}")
 
     def expression(self, span: Span) -> cst.BaseExpression:
         """libcst's node for the expression at ``span``; raises EditError if there is none."""

@@ -62,7 +62,7 @@ class Wrap:
 class SuiteChanges:
     """What is to happen to one suite; statements are named by their nodes in the tree as parsed.
 
-    ``removed`` ones leave the comments above and behind them, ``moved`` ones take them along.
+    ``removed`` ones leave the comments above and after them, ``moved`` ones take them along.
     """
 
     before: dict[StatementNode, list[Insertion]] = field(default_factory=dict)
@@ -316,7 +316,7 @@ class _Builder:
             self.pending = [*join_lines(self.pending or [], leading, at_start=False)]
 
     def _behind(self, line: _Line) -> cst.Comment | None:
-        """The comment behind statements that are all gone, if it stays."""
+        """The comment after statements that are all gone, if it stays."""
         comment = line.trailing.comment if line.trailing is not None else None
         last = line.statements[-1][0]
         if comment is None or is_directive(comment.value) or last in self.changes.moved:
@@ -328,7 +328,7 @@ class _Builder:
 
     @staticmethod
     def _with_comment(events: Sequence[_Event], comment: cst.Comment) -> list[_Event] | None:
-        """``events`` with ``comment`` behind the one statement that takes the place of what is gone, if it is one."""
+        """``events`` with ``comment`` after the one statement that takes the place of what is gone, if it is one."""
         inserted = [event for event in events if isinstance(event, Insertion)]
         if len(inserted) != 1 or len(inserted[0].statements) != 1:
             return None

@@ -196,7 +196,7 @@ class Dialogue:
         order = (*range(index + 1, len(self._items)), *range(index))
         found = next((other for other in order if given.lower() in self._words(other)), None)
         if given and found is None:
-            self._screen.say("It stands in no other one.")
+            self._screen.say("It is in no other one.")
         return index if not given or found is None else found
 
     def _words(self, index: int) -> str:
@@ -235,7 +235,7 @@ class Dialogue:
     def _undo(self, index: int) -> int:
         """Take the last answer back, and return the first one that it was an answer to."""
         if not self._past:
-            self._screen.say("There is no answer to take back.")
+            self._screen.say("There is no answer to undo.")
             return index
         before, self.made = self.made, self._past.pop()
         self._keep(self.made)
@@ -315,7 +315,7 @@ class Dialogue:
     def _objection(self, draft: Mapping[Hunk, str], proposed: Mapping[Hunk, str]) -> str | None:
         for hunk, text in draft.items():
             if not text.strip() and proposed[hunk].strip():
-                return "An empty text is no change: answer n to leave the lines as they are."
+                return "An empty text changes nothing: answer n to leave the lines as they are."
         changed = {hunk: text for hunk, text in draft.items() if text != "".join(hunk.added)}
         return self._texts.objection(changed)
 

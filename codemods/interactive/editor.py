@@ -28,7 +28,7 @@ def edited(
     try:
         command = shlex.split(environ.get("VISUAL") or environ.get("EDITOR") or "vi")
     except ValueError as error:
-        raise EditorError(f"VISUAL or EDITOR is no command: {str(error).lower()}.") from None
+        raise EditorError(f"VISUAL or EDITOR is not a command: {str(error).lower()}.") from None
     headings = [f"{_MARK}{printable(place(hunk))}" for hunk in proposed]
     with tempfile.TemporaryDirectory(prefix="codemod-") as folder:
         path = os.path.join(folder, "hunk.py")

@@ -61,7 +61,7 @@ def ask(
 def summary(decisions: Decisions) -> str:
     """Return in one sentence what was answered."""
     if not decisions.write:
-        return "Given up: nothing is written."
+        return "Aborted: nothing is written."
     parts = [f"{len(found)} {kind.value}" for kind in Answer if (found := decisions.of(kind))]
     left = len(decisions.items) - len(decisions.made)
     if left:

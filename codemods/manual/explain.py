@@ -36,7 +36,7 @@ CHECKS = {
         "the report says that they differ"
     ),
     Promise.BEHAVIOUR: (
-        "the rewritten program runs and its graph stays flat; how far it parts from the original is told, not judged"
+        "the rewritten program runs and its graph stays flat; how it differs from the original is reported, not judged"
     ),
 }
 

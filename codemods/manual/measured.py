@@ -11,7 +11,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from codemods.source.toml import parse_toml
-from codemods.terms.counting import count_text
+from codemods.terms.counting import bytes_text, count_text
 
 
 class Side(NamedTuple):
@@ -108,17 +108,6 @@ _NOISE, _MUCH = 1 << 10, 1 << 15
 def _first(error: str) -> str:
     """Return the head of an error of torch, whose messages go on with shapes, versions and advice."""
     return re.split(r" \(|: \[|\. ", error, maxsplit=1)[0].rstrip(".; ")
-
-
-def bytes_text(size: float) -> str:
-    """Return a size in bytes as people read it."""
-    amount, unit = abs(size), "B"
-    for larger in ("KiB", "MiB", "GiB"):
-        if amount < 1000:
-            break
-        amount, unit = amount / 1024, larger
-    digits = 0 if unit == "B" or amount >= 100 else 1 if amount >= 10 else 2
-    return f"{'-' if size < 0 else ''}{amount:.{digits}f} {unit}"
 
 
 def _nodes(number: int) -> str:

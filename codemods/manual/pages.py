@@ -25,8 +25,9 @@ from codemods.manual.explain import (
     explain,
     measured,
 )
-from codemods.manual.measured import Measured, bytes_text
+from codemods.manual.measured import Measured
 from codemods.source.toml import parse_toml
+from codemods.terms.counting import bytes_text
 from codemods.terms.findings import Promise, capitalised
 
 _ROOT = Path(__file__).resolve().parents[2]

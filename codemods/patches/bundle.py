@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -248,7 +248,7 @@ def load(data: bytes) -> Bundle:
     parsed = parse_diff(data)
     if not parsed.notes:
         if not parsed.files:
-            raise PatchError("no diff stands in it")
+            raise PatchError("it contains no diff")
         return Bundle(tuple(parsed.files), ours=False, options=Options())
     return _ours(parsed)
 
@@ -303,25 +303,20 @@ def _recorded_change(note: Mapping[str, Any]) -> RecordedChange:
 
 def _recorded_file(note: Mapping[str, Any]) -> RecordedFile:
     hunks = tuple(
-        RecordedHunk(
-            line=int(one["line"]),
-            removed=int(one["removed"]),
-            new_line=int(one["new_line"]),
-            added=int(one["added"]),
-            changes=tuple(int(index) for index in one["changes"]),
-            function=str(one["function"]),
-            above=tuple(map(str, one["above"])),
-            below=tuple(map(str, one["below"])),
-            above_later=tuple(map(str, one["above_later"])),
-            below_later=tuple(map(str, one["below_later"])),
-            before=tuple(map(str, one["before"])),
-            after=tuple(map(str, one["after"])),
-            single=bool(one["single"]),
-            fresh=bool(one["fresh"]),
-        )
+        RecordedHunk(**{name: _READ[kind](one[name]) for name, kind in RecordedHunk.__annotations__.items()})
         for one in note["hunks"]
     )
     return RecordedFile(str(note["path"]), str(note["blob"]), str(note["encoding"]), hunks)
+
+
+#: How the fields of a hunk are read, by their types.
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "int": int,
+    "str": str,
+    "bool": bool,
+    "tuple[int, ...]": lambda value: tuple(map(int, value)),
+    "tuple[str, ...]": lambda value: tuple(map(str, value)),
+}
 
 
 def sides(hunk: DiffHunk) -> Iterator[tuple[int, int, list[bytes], list[bytes]]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codemods.analysis.analyse import analyse
 from codemods.checking.check import Analyser, Progress
-from codemods.patches.bundle import Bundle, blob_of
+from codemods.patches.bundle import Bundle, RecordedChange, blob_of
 from codemods.patches.checking import Checks, Unit
 from codemods.patches.files import Renames, require_inside, selected, try_read
 from codemods.patches.notebooks import is_notebook, of_program
@@ -19,13 +19,13 @@ from codemods.patches.pieces import Piece
 from codemods.patches.placing import Base, Fitted, Lost, Made, composed, place
 from codemods.patches.reading import pieces_of
 from codemods.patches.results import FittedHunk, PatchResult, State
-from codemods.patches.units import Grouping, grouped
 from codemods.rewriting.result import Rewrite
 from codemods.rewriting.saving import write_linked
 from codemods.rules import all_rules
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
 from codemods.source.targets import read_targets
+from codemods.terms.clusters import connected_groups
 from codemods.terms.findings import Promise, ShownLine, Skipped
 
 
@@ -308,3 +308,52 @@ class _Trial:
             good, bad = list(units[:middle]), list(units[middle:])
         held = self.solve(good, context)
         return held + self.solve(bad, [*context, *held])
+
+
+@dataclass
+class Grouping:
+    """The hunks, by number, in units. ``helpers`` are imports, made if any of the hunks that need them is."""
+
+    pieces: Sequence[Piece]
+    units: dict[int, list[int]]
+    helpers: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    def changes_of(self, number: int) -> tuple[int, ...]:
+        """The changes that a hunk belongs to."""
+        return next(piece.changes for piece in self.pieces if piece.number == number)
+
+    def helped(self, number: int) -> frozenset[int]:
+        """The hunks that need an import."""
+        return self.helpers[number]
+
+
+def grouped(pieces: Sequence[Piece], changes: Sequence[RecordedChange]) -> Grouping:
+    """Put ``pieces`` in units: those of one change, and of changes that share a hunk; without one, those of a file.
+
+    An import that several changes need joins none of them: it is made where one of them is.
+    """
+    known: dict[object, int] = {}
+    helpers: dict[int, frozenset[int]] = {}
+    members: dict[int, list[int]] = {}
+    for piece in pieces:
+        users = frozenset(
+            other.number
+            for other in pieces
+            if other is not piece and not other.needs_import_only and not set(piece.changes).isdisjoint(other.changes)
+        )
+        if piece.needs_import_only and len(piece.changes) > 1 and users:
+            helpers[piece.number] = users
+            continue
+        keys: list[object] = list(piece.changes) or [_alone(piece)]
+        members[piece.number] = [known.setdefault(key, len(known)) for key in keys]
+    groups = connected_groups(len(known), members.values())
+    unit = {key: index for index, group in enumerate(groups) for key in group}
+    units: dict[int, list[int]] = {index: [] for index in range(len(groups))}
+    for number, (first, *_) in sorted(members.items()):
+        units[unit[first]].append(number)
+    return Grouping(pieces, units, helpers)
+
+
+def _alone(piece: Piece) -> object:
+    # A comment that our own bundle records stands for itself; of a diff nobody knows what belongs together.
+    return ("comment", piece.number) if piece.function is not None else ("file", piece.path)

@@ -209,7 +209,7 @@ def _name(raw: bytes, line: int) -> str:
             raise PatchError(f"line {line}: the quoted name has no end")
         raw = _ESCAPE.sub(_unescaped, end[1])
     else:
-        # A tab ends the name: behind it stands the time, or nothing, for names with blanks.
+        # A tab ends the name: after it stands the time, or nothing, for names with blanks.
         raw = raw.partition(b"\t")[0]
     if not raw:
         raise PatchError(f"line {line}: no file is named")

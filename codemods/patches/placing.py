@@ -235,7 +235,7 @@ def _fuzzily(piece: Piece, base: Base, least: float) -> Fitted | Made | Lost:
 
 
 def _first_changed(base: Base, window: Window, above: Sequence[str]) -> int:
-    """The index of the first line in ``window`` behind the context ``above``: the one that a reader looks for."""
+    """The index of the first line in ``window`` after the context ``above``: the one that a reader looks for."""
     if not above:
         return window.start
     last, lines = content(above[-1]), base.contents[window.start : window.end]

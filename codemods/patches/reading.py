@@ -56,23 +56,8 @@ def _known(hunk: DiffHunk, recorded: RecordedFile, encoding: str) -> Iterable[tu
 
 
 def _piece(one: RecordedHunk, path: str, removed: Sequence[str], added: Sequence[str]) -> Piece:
-    return Piece(
-        number=0,
-        path=path,
-        line=one.line,
-        above=one.above,
-        removed=tuple(removed),
-        added=tuple(added),
-        below=one.below,
-        function=one.function,
-        before=one.before,
-        after=one.after,
-        single=one.single,
-        fresh=one.fresh,
-        changes=one.changes,
-        above_later=one.above_later,
-        below_later=one.below_later,
-    )
+    same = {name: value for name, value in vars(one).items() if name != "new_line"}
+    return Piece(**{**same, "number": 0, "path": path, "removed": tuple(removed), "added": tuple(added)})
 
 
 def _plain(hunk: DiffHunk, path: str, encoding: str) -> Piece:
@@ -101,7 +86,7 @@ def _text(lines: Sequence[bytes], encoding: str, hunk: DiffHunk) -> list[str]:
     except UnicodeDecodeError:
         raise PatchError(f"line {hunk.line}: the hunk holds bytes that are not {encoding}") from None
     except (ValueError, LookupError):
-        raise PatchError(f"line {hunk.line}: the encoding of its file, {encoding!r}, is none that there is") from None
+        raise PatchError(f"line {hunk.line}: its file has an unknown encoding, {encoding!r}") from None
 
 
 def _unmarked(lines: Sequence[str]) -> list[str]:

@@ -99,7 +99,7 @@ def _told(report: Report, lines: Lines, one: Explained, paint: Paint) -> Iterato
 
 
 def wrapped(text: str, indent: str) -> list[str]:
-    """Return ``text`` as lines that people can read, each behind ``indent``."""
+    """Return ``text`` as lines that people can read, each after ``indent``."""
     return textwrap.wrap(
         text,
         width=100,

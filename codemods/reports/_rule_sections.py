@@ -42,7 +42,7 @@ def _section(report: Report, rule: str, findings: Sequence[Finding], shown: set[
     diffs = _diffs(report, hunks) or _translations(report, findings)
     section = Section(head, sites(report, findings), [_fold(path, diff) for path, diff in diffs.items() if diff])
     if elsewhere:
-        section.sites.append(f"- {count_text(elsewhere, 'hunk')} of it stands in the diff of another rule, above")
+        section.sites.append(f"- {count_text(elsewhere, 'hunk')} of it is in the diff of another rule, above")
     return section
 
 

@@ -50,7 +50,7 @@ def kind_of(note: str) -> str:
 
 
 def stations(trail: Sequence[TrailStep], prefix: str = "") -> list[Station]:
-    """Return the stations of ``trail``, numbered from 1 behind ``prefix``."""
+    """Return the stations of ``trail``, numbered from 1 after ``prefix``."""
     return [Station(f"{prefix}{number}", kind_of(step.note), step) for number, step in enumerate(trail, 1)]
 
 

@@ -177,7 +177,7 @@ class _Work:
                 break
         else:
             if any(group.obstacle is None for group in self._groups()):
-                self._notes.append(f"stopped after {MAX_ROUNDS} rounds of edits; another apply would go on")
+                self._notes.append(f"stopped after {MAX_ROUNDS} rounds of edits; run apply again to go on")
         for group, reason in refused.items():
             for finding in group.findings:
                 line = self._original_line(finding.path, finding.span.line)

@@ -11,6 +11,7 @@ from codemods.rewriting.changes import Change, Review, review
 from codemods.rewriting.result import ApplyResult
 from codemods.rewriting.single_fixes import is_import
 from codemods.source.files import SourceFile
+from codemods.terms.counting import plain_count_text
 from codemods.terms.findings import Finding
 
 
@@ -45,8 +46,9 @@ def apply_some(
     made = {finding.key for finding in result.fixed}
     postponed = tuple(finding for change in left for finding in change.findings if finding.key not in made)
     smallest = min(sum(not is_import(hunk) for hunk in found.hunks_of(change)) for change in left)
-    notes = () if chosen else (f"no change has as few as {max_hunks} hunks; the smallest that is left has {smallest}",)
-    return replace(result, postponed=postponed, notes=(*result.notes, *notes))
+    limit = plain_count_text(max_hunks, "hunk")
+    told = f"every change that is left has more than {limit}; the smallest has {smallest}"
+    return replace(result, postponed=postponed, notes=(*result.notes, *(() if chosen else (told,))))
 
 
 def _first_changes(found: Review, limit: int) -> tuple[list[Change], list[Change]]:

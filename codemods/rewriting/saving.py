@@ -1,30 +1,27 @@
-"""Rewritten files written, those that one edit ties together all or none."""
+"""Rewritten files written, those that one edit ties together all or none; comments at what was left."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from codemods.rewriting.result import Rewrite
+from codemods.checking.ignores import Ignored, add_ignores
+from codemods.rewriting.result import ApplyResult, Rewrite
 from codemods.source.errors import SourceError
-from codemods.source.files import read_source
+from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.writing import write_atomically
+from codemods.terms.clusters import connected_groups
 from codemods.terms.findings import Skipped
 
 
 def write_linked(rewrites: Sequence[Rewrite], linked: Iterable[frozenset[str]]) -> list[Skipped]:
     """Write the files, those ``linked`` by an edit all or none; return what could not be written, with reasons."""
-    cluster = {rewrite.source.path: {rewrite.source.path} for rewrite in rewrites}
-    for paths in linked:
-        merged = set().union(*(cluster[path] for path in paths if path in cluster))
-        for path in merged:
-            cluster[path] = merged
     by_path = {rewrite.source.path: rewrite for rewrite in rewrites}
+    paths = list(by_path)
+    numbers = {path: number for number, path in enumerate(paths)}
+    groups = connected_groups(len(paths), ([numbers[path] for path in each if path in numbers] for each in linked))
     unwritten: list[Skipped] = []
-    done: set[str] = set()
-    for path, together in cluster.items():
-        if path not in done:
-            done |= together
-            unwritten.extend(_write_together([by_path[other] for other in sorted(together)]))
+    for group in groups:
+        unwritten += _write_together([by_path[path] for path in sorted(paths[number] for number in group)])
     return unwritten
 
 
@@ -54,3 +51,21 @@ def _write_together(rewrites: Sequence[Rewrite]) -> list[Skipped]:
                 Skipped(path, 0, f"written, though {lost[0].path} could not be, and not taken back: {error.reason}")
             )
     return lost
+
+
+def ignore_remaining(result: ApplyResult, sources: Iterable[SourceFile], reason: str = "") -> Ignored:
+    """Put comments at the findings that ``result``, of an ``apply`` of ``sources`` that wrote its files, has left.
+
+    Raises nothing for a file of the user.
+    """
+    rewritten = {rewrite.source.path: rewrite for rewrite in result.rewrites}
+    lost = {entry.path: entry for entry in result.unwritten}
+    now: list[SourceFile] = []
+    for source in sources:
+        if source.path in rewritten:
+            source = source_from_bytes(rewritten[source.path].encoded, source.path, source.absolute)
+        now.append(source)
+    # What could not be saved stands at other lines than in the text that was to be.
+    left = [one.finding for one in result.remaining if one.finding.path not in lost]
+    done = add_ignores(left, now, reason)
+    return done._replace(unwritten=tuple(sorted([*done.unwritten, *lost.values()])))

@@ -170,7 +170,7 @@ class Trial:
         except SourceError as error:
             return _Refusal(f"line {error.line} after the edit: {error.reason}")
         except Exception as error:  # an edit must not cost the other edits their chance, whatever is wrong with it
-            return _Refusal(f"the edit broke off: {type(error).__name__}: {error}")
+            return _Refusal(f"the edit failed: {type(error).__name__}: {error}")
         return new
 
     def _judge(

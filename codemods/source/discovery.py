@@ -71,7 +71,7 @@ class _Search:
             why = "broken link" if path and os.path.islink(joined) else "no such file or folder"
             raise MissingPath(f"{path or repr(path)}: {why}") from None
         except ValueError:
-            raise MissingPath(f"{path!r}: not a possible file name") from None
+            raise MissingPath(f"{path!r}: not a valid file name") from None
         except NotADirectoryError:
             raise MissingPath(f"{path}: no such file or folder") from None
         except OSError as error:

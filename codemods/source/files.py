@@ -171,9 +171,9 @@ def read_bytes(path: str | os.PathLike[str], display: str) -> bytes:
     except OSError as error:
         raise Unreadable(display, 0, os_reason(error)) from None
     except ValueError:
-        raise Unreadable(display, 0, "not a possible file name") from None
+        raise Unreadable(display, 0, "not a valid file name") from None
     except MemoryError:
-        raise Unreadable(display, 0, "too large for the memory") from None
+        raise Unreadable(display, 0, "too large to fit in memory") from None
 
 
 def read_source(path: str | os.PathLike[str], display: str | None = None) -> SourceFile:

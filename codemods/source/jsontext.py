@@ -28,7 +28,7 @@ class Cursor:
         self._space()
 
     def value(self) -> Any:
-        """The value here; the cursor moves behind it."""
+        """The value here; the cursor moves past it."""
         try:
             found, self.at = _SCAN(self.text, self.at)
         except StopIteration as error:
@@ -68,7 +68,7 @@ class Cursor:
         """Raise an error if more than white space follows."""
         self._space()
         if self.at < len(self.text):
-            raise self._error("more text behind the end")
+            raise self._error("more text after the end")
 
     def is_at(self, opening: str) -> bool:
         """Whether the value here begins so."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
 class Key(NamedTuple):
@@ -44,6 +47,14 @@ def texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise TypeError
     return tuple(map(text, value))
+
+
+def size(value: Any) -> int:
+    """Read a number of bytes: a text such as ``500M``, with or without k, M, G or T (powers of 1024)."""
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or float(match[1]) <= 0:
+        raise ValueError
+    return int(float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " "))
 
 
 def one_of(*choices: str) -> Key:
@@ -86,6 +97,6 @@ def read_table(
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What a message says behind a name that is not ``known``: the one that is near, or all."""
+    """What a message says after a name that is not ``known``: the one that is near, or all."""
     near = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else "; known are " + ", ".join(known)

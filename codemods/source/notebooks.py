@@ -224,7 +224,7 @@ def read_notebook(data: bytes, path: str) -> Notebook:
         raise Unreadable(path, 0, "nested too deeply for Python's own parser") from None
     language = whole.language()
     if whole.cells is None:
-        raise Unreadable(path, 1, "no notebook: it has no cells")
+        raise Unreadable(path, 1, "not a notebook: it has no cells")
     if not isinstance(whole.version, int) or whole.version < 3:
         raise Unreadable(path, 1, f"notebook format {whole.version!r}; 3 and 4 are understood")
     if language and language.lower() not in _PYTHON:
@@ -320,7 +320,7 @@ def _tagged(metadata: object) -> bool:
 
 def _why_broken(content: str, error: json.JSONDecodeError) -> str:
     if not content.strip():
-        return "an empty file, no notebook"
+        return "an empty file, not a notebook"
     if content.startswith("version https://git-lfs"):
         return "Git LFS pointer, not the file itself"
     conflict = _CONFLICT.search(content)
@@ -352,7 +352,7 @@ def _assembled(path: str, raws: Sequence[_Raw]) -> Notebook:
 
 def _read_cell(path: str, raw: _Raw, stem: str) -> tuple[magics.Program | None, Skipped | None]:
     if raw.text is None:
-        return None, Skipped(path, 1, "its source is no text", raw.number)
+        return None, Skipped(path, 1, "its source is not text", raw.number)
     if not raw.text.strip():
         return None, None
     program = magics.program(raw.text, f"{stem}{raw.number}_")
@@ -361,7 +361,7 @@ def _read_cell(path: str, raw: _Raw, stem: str) -> tuple[magics.Program | None, 
     if _HEADER.search(f"{raw.text}\n"):
         return None, Skipped(path, 1, "it holds a comment by which codemod tells cells apart", raw.number)
     if magics.original(program.text, program) != raw.text:
-        return None, Skipped(path, 1, "its magics cannot be told from its Python", raw.number)
+        return None, Skipped(path, 1, "its magics cannot be separated from its Python", raw.number)
     try:
         parse(f"{program.header}\n{program.text}\n", path)
     except Unparsable as error:

@@ -32,15 +32,15 @@ def comment_text(rules: Collection[str], reason: str = "") -> str:
 
 
 def is_reason(text: str) -> bool:
-    """Whether ``text`` can stand behind ``--``: one line, not blank, out of which no other comment would be read."""
+    """Whether ``text`` can stand after ``--``: one line, not blank, out of which no other comment would be read."""
     return bool(text.strip()) and text.isprintable() and not COMMENT.search(text) and not NEXT.search(f" {text}")
 
 
 def with_comments(text: str, places: Iterable[ToSuppress], reason: str = "") -> tuple[str, list[ToSuppress]]:
     """``text`` with comments that suppress ``places``, and those for which no comment could be put.
 
-    A comment goes behind the first line from the finding's on that has room for it in the statement, or if none has
-    behind the first that can take one at all, after whatever comment stands there. One that a statement has already
+    A comment goes after the first line from the finding's on that has room for it in the statement, or if none has
+    after the first that can take one at all, after whatever comment stands there. One that a statement has already
     takes further rules in, if ``reason`` is none or its own. What is suppressed already is left as it is.
     """
     import tokenize

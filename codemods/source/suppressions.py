@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COMMENT = re.compile(r"#\s*codemod\s*:\s*ignore(?P<file>-file)?(?![\w-])\s*(?P<named>\[(?P<rules>[^\]#]*)\]?)?", re.I)
 _MENTION = re.compile(r"codemod\s*:", re.IGNORECASE)
 _REASON = re.compile(r"\s*--\s*(?P<reason>.*)")
-# A number behind a hash is an issue; a word behind one is the comment of another tool.
+# A number after a hash is an issue; a word after one is the comment of another tool.
 NEXT = re.compile(r"\s+#\s*[A-Za-z]")
 
 

@@ -32,7 +32,9 @@ def write_atomically(source: SourceFile, text: str) -> None:
     left behind by any of them.
     """
     if digest_of(source.encode(source.text)) != source.digest:
-        raise Unwritable(source.path, 0, f"reading and writing as {source.encoding} changes bytes of its own accord")
+        raise Unwritable(
+            source.path, 0, f"reading it as {source.encoding} and writing it back would change other bytes"
+        )
     data = source.encode(text)
     if digest_of(data) == source.digest:
         return
@@ -65,7 +67,7 @@ def create_atomically(path: Path, data: bytes) -> None:
                 file.flush()
                 os.fsync(descriptor)
             if os.path.lexists(path):
-                raise ChangedSinceRead(shown, 0, "came to be meanwhile; run again")
+                raise ChangedSinceRead(shown, 0, "was created meanwhile; run again")
             os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):

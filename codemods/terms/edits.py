@@ -48,7 +48,7 @@ class RenameArgument:
 
 @dataclass(frozen=True)
 class KeepPart:
-    """Put the expression at ``kept``, which is part of the one at ``target``, in its place, with ``suffix`` behind it.
+    """Put the expression at ``kept``, which is part of the one at ``target``, in its place, with ``suffix`` after it.
 
     All else of ``target`` goes, but no comment of it. What is kept is the same expression, and the suffix is applied to
     the whole of it. Edits within what is kept can be made together with this one.
@@ -94,7 +94,7 @@ class InsertStatements:
 
 @dataclass(frozen=True)
 class RemoveStatement:
-    """Take the statement at ``target`` away, and nothing else of its suite; a comment behind it stays.
+    """Take the statement at ``target`` away, and nothing else of its suite; a comment after it stays.
 
     An ``else`` that becomes empty goes. An ``if`` goes if its test does nothing, or is turned round where only its
     ``else`` is left. Any other suite that becomes empty gets ``pass``.

@@ -42,7 +42,7 @@ def test_what_suppresses_nothing() -> None:
 
 def test_a_comment_by_itself() -> None:
     ((line, rules, reason),) = said("# codemod: ignore\nx = WRONG\n")
-    assert (line, rules, "stands on no statement" in reason) == (1, None, True)
+    assert (line, rules, "is not on a statement" in reason) == (1, None, True)
 
 
 def test_rules_that_do_not_exist() -> None:

@@ -200,7 +200,7 @@ def test_a_repository_without_a_commit(tmp_path: Path) -> None:
 def test_no_git(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     source = repository.read("a.py")
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(SinceError, match="there is no such program"):
+    with pytest.raises(SinceError, match="which is not on the PATH"):
         changes_since("main", [source])
 
 

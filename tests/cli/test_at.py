@@ -33,7 +33,7 @@ def test_where_nothing_stands_nothing_is_made(codemod: Codemod, tree: Path) -> N
 
 @pytest.mark.parametrize(
     ("place", "said"),
-    [("a.py", "must be PATH:LINE"), ("gone.py:3", "not among the files"), (":3", "must be PATH:LINE")],
+    [("a.py", "must be PATH:LINE"), ("gone.py:3", "not one of the files"), (":3", "must be PATH:LINE")],
 )
 def test_what_is_no_place(codemod: Codemod, tree: Path, place: str, said: str) -> None:
     ran = codemod("apply", "--at", place)

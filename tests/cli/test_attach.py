@@ -70,8 +70,8 @@ def test_an_error_is_the_scripts_own_with_its_traceback(script: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["train.py", "--steps", "3", "--memory", "2G"], "--steps, --memory cannot be had with it"),
-        (["train.py", "--graph", "g.svg"], "--graph cannot be had with it"),
+        (["train.py", "--steps", "3", "--memory", "2G"], "--steps, --memory cannot be combined with it"),
+        (["train.py", "--graph", "g.svg"], "--graph cannot be combined with it"),
         (["--entry", "torchrun train.py"], "verify.watch(report=...)"),
         (["notes.ipynb"], "verify.watch(report=...)"),
         (["missing.py"], "missing.py: no such file"),

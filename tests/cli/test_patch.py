@@ -107,7 +107,7 @@ def test_a_read_only_file_is_an_error(folder: Path, bundle: str) -> None:
     [
         (("missing.patch",), "codemod: missing.patch: no such file\n"),
         ((".",), "codemod: .: is a folder\n"),
-        (("train.py",), "codemod: train.py: no diff stands in it\n"),
+        (("train.py",), "codemod: train.py: it contains no diff\n"),
         (("reviewed.patch", "nowhere"), "codemod: nowhere: no such file or folder\n"),
         (("reviewed.patch", "--root", "nowhere"), "codemod: --root nowhere: no such folder\n"),
         (("reviewed.patch", "--format", "html"), "codemod: --format html: must be one of text, json\n"),

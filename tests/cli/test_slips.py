@@ -185,7 +185,7 @@ def test_a_count_that_no_file_can_have_is_refused(codemod: Codemod, source: Path
     Path("known.json").write_text(json.dumps({"codemod-baseline": 1, "findings": [entry]}))
     ran = codemod("check", "train.py", "--baseline", "known.json")
     assert ran.status == 2
-    assert "entry 1 of the baseline is no finding" in ran.err
+    assert "entry 1 of the baseline is not a finding" in ran.err
 
 
 def test_a_full_disk_leaves_the_old_report(codemod: Codemod, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

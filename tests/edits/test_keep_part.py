@@ -123,7 +123,7 @@ def test_argument_is_renamed_with_its_value() -> None:
 
 def test_argument_that_cannot_be_renamed() -> None:
     for before, argument, reason in (
-        ("f(a, b)\n", 0, "behind it"),
+        ("f(a, b)\n", 0, "after it"),
         ("f(a, new=1)\n", 0, "already"),
         ("f(*a)\n", 0, "keyword"),
         ("f(a)\n", "old", "no argument"),

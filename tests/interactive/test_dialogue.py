@@ -67,7 +67,7 @@ def test_undo_takes_back_one_answer_with_all_it_did(tree: Tree) -> None:
     assert answers(tree, screen) == ["YES"] * 4
     screen = Script("u", "y", "y", "y", "y")
     assert answers(tree, screen) == ["YES"] * 4
-    assert screen.said == ["There is no answer to take back."]
+    assert screen.said == ["There is no answer to undo."]
 
 
 def test_help_and_unknown_keys_answer_nothing(tree: Tree) -> None:
@@ -150,7 +150,7 @@ def test_an_own_text_that_is_empty_or_does_not_parse_is_asked_for_again(tree: Tr
 
     screen = Script("E", "y", "\n", "n", "n", "n", editing=[to(""), look, to("x = 3\n")])
     assert answers(tree, screen) == ["OWN", "NO", "NO", "NO"]
-    assert screen.said[0] == "An empty text is no change: answer n to leave the lines as they are."
+    assert screen.said[0] == "An empty text changes nothing: answer n to leave the lines as they are."
     assert screen.said[1].startswith("a.py:1: ")
     # What was typed is not lost: the second time it is there to be put right.
     assert seen == [""]
@@ -233,7 +233,7 @@ def test_a_text_is_looked_for_in_places_rules_and_lines(tmp_path: Path) -> None:
     script = Script("/", "SUB.py", "/", "even", "/", "wrong", "/", "nowhere", "/", "", "q")
     tree.ask(script)
     assert [one.split("/")[0] for one in script.shown] == ["1", "2", "1"]
-    assert script.said == ["It stands in no other one.", "It stands in no other one."]
+    assert script.said == ["It is in no other one.", "It is in no other one."]
 
 
 def test_an_answer_taken_back_is_asked_again_wherever_one_is(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_given_up_changes_nothing(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {"a.py": "x = WRONG\ny = NEST(1)\n"})
     decisions = tree.ask(Script("y", "q", "n"))
     assert tree.finish(decisions).result.rewrites == ()
-    assert summary(decisions) == "Given up: nothing is written."
+    assert summary(decisions) == "Aborted: nothing is written."
 
 
 def test_what_depends_on_what_was_declined_is_named(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_quit_without_writing(script: Path) -> None:
             someone.answer(key)
         status, rest = someone.end()
     assert status == 0
-    assert "Given up: nothing is written." in rest
+    assert "Aborted: nothing is written." in rest
     assert script.read_text() == SCRIPT
 
 

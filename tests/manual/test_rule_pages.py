@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codemods.manual.explain import CHECKS, PROMISES, as_json, as_text, explain
-from codemods.manual.measured import Measured, Side, bytes_text, figures, sentence
+from codemods.manual.measured import Measured, Side, figures, sentence
 from codemods.manual.pages import DATA, Kept, examples, main, page, pages
 from codemods.rules import rule_names
 from codemods.terms.findings import Promise
@@ -110,11 +110,6 @@ def test_sentences() -> None:
         "1 forward built a graph for nothing before the rewrite, none after it"
     )
     assert of("none", FLAT) == "the graph is the same before and after: 10 graph nodes alive at the last step"
-
-
-@pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (999, "999 B"), (1024, "1.00 KiB"), (-1536, "-1.50 KiB")])
-def test_sizes(size: int, text: str) -> None:
-    assert bytes_text(size) == text
 
 
 def test_a_page_is_markdown_whatever_a_fixture_says() -> None:

@@ -144,10 +144,10 @@ def test_links_are_not_followed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no diff stands in it"),
-        (b"hello\n", "no diff stands in it"),
+        (b"", "it contains no diff"),
+        (b"hello\n", "it contains no diff"),
         (b"--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,3 @@\n a\n", "line 3: the hunk is cut off: 2 lines are missing"),
-        (b"--- a/x.py\n+++ b/x.py\n@@ what @@\n", "no diff stands in it"),
+        (b"--- a/x.py\n+++ b/x.py\n@@ what @@\n", "it contains no diff"),
         (b"--- a/x.py\n+++ b/x.py\n@@ -x @@\n", "line 3: not a hunk header"),
         (b"@@ -1 +1 @@\n-a\n+b\n", "line 1: a hunk without a file"),
         (b"--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n-a\nxyz\n", "line 5: not a line of a hunk"),
@@ -188,8 +188,8 @@ def test_what_is_more_than_lines_is_refused(header: bytes, said: str) -> None:
         ((b'{"rule"', b'{rule"'), "line 10: the bundle is damaged: not an object of JSON"),
         ((b'"options"', b'"opinions"'), "damaged: KeyError"),
         ((b'"changes": [0]', b'"changes": [7]'), "a change that the bundle does not record"),
-        ((b'"encoding": "utf-8"', b'"encoding": "no-such"'), "the encoding of its file, 'no-such', is none"),
-        ((b'"encoding": "utf-8"', b'"encoding": "\\u0000"'), r"its file, '\\x00', is none that there is"),
+        ((b'"encoding": "utf-8"', b'"encoding": "no-such"'), "its file has an unknown encoding, 'no-such'"),
+        ((b'"encoding": "utf-8"', b'"encoding": "\\u0000"'), r"its file has an unknown encoding, '\\x00'"),
         ((b'"path": "train.py", "line"', b'"path": "../train.py", "line"'), "only paths below the folder"),
     ],
 )

@@ -133,7 +133,7 @@ def test_partners_are_left_together_where_one_is_not_selected() -> None:
     result = run(source("a.py", "x = LEFT\ny = RIGHTHAND\n"), select=("left",))
     assert rewritten(result) == {}
     assert [r.obstacle for r in result.remaining] == [
-        "makes sense only together with righthand at a.py:2, which is not selected"
+        "only makes sense together with righthand at a.py:2, which is not selected"
     ]
 
 
@@ -196,7 +196,7 @@ def test_rounds_are_bounded_and_the_rest_is_told() -> None:
     result = run(source("a.py", text), source("other.py", "z = 1\n"))
     assert rewritten(result)["a.py"].count("over") == MAX_ROUNDS
     assert rewritten(result)["other.py"] == "y\n" * MAX_ROUNDS + "z = 1\n"
-    assert result.notes == (f"stopped after {MAX_ROUNDS} rounds of edits; another apply would go on",)
+    assert result.notes == (f"stopped after {MAX_ROUNDS} rounds of edits; run apply again to go on",)
 
 
 def test_second_apply_changes_nothing(tmp_path: Path) -> None:

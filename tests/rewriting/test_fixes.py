@@ -127,5 +127,5 @@ def test_where_no_change_fits_it_is_said() -> None:
     given = {"options": Options(), "dry_run": True, "analyse": Analyser(), "editor": edit}
     result = apply_some(sources, max_hunks=1, **given)
     assert result.fixed == ()
-    assert "no change has as few as 1 hunks; the smallest that is left has 2" in result.notes
+    assert "every change that is left has more than 1 hunk; the smallest has 2" in result.notes
     assert len(apply_some(sources, max_hunks=2, **given).fixed) == 1

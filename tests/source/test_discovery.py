@@ -198,7 +198,7 @@ def test_a_closed_folder_is_named_and_the_others_go_on() -> None:
         ("a.py/b", "a.py/b: no such file or folder"),
         ("broken", "broken: broken link"),
         ("", "'': no such file or folder"),
-        ("a\0b", "not a possible file name"),
+        ("a\0b", "not a valid file name"),
     ],
 )
 def test_a_path_that_is_missing(tmp_path: Path, path: str, why: str) -> None:

@@ -143,7 +143,7 @@ def test_names_what_is_no_file(tmp_path: Path) -> None:
         tmp_path: "is a folder",
         tmp_path / ("x" * 300): "name too long",
         Path("/dev/null"): "device",
-        tmp_path / "a\0b": "not a possible file name",
+        tmp_path / "a\0b": "not a valid file name",
     }
     for path, reason in expected.items():
         with pytest.raises(Unreadable, match=reason) as caught:

@@ -93,9 +93,9 @@ BROKEN: list[tuple[bytes, int, str]] = [
     (b'{"cells": [], "nbformat": 4}\nx', 2, "more text"),
     (b'{"cells": [\n<<<<<<< HEAD\n', 2, "merge conflict"),
     (b"version https://git-lfs.github.com/spec/v1\n", 1, "Git LFS"),
-    (b"[1]", 1, "no notebook"),
-    (b"1", 1, "no notebook"),
-    (b'{"cells": 3, "nbformat": 4}', 1, "no notebook"),
+    (b"[1]", 1, "not a notebook"),
+    (b"1", 1, "not a notebook"),
+    (b'{"cells": 3, "nbformat": 4}', 1, "not a notebook"),
     (b'{"cells": [], "nbformat": 2}', 1, "notebook format 2"),
     (b'{"cells": []}', 1, "notebook format None"),
     (b'{"a": "\n\xff"}', 2, "byte 0xff is not utf-8"),
@@ -122,7 +122,7 @@ def test_strange_cells_do_no_harm(cell: Any) -> None:
 def test_a_source_that_is_no_text_is_named() -> None:
     source = read(notebook({**code(""), "source": [1]}, "a = 1"))
     assert source.notebook is not None
-    assert [entry.reason for entry in source.notebook.skipped] == ["its source is no text"]
+    assert [entry.reason for entry in source.notebook.skipped] == ["its source is not text"]
 
 
 @pytest.mark.parametrize("language", ["R", "julia", "scala"])
