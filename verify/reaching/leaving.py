@@ -8,6 +8,7 @@ leaving` is what stands there instead.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,9 @@ Span = tuple[int, int, int, int]
 _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
 #: Names that mean another thing in another place.
 _BOUND = frozenset({"super", "locals", "vars", "eval", "exec", "globals"})
+
+#: What code asks for that makes models and optimizers, or trains them.
+_TRAINING = frozenset({"nn", "optim", "backward", "zero_grad", "parameters", "state_dict"})
 
 
 class Unfound(Exception):
@@ -116,7 +120,7 @@ def next_one(
             continue
         called = _at(trees.get(frame.path), frame.span)
         kinds = ast.Call if below else (ast.Call, ast.Attribute, ast.Subscript, ast.Name)
-        if isinstance(called, kinds) and not any(_holds(trees, each, lines) for each in below):
+        if isinstance(called, kinds) and not any(_holds(trees, each, lines, calls=True) for each in below):
             found = _left(frame.path, called, trees, stopped.why, known, deep=bool(below))
             if found is not None:
                 new, rest = found
@@ -132,7 +136,7 @@ def _whole(stopped: Stopped, trees: Mapping[str, ast.AST], lines: set[Line]) -> 
         below = stopped.frames[place - 1] if place else None
         if below is not None:
             function = _function(trees.get(below.path), below.span[0])
-            if function is None or _holds(trees, below, lines) or _models(function, trees):
+            if function is None or _holds(trees, below, lines) or _comes_to(function, trees, lines, models=True):
                 break
             called = _at(trees.get(frame.path), frame.span)
             if isinstance(called, ast.Call) and not _turned(trees[frame.path], called):
@@ -140,19 +144,41 @@ def _whole(stopped: Stopped, trees: Mapping[str, ast.AST], lines: set[Line]) -> 
     return found
 
 
-def _models(function: ast.AST, trees: Mapping[str, ast.AST]) -> bool:
-    """Whether ``function`` makes a model or an optimizer, or trains one."""
-    modules = {
-        node.name
-        for tree in trees.values()
-        for node in getattr(tree, "body", ())
-        if isinstance(node, ast.ClassDef) and any(getattr(each, "name", "") == "forward" for each in node.body)
-    }
-    for node in ast.walk(function):
-        name = getattr(node, "attr", getattr(node, "id", ""))
-        if name in modules or name in ("nn", "optim", "backward", "zero_grad", "parameters", "state_dict"):
-            return True
+def _comes_to(function: ast.AST, trees: Mapping[str, ast.AST], lines: set[Line], *, models: bool) -> bool:
+    """Whether ``function`` calls what holds ``lines`` in the tree; with ``models`` whether it, or what it calls there,
+    makes a model or an optimizer, or trains one."""
+    waiting, seen = [function], {""}
+    while waiting:
+        for node in ast.walk(waiting.pop()):
+            if models and getattr(node, "attr", getattr(node, "id", "")) in _TRAINING:
+                return True
+            last = _last(node.func) if isinstance(node, ast.Call) else ""
+            for path, tree in trees.items() if last not in seen else ():
+                for each in _defined(tree).get(last, ()):
+                    holds = any(at == path and each.lineno <= line <= (each.end_lineno or line) for at, line in lines)
+                    if holds or (models and _is_module(each)):
+                        return True
+                    waiting.append(each)
+            seen.add(last)
     return False
+
+
+def _last(node: ast.expr) -> str:
+    return str(getattr(node, "attr", getattr(node, "id", "")))
+
+
+def _is_module(node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef) and any(getattr(each, "name", "") == "forward" for each in node.body)
+
+
+@functools.lru_cache(maxsize=4096)
+def _defined(tree: ast.AST) -> dict[str, list[ast.stmt]]:
+    """The functions and classes at the top of ``tree``, by name."""
+    found: dict[str, list[ast.stmt]] = {}
+    for node in getattr(tree, "body", ()):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.setdefault(node.name, []).append(node)
+    return found
 
 
 def _turned(tree: ast.AST, called: ast.AST) -> bool:
@@ -207,12 +233,13 @@ def _goes_on(up: ast.AST, node: ast.AST) -> bool:
     )
 
 
-def _holds(trees: Mapping[str, ast.AST], frame: Any, lines: set[Line]) -> bool:
-    """Whether the function of ``frame`` has one of ``lines``."""
+def _holds(trees: Mapping[str, ast.AST], frame: Any, lines: set[Line], *, calls: bool = False) -> bool:
+    """Whether the function of ``frame`` has one of ``lines``; with ``calls`` also whether what it calls has."""
     function = _function(trees.get(frame.path), frame.span[0])
     if function is None:
         return True
-    return any(path == frame.path and function.lineno <= line <= (function.end_lineno or line) for path, line in lines)
+    inside = (path == frame.path and function.lineno <= line <= (function.end_lineno or line) for path, line in lines)
+    return any(inside) or (calls and _comes_to(function, trees, lines, models=False))
 
 
 def _function(tree: ast.AST | None, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:

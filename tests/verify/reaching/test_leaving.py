@@ -81,6 +81,35 @@ def test_what_only_gets_data_goes_as_a_whole() -> None:
         assert (found[0].span, found[0].deep) == (spans(text, "open(path)")[0], False)
 
 
+AROUND = """\
+from solver import Solver
+
+def main(path):
+    loader = get_loader(path)
+    solver = {made}
+    solver.train()
+
+def get_loader(path):
+    return open(path)
+
+main("data")
+"""
+SOLVER = "class Solver:\n    def train(self):\n        self.x.step()\n\nclass Plain:\n    pass\n"
+
+
+@pytest.mark.parametrize(("made", "line", "gone"), [
+    ("Solver(loader)", 3, "get_loader(path)"), ("Plain(loader)", 3, "main('data')"),
+    ("Solver(loader)", 9, "main('data')"), ("nn.Linear(2, 1)", 9, "get_loader(path)"),
+])  # fmt: skip
+def test_what_comes_to_the_lines_by_way_of_others_stays(made: str, line: int, gone: str) -> None:
+    text = AROUND.format(made=made)
+    trees = {"main.py": ast.parse(text), "solver.py": ast.parse(SOLVER)}
+    frames = [Stop("main.py", spans(text, each)[-1], ()) for each in ("open(path)", "get_loader(path)", "main('data')")]
+    found = next_one(Stopped(tuple(frames), False, True, "why"), trees, [("solver.py", line)], ())
+    assert found is not None
+    assert found[0].span == spans(text, gone)[-1]
+
+
 def test_what_is_asked_of_something_absent() -> None:
     new, _ = following(stop("Net(env.space.n)", ("env", "gym.make('x')"), ("gym", None)))
     assert new.span == spans(TEXT, "env.space.n")[0]
