@@ -58,6 +58,8 @@ class Causes:
         self._stack: list[Site] = [site for record in run.records for site in record.stack]
         if not self._stack:
             self._stack = [record.error_site for record in run.records if record.error_site is not None]
+        #: What the run went without, and why.
+        self._left = {(each["span"][0], each["span"][1]): each["why"] for record in run.records for each in record.left}
         # Before torch is there, nobody notes which file is the script.
         self._loaded |= {site.path for site in self._stack} | {path for path, _ in self._seen}
 
@@ -69,6 +71,8 @@ class Causes:
             return Cause(f"{place} did not run")
         if path not in self._loaded:
             return self._not_loaded(path)
+        if (path, line) in self._left:
+            return Cause(f"{place} is left out, because the program stops there ({self._left[path, line]})")
         around = list(blocks(tree, line))
         inside = [block for block in around if isinstance(block.owner, _FUNCTIONS)]
         function = inside[-1] if inside else None

@@ -88,6 +88,16 @@ def test_a_bound_behind_the_inner_loop() -> None:
     assert found.caps == (Cap("train.py", 9, INNER),)
 
 
+def test_what_is_left_out_is_said_to_be() -> None:
+    gone = {"span": ["train.py", 31, 0, 31, 9], "why": "FileNotFoundError: data"}
+    made = replace(record([]), loaded=["train.py"], reached={("train.py", 24)}, left=[gone])
+    found = Causes(run(made), TREES, "{}:{}".format).of("train.py", 8)
+    assert found.text == (
+        "train (line 7 of train.py) was never called: train.py:31 is left out, because the program stops there "
+        "(FileNotFoundError: data)"
+    )
+
+
 def test_a_function_is_followed_to_the_call_of_it() -> None:
     found = cause("tools.py", 2)
     assert found.text.startswith("report (line 1 of tools.py) was never called: the condition `epoch % 10 == 0`")
