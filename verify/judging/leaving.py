@@ -19,7 +19,7 @@ from verify.measured.records import Record
 from verify.measured.results import Entry, Rewrite, Run, Verdict
 from verify.reaching.drives import imports
 from verify.reaching.knobs import Knobs, Unfit
-from verify.reaching.leaving import Left, next_one
+from verify.reaching.leaving import Left, next_one, twins
 from verify.reaching.options import batch_sizes
 from verify.running.missing import NEVER_MADE_UP
 from verify.running.runner import Runner
@@ -64,7 +64,7 @@ def found(
     ]
     batch = next(iter(batch_sizes(trees, command.argv)), None)
     left: tuple[Left, ...] = ()
-    seconds = 0.0
+    seconds, added = 0.0, 1
     tried: set[tuple[object, ...]] = set()
     again = goes_on = False
     for _ in range(_MOST):
@@ -85,12 +85,14 @@ def found(
             goes_on = not died(run)
             break
         places = tuple((each.path, each.span) for each in left)
-        fresh = bool(left) and left[-1].recipe is None
+        fresh = bool(left) and all(each.recipe is None for each in left[-added:])
         following = next_one(stopped, trees, watch, left)
         if following is None and stopped.frames and (stopped.frames[0].path, stopped.frames[0].span[0]) in watch:
             # A mistake that is to be mended: no value helps there.
             break
-        again = (fresh or following is None or following[0].deep) and bool(places) and places not in tried
+        # No value is to blame for what is not there.
+        deep = following is not None and following[0].deep and not stopped.absent
+        again = (fresh or following is None or deep) and bool(places) and places not in tried
         if again:
             # What fits one may not fit another.
             tried.add(places)
@@ -98,12 +100,13 @@ def found(
         if following is None:
             break
         new, left = following
-        new = replace(new, form={**new.form, "batch": batch})
+        others = tuple(twins(new, trees, left))
+        added = 1 + len(others)
         step = (*places, new.path, new.span, repr(new.form))
         if step in tried:
             break
         tried.add(step)
-        left = (*left, new)
+        left = (*left, *(replace(each, form={**each.form, "batch": batch}) for each in (new, *others)))
     # What no run came to, or what there was no time to find, is none.
     return tuple(each for each in left if each.recipe is not None), goes_on
 

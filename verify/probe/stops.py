@@ -48,7 +48,8 @@ def event(error: BaseException, at: TracebackType | None, tree: Tree) -> dict[st
         "graph": fatal or (graph and not loads),
     }
     unmade = isinstance(error, AttributeError) and values.made_first(getattr(error, "obj", None))
-    return {**told, "missing": missing(error) or loads or unmade, "why": text}
+    absent = missing(error)
+    return {**told, "missing": absent or loads or unmade, "absent": absent, "why": text}
 
 
 def names(at: TracebackType | None, path: Callable[[str], str | None]) -> set[str]:

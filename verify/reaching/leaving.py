@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from codemods.rewriting.touched import standing
@@ -126,6 +126,19 @@ def next_one(
                 new, rest = found
                 return new, tuple(left for left in rest if not below or left not in made)
     return None
+
+
+def twins(left: Left, trees: Mapping[str, ast.AST], known: Iterable[Left]) -> Iterator[Left]:
+    """The other calls, in the same function, of what ``left`` leaves out as a whole: they lack the same."""
+    tree = trees[left.path]
+    node = _at(tree, left.span)
+    if not left.deep or not isinstance(node, ast.Call):
+        return
+    taken = {each.span for each in known if each.path == left.path} | {left.span}
+    for each in ast.walk(_function(tree, left.span[0]) or tree):
+        same = isinstance(each, ast.Call) and ast.dump(each.func) == ast.dump(node.func)
+        if same and _span(each) not in taken and not _turned(tree, each):  # type: ignore[arg-type]
+            yield replace(left, span=_span(each), form=wanted(each, tree, trees))  # type: ignore[arg-type]
 
 
 def _whole(stopped: Stopped, trees: Mapping[str, ast.AST], lines: set[Line]) -> tuple[str, ast.expr] | None:

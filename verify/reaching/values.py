@@ -125,8 +125,10 @@ def _seen(name: str, scope: ast.AST, trees: Mapping[str, ast.AST], deeper: int) 
         waiting = [each for each in found if each not in known]
         known.update(dict.fromkeys(waiting))
     form: Form = {"roles": []}
+    # What a method keeps other methods read.
+    whole = next((own for tree in trees.values() if (own := _methods(tree).get(scope)) is not None), scope)
     for each in known:
-        more = _used(each, scope, trees, deeper)
+        more = _used(each, whole if "." in each else scope, trees, deeper)
         form["roles"] += more.pop("roles")
         form = {**more, **form}
     return form
@@ -187,6 +189,13 @@ def _parameters(
             for keyword in call.keywords:
                 if keyword.arg is not None and _reads(keyword.value, name):
                     yield keyword.arg, function
+
+
+@functools.lru_cache(maxsize=4096)
+def _methods(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """The class of each method in ``tree``."""
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return {each: node for node in classes for each in node.body}
 
 
 @functools.lru_cache(maxsize=4096)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from verify.measured.steered import Stop, Stopped
 from verify.reaching.knobs import Knobs, Unfit
-from verify.reaching.leaving import Left, edits, next_one
+from verify.reaching.leaving import Left, edits, next_one, twins
 from verify.reaching.options import batch_sizes
 from verify.reaching.texts import Text
 from verify.reaching.values import wanted
@@ -108,6 +109,18 @@ def test_what_comes_to_the_lines_by_way_of_others_stays(made: str, line: int, go
     found = next_one(Stopped(tuple(frames), False, True, "why"), trees, [("solver.py", line)], ())
     assert found is not None
     assert found[0].span == spans(text, gone)[-1]
+
+
+def test_other_calls_of_what_goes_as_a_whole_go_with_it() -> None:
+    text = (
+        "def main():\n    a = load('a')\n    b = load('b', 2)\n    for _ in x:\n        c = load('c')\n"
+        "    d = tools.load('d')\ndef other():\n    load('e')\n"
+    )
+    trees = {"a.py": ast.parse(text)}
+    one = Left("a.py", spans(text, "load('a')")[0], {}, True, "why")
+    assert [each.span for each in twins(one, trees, ())] == [spans(text, "load('b', 2)")[0]]
+    assert not list(twins(replace(one, deep=False), trees, ()))
+    assert not list(twins(one, trees, [replace(one, span=spans(text, "load('b', 2)")[0])]))
 
 
 def test_what_is_asked_of_something_absent() -> None:
@@ -262,6 +275,19 @@ def test_it_is_followed_into_functions_that_it_is_handed_to() -> None:
     assert one["roles"][0] == "loader"
     assert [part["name"] for part in one["item"]["parts"]] == ["x", "y"]
     assert other["roles"][0] == "text"
+
+
+def test_what_an_object_keeps_its_methods_use() -> None:
+    text = (
+        "class Solver:\n    def __init__(self, config, batches):\n        self.batches = batches\n"
+        "    def train(self):\n        for i, (images, truth) in enumerate(self.batches):\n            images.view(2)\n"
+        "a = f()\nsolver = Solver(1, a)\n"
+    )
+    tree = ast.parse(text)
+    node = next(each for each in ast.walk(tree) if isinstance(each, ast.Call) and ast.unparse(each) == "f()")
+    form = wanted(node, tree, {"a.py": tree})
+    assert form["roles"][0] == "loader"
+    assert [part["name"] for part in form["item"]["parts"]] == ["images", "truth"]
 
 
 @pytest.mark.parametrize(("text", "given", "sizes"), [
