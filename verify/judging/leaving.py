@@ -79,8 +79,11 @@ def found(
         more = {**knobs.configuration(), "explore": True, "again": again, "arguments": True}
         run = runner.run("original", command, files=files, watch=[[line] for line in watch], also=also, more=more)
         seconds = max(seconds, run.wall)
-        left = _settled(left, run)
+        before, left = left, _settled(left, run)
         stopped = next((record.stopped for record in run.records if record.stopped is not None), None)
+        if stopped is None and run.record.end == "watchdog" and _missing(left) < _missing(before) and _missing(left):
+            # There was no time to find all; what was found is given now.
+            continue
         if stopped is None:
             goes_on = not died(run)
             break
@@ -109,6 +112,11 @@ def found(
         left = (*left, *(replace(each, form={**each.form, "batch": batch}) for each in (new, *others)))
     # What no run came to, or what there was no time to find, is none.
     return tuple(each for each in left if each.recipe is not None), goes_on
+
+
+def _missing(left: tuple[Left, ...]) -> int:
+    """For how many places nothing has been found."""
+    return sum(each.recipe is None for each in left)
 
 
 def _settled(left: tuple[Left, ...], run: Run) -> tuple[Left, ...]:

@@ -43,8 +43,7 @@ _RUNS = 4
 _OPEN = (Verdict.NOT_REACHED, Verdict.PARTLY_REACHED)
 #: What is left of the time when other scripts are no longer tried: functions by themselves come after them.
 _OTHERS = 0.5
-#: Steps of a run that had no time for more.
-_LEAST = 2
+_MADE, _WITHOUT = "with made-up values for what it lacks", "without the modules that it lacks"
 #: Commands with other arguments that are tried.
 _MOST_OPTIONS = 12
 
@@ -158,7 +157,7 @@ class Search:
         causes = [cause for group in self._open() for cause in self._places.causes(group, way.run)]
         knobs = knobs_of(cause for cause in causes if not cause.arguments)
         if knobs:
-            self._try(way, shorter(knobs, way.run), "loops cut short, bounds taken as met")
+            self._try(way, knobs.shorter(way.run), "loops cut short, bounds taken as met")
         if way.command.script is None:
             return
         for words in dict.fromkeys(cause.arguments for cause in causes if cause.arguments):
@@ -169,15 +168,19 @@ class Search:
             command = replace(
                 way.command, argv=(*way.command.argv, *words), text=f"{way.command.text} {' '.join(words)}"
             )
-            self._try(replace(way, command=command), shorter(knobs_of(mine), way.run), "with other arguments")
+            self._try(replace(way, command=command), knobs_of(mine).shorter(way.run), "with other arguments")
 
     def _leave(self, way: _Way) -> None:
         """Run the command without the calls it stops at, with made-up values in their place."""
-        lines = {line for group in self._open() for line in self._places.lines(group)}
-        left, goes_on = found(self._runner, way.command, self._trees, lines, self._time, self._tell)
-        without = _Way(way.command, left=left)
-        plan = "with made-up values for what it lacks" if left else "without the modules that it lacks"
-        entry = self._try(without, Knobs(), plan) if left or goes_on else None
+        without = _Way(way.command)
+        entry = self._try(without, Knobs(), _WITHOUT) if way.lacks else None
+        if entry is None or died(entry.original):
+            lines = {line for group in self._open() for line in self._places.lines(group)}
+            left, goes_on = found(self._runner, way.command, self._trees, lines, self._time, self._tell)
+            if not left and (way.lacks or not goes_on):
+                return
+            without = _Way(way.command, left=left)
+            entry = self._try(without, Knobs(), _MADE if left else _WITHOUT)
         if entry is None:
             return
         for key, run in self._shown.items():
@@ -388,11 +391,6 @@ def _parsed(texts: Mapping[str, str]) -> Iterator[tuple[str, ast.AST]]:
             yield path, ast.parse(text)
         except FAILURES:
             continue
-
-
-def shorter(knobs: Knobs, plain: Run) -> Knobs:
-    """``knobs`` for a program that had no time for its steps in the run ``plain``: as many as it made there."""
-    return replace(knobs, steps=max(_LEAST, len(plain.record.steps))) if plain.record.end == "watchdog" else knobs
 
 
 def _unmade(driven: Driven) -> str:

@@ -15,7 +15,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from . import stops, values
@@ -106,7 +106,7 @@ class Leaving:
                     self._again = False
                     self._searched_again()
                 if one["recipe"] is None and self._copy:
-                    one["recipe"] = self._likely(one["form"])
+                    one["recipe"] = self._likely(one)
                 elif one["recipe"] is None:
                     self._searched(number, one)
             except _Copy as copy:
@@ -127,9 +127,9 @@ class Leaving:
         search = {key: one.get(key) for key in ("recipe", "skeleton", "picks")}
         return {**event, **search, "told": values.told(one["recipe"])}
 
-    def _likely(self, form: dict[str, Any]) -> Any:
-        skeleton = next(values.skeletons(form, ()), {"is": values.HOLLOW})
-        return values.chosen(skeleton, iter([leaf["options"][0] for leaf in values.leaves(skeleton)]))
+    def _likely(self, one: dict[str, Any]) -> Any:
+        skeleton = next(values.skeletons(one["form"], ()), {"options": [{"is": values.HOLLOW}]})
+        return _chosen({0: skeleton}, self._begun(one, skeleton))[0]
 
     # The trial.
 
@@ -139,22 +139,31 @@ class Leaving:
         one.update(recipe={"is": values.HOLLOW}, skeleton=None, picks=[])
         for skeleton in itertools.islice(values.skeletons(one["form"], self._modules()), _SKELETONS):
             ways = {number: skeleton}
-            picks, score = self._climbed(ways, [0] * len(values.leaves(skeleton)), until)
+            picks, score = self._climbed(ways, self._begun(one, skeleton), until)
             if score > best:
                 best = score
                 one.update(recipe=_chosen(ways, picks)[number], skeleton=skeleton, picks=picks)
             if self._enough(best) or time.monotonic() > until:
                 break
 
+    def _begun(self, one: dict[str, Any], skeleton: Any) -> list[int]:
+        """Where to begin: with what was found for another place that could be the same."""
+        options = [leaf["options"] for leaf in values.leaves(skeleton)]
+        for other in self._left:
+            if other is one or not other.get("picks") or not other.get("skeleton"):
+                continue
+            if [leaf["options"] for leaf in values.leaves(other["skeleton"])] == options:
+                return list(other["picks"])
+        return [0] * len(options)
+
     def _searched_again(self) -> None:
         """Choose anew for all that is left out together: what fits the one may not fit the other."""
         ways = {number: one["skeleton"] for number, one in enumerate(self._left) if one.get("skeleton")}
         known = [pick for number in ways for pick in self._left[number]["picks"]]
         picks, _ = self._climbed(ways, known, time.monotonic() + _WALL)
-        for number, recipe in _chosen(ways, picks).items():
-            count = len(values.leaves(ways[number]))
-            self._left[number].update(recipe=recipe, picks=picks[:count])
-            picks = picks[count:]
+        recipes = _chosen(ways, picks)
+        for number, mine in _apart(ways, picks):
+            self._left[number].update(recipe=recipes[number], picks=mine)
 
     def _climbed(self, ways: dict[int, Any], picks: list[int], until: float) -> tuple[list[int], _Score]:
         """The picks of options that come furthest, changed one by one from ``picks``, and how far that is.
@@ -209,6 +218,9 @@ class Leaving:
         if not pid:
             os.close(reading)
             self._go_on(writing)
+            # What is like one of these is given the same.
+            for number, mine in _apart(ways, picks):
+                self._left[number].update(skeleton=ways[number], picks=mine)
             raise _Copy(_chosen(ways, picks))
         os.close(writing)
         marks, _, names = _marks(reading, min(left, 4 * _SECONDS)).partition(b"\n")
@@ -257,14 +269,21 @@ class Leaving:
         signal.setitimer(signal.ITIMER_PROF, _SECONDS)
 
 
+def _apart(ways: dict[int, Any], picks: list[int]) -> Iterator[tuple[int, list[int]]]:
+    """The picks of each of ``ways``, skeletons by their numbers."""
+    rest = list(picks)
+    for number, skeleton in ways.items():
+        count = len(values.leaves(skeleton))
+        yield number, rest[:count]
+        rest = rest[count:]
+
+
 def _chosen(ways: dict[int, Any], picks: list[int]) -> dict[int, Any]:
     """The recipe of each of ``ways``, skeletons by their numbers."""
-    rest = list(picks)
     found = {}
-    for number, skeleton in ways.items():
-        options = values.leaves(skeleton)
-        mine, rest = rest[: len(options)], rest[len(options) :]
-        found[number] = values.chosen(skeleton, iter([leaf["options"][pick] for leaf, pick in zip(options, mine)]))  # noqa: B905
+    for number, mine in _apart(ways, picks):
+        options = values.leaves(ways[number])
+        found[number] = values.chosen(ways[number], iter([leaf["options"][pick] for leaf, pick in zip(options, mine)]))  # noqa: B905
     return found
 
 

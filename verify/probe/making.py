@@ -58,7 +58,10 @@ def shapes(owner: Any) -> list[tuple[tuple[int, ...], str, int]]:
         kind, of = type(layer).__name__, vars(layer)
         if "in_channels" in of and isinstance(of.get("kernel_size"), tuple):
             places = len(of["kernel_size"])
-            found += [((2, of["in_channels"], *[size] * places), "float32", 0) for size in (16, 32, 28, 64)]
+            channels = of["in_channels"]
+            sizes = [((2, channels, *[size] * places), "float32", 0) for size in (16, 32, 28, 64)]
+            # Points and words come with their features last, and are turned.
+            found += [*sizes[:2], ((2, 16, channels), "float32", 0), *sizes[2:]] if places == 1 else sizes
         elif "in_features" in of or kind.startswith(("BatchNorm", "LayerNorm")):
             size = of.get("in_features") or of.get("num_features") or (of.get("normalized_shape") or (1,))[-1]
             found += [((2, size), "float32", 0), ((2, 3, size), "float32", 0)]

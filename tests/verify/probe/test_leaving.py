@@ -195,3 +195,37 @@ def test_loaders_that_come_together_are_each_one() -> None:
     made = values.make(values.chosen(found, iter([leaf["options"][0] for leaf in values.leaves(found)])), 0, 1)
     assert len(made[0]) == len(made[1]) == 4
     assert isinstance(made[2], int)
+
+
+LOADERS = """\
+import torch
+torch.manual_seed(0)
+one = __codemod_left__(0, None)("train")
+other = __codemod_left__(1, None)("valid")
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.Flatten(), torch.nn.Linear(2 * 30 * 30, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for loader in (other, one):
+    for x, y in loader:
+        loss = (model(x)[:, 0] - y).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+print("end")
+"""
+
+
+def test_what_is_like_another_begins_with_what_was_found_there() -> None:
+    item = {"roles": ["parts"], "parts": [{"roles": ["tensor"], "name": "x"}, {"roles": ["labels"], "name": "y"}]}
+    form = {"roles": ["loader"], "item": item}
+    found, done = forked(LOADERS, left=[left(form), left(form)], explore=True, watch=[[["train.py", 9]]])
+    assert done.stdout == "end\n"
+    first, second = (each["recipe"]["item"]["parts"] for each in found.left)
+    assert first[0]["shape"] == second[0]["shape"] == [4, 3, 32, 32]
+
+
+def test_points_come_with_their_features_last() -> None:
+    form = {"roles": ["tensor"], "batch": 4}
+    (leaf,) = values.leaves(next(values.skeletons(form, [torch.nn.Conv1d(3, 8, 1)])))
+    shapes = [option["shape"] for option in leaf["options"]]
+    assert [2, 3, 16] in shapes[:4]
+    assert [2, 16, 3] in shapes[:8]

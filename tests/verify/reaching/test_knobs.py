@@ -14,7 +14,6 @@ import pytest
 from codemods.source.files import read_source
 from codemods.source.options import Options
 from tests.verify.builders import record, run
-from verify.judging.search import shorter
 from verify.probe import knobs as probe
 from verify.reaching.knobs import Bound, Cap, Knobs, Unfit, comparisons, counters
 from verify.running.rewriting import RuleRewriter
@@ -182,6 +181,6 @@ def test_tracebacks_show_the_lines_as_they_were() -> None:
 def test_a_program_that_had_no_time_makes_fewer_steps_where_loops_are_cut_short() -> None:
     caps = Knobs(caps=(Cap("train.py", 3, 2),))
     late = run(record([1.0] * 7, end="watchdog"))
-    assert shorter(caps, late).configuration()["steps"] == 7
-    assert shorter(caps, run(record([1.0], end="watchdog"))).configuration()["steps"] == 2
-    assert "steps" not in shorter(caps, run(record([1.0] * 20, end="steps"))).configuration()
+    assert caps.shorter(late).configuration()["steps"] == 7
+    assert caps.shorter(run(record([1.0], end="watchdog"))).configuration()["steps"] == 2
+    assert "steps" not in caps.shorter(run(record([1.0] * 20, end="steps"))).configuration()
