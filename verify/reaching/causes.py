@@ -59,7 +59,11 @@ class Causes:
         if not self._stack:
             self._stack = [record.error_site for record in run.records if record.error_site is not None]
         #: What the run went without, and why.
-        self._left = {(each["span"][0], each["span"][1]): each["why"] for record in run.records for each in record.left}
+        self._left = {
+            (each["span"][0], each["span"][1]): each["why"].partition(":")[0]
+            for record in run.records
+            for each in record.left
+        }
         # Before torch is there, nobody notes which file is the script.
         self._loaded |= {site.path for site in self._stack} | {path for path, _ in self._seen}
 

@@ -45,6 +45,8 @@ _SOME = "an exception of its own"
 HERE = ("python", "expose", "command_line", "folder")
 #: A path of this machine in a sentence.
 _PATH = re.compile(r"(?<![\w.~])~?/[\w.+-]+/[\w./+-]*")
+#: An error in a sentence, to its end.
+_ERROR = re.compile(r"\b(\w*(?:Error|Exception|NotFound|NotInstalled)): .*", re.DOTALL)
 #: A shorter line of a message is found in any sentence.
 _SHORTEST = 8
 
@@ -131,11 +133,18 @@ def _record(record: Record) -> Record:
         "traceback": "",
         "printed": {},
         "caught": [one._replace(error=_told(one.error)) for one in record.caught],
+        "left": [{**one, "why": _typed(one["why"])} for one in record.left],
+        "standins": [{**one, "why": _typed(str(one.get("why") or ""))} for one in record.standins],
         "backwards": [
             replace(one, error=_told(one.error)) if one.error is not None else one for one in record.backwards
         ],
     }
     return replace(record, **changed)
+
+
+def _typed(why: str) -> str:
+    """``why`` with the type of an error alone, without what the error says."""
+    return _ERROR.sub(lambda found: _type(Trouble(found[1], "", "other")), why)
 
 
 def _told(trouble: Trouble) -> Trouble:

@@ -94,7 +94,7 @@ def test_what_is_left_out_is_said_to_be() -> None:
     found = Causes(run(made), TREES, "{}:{}".format).of("train.py", 8)
     assert found.text == (
         "train (line 7 of train.py) was never called: train.py:31 is left out, because the program stops there "
-        "(FileNotFoundError: data)"
+        "(FileNotFoundError)"
     )
 
 

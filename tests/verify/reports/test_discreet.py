@@ -111,3 +111,26 @@ def told_of(name: str) -> str:
     record.error = Trouble(name, "x", "other")
     ran = tools.run("original", record, outcome=Outcome.RAISED)
     return evidence_of(tools.verification(tools.entry(ran, None))).markdown
+
+
+def test_why_something_is_made_up_is_told_by_the_type_of_the_error() -> None:
+    made = tools.repaired()
+    (entry, *others) = made.entries
+    gone = {
+        "place": "train.py:3",
+        "span": ["train.py", 3, 0, 3, 9],
+        "why": "FileNotFoundError: hunter2",
+        "told": "a text",
+    }
+    standins = [
+        {"what": "MNIST", "why": "RuntimeError: hunter2 is not\nthere", "shape": None},
+        {"what": "the argument name", "why": "asked for, and not given; made up", "shape": None},
+        {"what": "transforms.Normalize", "why": "left out, it does not fit the made-up images: ValueError: hunter2"},
+    ]
+    record = dataclasses.replace(entry.original.records[0], left=[gone], standins=standins)
+    original = dataclasses.replace(entry.original, records=(record,))
+    found = discreet(dataclasses.replace(made, entries=(dataclasses.replace(entry, original=original), *others)))
+    page = render(found, "markdown")
+    assert "hunter2" not in page
+    for words in ("(FileNotFoundError)", "(RuntimeError)", "asked for, and not given", "images: ValueError)"):
+        assert words in page
