@@ -55,6 +55,9 @@ def fixed(node: ast.Call, sizes: Collection[str]) -> ast.expr | None:
     """
     if not isinstance(node.func, ast.Attribute) or name_of(node) not in ("view", "reshape", "expand") or not node.args:
         return None
+    if name_of(node.func.value) in ("weight", "bias"):
+        # Parameters are of one size.
+        return None
     first = node.args[0]
     if isinstance(first, ast.Tuple | ast.List) and first.elts:
         first = first.elts[0]
@@ -75,12 +78,13 @@ def sized(tree: ast.AST) -> frozenset[str]:
             continue
         if any(_asks(each, ()) for each in ast.walk(value)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found.update(name_of(each) for target in targets for each in ast.walk(target))
+            found.update(name_of(each) for target in targets for each in (target, *getattr(target, "elts", ())))
     return frozenset(found - {""})
 
 
 def _asks(node: ast.AST, sizes: Collection[str]) -> bool:
-    return name_of(node) in ("size", "shape", "len", "numel", "view_as") or name_of(node) in sizes
+    asked = isinstance(node, ast.Attribute) and node.attr in ("size", "shape", "numel")
+    return asked or (isinstance(node, ast.Name | ast.Attribute) and name_of(node) in {"len", *sizes})
 
 
 def fallbacks(node: ast.Call) -> Iterator[ast.expr]:
