@@ -88,7 +88,7 @@ def test_all_is_named_together(tmp_path: Path) -> None:
     said = advised(tmp_path, Piece(MODULE, "einops"), "einops", "cv2")
     assert said == (
         "/opt/python lacks modules cv2, einops: /opt/python -m pip install opencv-python-headless einops (a package "
-        "may be called otherwise), or name another interpreter with --python",
+        "may have another name), or name another interpreter with --python",
         "it asks for arguments, to be given after --: --data",
         "it also names what is missing: x.npy",
     )
