@@ -217,7 +217,7 @@ class Causes:
             bound = any(True for _ in comparisons(owner.test, wanted, counters(self._trees[path])))
             name = option(self._trees, owner.test)
             words = arguments(self._trees, owner.test, wanted)
-            said = shlex.join(words) or (name.name if name is not None and not name.flag else "")
+            said = shlex.join(words) or (f"{name.name} VALUE" if name is not None and not name.flag else "")
             advice = f"-- {said} may make it so" if said else "more --steps may make it so" if bound else ""
             return Cause(text, advice, (), (Bound(path, line, wanted),) if bound else (), words)
         if isinstance(owner, ast.ExceptHandler):

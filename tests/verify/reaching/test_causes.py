@@ -355,3 +355,5 @@ def test_of_several_conditions_the_one_that_decides(line: int, text: str, words:
     made = replace(record([1.0]), loaded=["train.py"], reached={("train.py", each) for each in (3, 6, 15, 16)})
     found = Causes(run(made), {"train.py": ast.parse(CHOSEN)}, "{}:{}".format).of("train.py", line)
     assert (found.text, found.arguments) == (text, words)
+    value = "--kind two" if line == 13 else "--kind three" if words else "--kind VALUE"
+    assert found.advice == f"-- {value} may make it so"
