@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
 from typing import Any
 
+from codemods.graph.model.cells import Cells
 from codemods.graph.model.nodes import Frame, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.values import (
@@ -71,7 +71,7 @@ def _globals(tree: ast.Module) -> set[str]:
     return {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
 
 
-def kinds(value: Value | None, cells: MappingABC[Any, Any], depth: int = 0) -> set[str]:
+def kinds(value: Value | None, cells: Cells, depth: int = 0) -> set[str]:
     """What a value may be: ``tensor``, ``none``, ``number``, ``tensors`` (a container of nothing else), ``mixed`` (a
     container of other things too) or ``unknown``."""
     if isinstance(value, Join):
@@ -89,7 +89,7 @@ def kinds(value: Value | None, cells: MappingABC[Any, Any], depth: int = 0) -> s
     return {"tensors"} if inner <= {"tensor", "tensors"} and inner else {"mixed"}
 
 
-def contents(value: Value | None, cells: MappingABC[Any, Any]) -> list[Value] | None:
+def contents(value: Value | None, cells: Cells) -> list[Value] | None:
     """What is in a container, by the cells of some moment; None if it is none."""
     if isinstance(value, Tuple):
         return list(value.items)
@@ -106,7 +106,7 @@ def _is_entry(name: object) -> bool:
     return name == "[rest]" or (isinstance(name, tuple) and name[:1] == ("key",))
 
 
-def held(path: str, frame: Frame, cells: MappingABC[Any, Any]) -> list[Value] | None:
+def held(path: str, frame: Frame, cells: Cells) -> list[Value] | None:
     """What ``path``, a name with attributes, may hold in a frame at some moment; None if it may hold nothing.
 
     Whether a variable is bound on every path the cells do not tell: :func:`bound_at` does.
@@ -123,7 +123,7 @@ def held(path: str, frame: Frame, cells: MappingABC[Any, Any]) -> list[Value] | 
     return values
 
 
-def _attribute(values: list[Value], name: str, cells: MappingABC[Any, Any]) -> list[Value] | None:
+def _attribute(values: list[Value], name: str, cells: Cells) -> list[Value] | None:
     found: list[Value] = []
     for value in values:
         for option in options_of(value):

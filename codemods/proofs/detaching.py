@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
 
+from codemods.graph.model.cells import Cells
 from codemods.graph.model.kinds import CarrierKind, SequenceKind
 from codemods.graph.model.nodes import Frame, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile
@@ -210,7 +210,7 @@ def _siblings(file: ParsedFile, one: ast.stmt, other: ast.stmt) -> bool:
     )
 
 
-def _paths_in(frame: Frame, cells: dict[Any, Any], *, through_globals: bool) -> dict[int, str]:
+def _paths_in(frame: Frame, cells: Cells, *, through_globals: bool) -> dict[int, str]:
     """The shortest names by which code of ``frame`` reaches objects, by identity."""
     members: dict[int, list[tuple[str, Value]]] = {}
     for (owner, name), value in cells.items():
@@ -301,7 +301,7 @@ def _detached(path: str, carry: Carry, style: str, found: set[str], *, sure: boo
     return (f"if {guard}:\n    {line}" if guard else line), False
 
 
-def _others(value: Value, cells: dict[Any, Any], depth: int = 0) -> bool:
+def _others(value: Value, cells: Cells, depth: int = 0) -> bool:
     """Whether it contains containers that the helper does not know."""
     if isinstance(value, Sequence) and value.kind is not SequenceKind.LIST:
         return True
@@ -314,7 +314,7 @@ def _tensor(value: Value) -> bool:
     return isinstance(value, Tensor) and value.node is not None
 
 
-def _find(value: Value, oid: int, cells: dict[Any, Any]) -> Value | None:
+def _find(value: Value, oid: int, cells: Cells) -> Value | None:
     """The container ``oid`` in a value."""
     stack, seen = [value], {id(value)}
     while stack:

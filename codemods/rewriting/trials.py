@@ -99,7 +99,7 @@ class Trial:
         suspects = tuple(index for index in candidates if index in attempt.blame)
         if 0 < len(suspects) < len(candidates):
             good = self.solve(tuple(index for index in candidates if index not in attempt.blame), context)
-            if good and attempt.proven.issuperset(suspects):
+            if good:
                 # No retry: with the others made there is another round, which tries these again.
                 self.refused.update({index: attempt.blame[index] for index in suspects})
                 return good

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Unseen, Value
-from codemods.graph.model.state import Key
 from codemods.graph.model.values import Const, Instance, Join, Mapping, Module, Plain, Sequence, Tensor, Tuple, Unknown
 
 LIMIT = 400

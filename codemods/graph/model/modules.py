@@ -9,8 +9,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from codemods.graph.model.cells import Key
 from codemods.graph.model.nodes import Node, Shadow
-from codemods.graph.model.state import Key, by_owner
+from codemods.graph.model.state import by_owner
 from codemods.graph.model.values import Class, Unknown
 
 

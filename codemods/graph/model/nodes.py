@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from codemods.graph.model.cells import Cells
 from codemods.graph.model.kinds import NodeKind, WalkKind
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Walk:
     again: list[tuple[Node, Walk]] = field(default_factory=list)
     grad: bool | None = True
     with_gradient: bool = False
-    cells: dict[Any, Any] = field(default_factory=dict)
+    cells: Cells = field(default_factory=lambda: Cells({}, {}))
     """What every variable and attribute held when it began."""
     inputs: tuple[Node, ...] | None = ()
     """What ``autograd.grad`` takes gradients of, or ``backward`` was told to; None where that cannot be seen."""

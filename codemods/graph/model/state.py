@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+from codemods.graph.model.cells import GONE, Cells, Key
 from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import Join, Tensor, Tuple, Unknown
 
-Key = tuple[int, Hashable]
+FOLLOWED = frozenset({tuple, Tuple, Join, Tensor, Unknown})
+"""The classes of what is looked for in all cells when a tensor is changed in place."""
 CLEARED = "cleared"
 """When a list was cleared last, under its identity."""
 FROZEN = "frozen"
 """Whether ``requires_grad = False`` was set on a leaf, under minus its birth: True, False or ``maybe``."""
+
+
+_OWN = 64
+"""Cells up to which a state is copied as a whole."""
+_SHARING = 8
+"""From so many times the root of all cells on that are a state's own they are shared: what is copied at each fork and
+what sharing takes are balanced then."""
 
 
 class Log:
@@ -29,34 +39,44 @@ class State:
 
     ``grad`` tells whether operations are recorded: True, False, or None where paths disagree. Where ``reads`` is a
     dict, it takes the first content that was read of each cell. ``base`` holds what cells contain that were never
-    written here.
+    written here. ``written`` takes each tensor, container and unseen thing that any path puts into a cell.
+
+    Most cells are the same on all paths. They are ``_shared``, and only ``_own`` is copied where paths part.
     """
 
-    __slots__ = ("base", "cells", "grad", "log", "reads")
+    __slots__ = ("_own", "_shared", "base", "grad", "log", "reads", "written")
 
     def __init__(
         self,
-        cells: dict[Key, Any],
+        own: dict[Key, Any],
+        shared: dict[Key, Any],
         log: Log,
         grad: bool | None,
-        reads: dict[Key, Any] | None = None,
-        base: dict[Key, Any] | None = None,
+        reads: dict[Key, Any] | None,
+        base: dict[Key, Any],
+        written: list[tuple[Key, Any]],
     ) -> None:
         self.reads = reads
-        self.base = {} if base is None else base
-        self.cells = cells
+        self.base = base
+        self._own = own
+        self._shared = shared
         self.log = log
         self.grad = grad
+        self.written = written
 
     @staticmethod
     def empty(base: dict[Key, Any] | None = None) -> State:
         """A state in which nothing was written and gradients are recorded."""
-        return State({}, Log(None), True, None, base)
+        return State({}, {}, Log(None), True, None, {} if base is None else base, [])
 
     def get(self, key: Key) -> Any:
         """The content of a cell, None if it was never written."""
-        value = self.cells.get(key)
+        value = self._own.get(key)
         if value is None:
+            value = self._shared.get(key)
+            if value is None:
+                value = self.base.get(key)
+        elif value is GONE:
             value = self.base.get(key)
         if self.reads is not None and key not in self.reads:
             self.reads[key] = value
@@ -64,27 +84,66 @@ class State:
 
     def peek(self, key: Key) -> Any:
         """The same, without being noted as a read."""
-        value = self.cells.get(key)
-        return self.base.get(key) if value is None else value
+        value = self._own.get(key)
+        if value is None:
+            value = self._shared.get(key)
+            if value is None:
+                value = self.base.get(key)
+        elif value is GONE:
+            value = self.base.get(key)
+        return value
+
+    def here(self, key: Key) -> Any:
+        """The content of a cell that was written here, None if it was not."""
+        value = self._own.get(key)
+        if value is None:
+            return self._shared.get(key)
+        return None if value is GONE else value
 
     def set(self, key: Key, value: Any) -> None:
         """Write a cell."""
-        self.cells[key] = value
+        self._own[key] = GONE if value is None else value
         self.log.keys[key] = None
+        if value.__class__ in FOLLOWED:
+            self.written.append((key, value))
+
+    def put(self, key: Key, value: Any) -> None:
+        """Let a cell hold something else, and no write be noted."""
+        self._own[key] = GONE if value is None else value
+        if value.__class__ in FOLLOWED:
+            self.written.append((key, value))
 
     def delete(self, key: Key) -> None:
         """Forget a cell."""
-        if key in self.cells:
-            del self.cells[key]
+        if self.here(key) is not None:
+            self.drop(key)
             self.log.keys[key] = None
+
+    def drop(self, key: Key) -> None:
+        """Forget a cell that nobody asks for any more, and let no write be noted."""
+        self._own.pop(key, None)
+        if key in self._shared:
+            self._own[key] = GONE
+
+    def cells(self) -> Cells:
+        """What all cells hold that were written here; good for as long as nothing is written."""
+        return Cells(self._own, self._shared)
+
+    def moment(self) -> Cells:
+        """What they hold now, for good."""
+        return Cells(self._own.copy(), self._shared)
 
     def weight(self) -> int:
         """What copying it costs, in evaluated syntax nodes."""
-        return len(self.cells) >> 10
+        return len(self._own) >> 10
 
     def fork(self) -> State:
         """A copy that remembers what is written from here on."""
-        return State(self.cells.copy(), Log(self.log), self.grad, self.reads, self.base)
+        own, shared = self._own, self._shared
+        if len(own) > _OWN and len(own) * len(own) > _SHARING * len(shared):
+            self._shared = shared = dict(self.cells().items())
+            self._own = own = {}
+        return State(own.copy(), shared, Log(self.log), self.grad, self.reads, self.base, self.written)
 
 
 def by_owner(cells: Iterable[Key]) -> dict[int, list[Hashable]]:
@@ -109,7 +168,7 @@ def merge(
     states: list[State],
     base: Log,
     join: Callable[[Value, Value], Value],
-    before: dict[Key, Any],
+    before: State,
     maybe: Callable[[Value], Value],
 ) -> State | None:
     """The state after paths that forked off at ``base`` have met; None if no path gets here.
@@ -124,34 +183,30 @@ def merge(
     grad = first.grad
     for other in states[1:]:
         fresh = written_since(other, base)
-        cells, others, loaded = first.cells, other.cells, first.base
         for key in written | fresh:
             # what a path did not write is what the loaded modules left there
-            mine: Any = cells.get(key)
-            theirs: Any = others.get(key)
-            if mine is None:
-                mine = loaded.get(key)
-            if theirs is None:
-                theirs = loaded.get(key)
+            mine: Any = first.peek(key)
+            theirs: Any = other.peek(key)
             if mine is theirs:
                 continue
             if key[1] == FROZEN:
                 # frozen on one of the paths, or some of the parameters: gradients may be needed
-                first.cells[key] = "maybe"
+                first.put(key, "maybe")
             elif mine is None or theirs is None:
                 left = theirs if mine is None else mine
-                removed = left is before.get(key) and isinstance(left, Value)
-                first.cells[key] = maybe(left) if removed else left
+                removed = left is before.here(key) and isinstance(left, Value)
+                first.put(key, maybe(left) if removed else left)
             elif (
                 isinstance(mine, tuple)
-                and isinstance(before.get(key), tuple)
+                and isinstance(before.here(key), tuple)
                 and not (mine and theirs)
-                and first.cells.get((key[0], CLEARED)) != other.cells.get((key[0], CLEARED))
+                and first.here((key[0], CLEARED)) != other.here((key[0], CLEARED))
             ):
                 # a list that was cleared on one of the paths
-                first.cells[key] = tuple(maybe(v) if v in before[key] else v for v in mine or theirs)
+                kept = before.here(key)
+                first.put(key, tuple(maybe(v) if v in kept else v for v in mine or theirs))
             else:
-                first.cells[key] = _join_cells(mine, theirs, join)
+                first.put(key, _join_cells(mine, theirs, join))
         written |= fresh
         if other.grad is not grad:
             grad = None

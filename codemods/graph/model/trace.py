@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from codemods.graph.model.cells import Cells
 from codemods.graph.model.kinds import Altered, Marked, OldKind
 from codemods.graph.model.nodes import Alias, Carrier, Frame, Node, Owned, Place, Value, Walk
 
@@ -236,6 +237,6 @@ class Trace:
         for node in self.nodes:
             node.forget()
         for walk in self.walks:
-            walk.cells.clear()
+            walk.cells = Cells({}, {})
             walk.seen.clear()
             walk.again.clear()

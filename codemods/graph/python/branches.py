@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
+from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import PlainKind, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.state import Key, State, written_since
+from codemods.graph.model.state import State, written_since
 from codemods.graph.model.values import (
     NONE,
     Const,
@@ -61,8 +62,8 @@ class Branches(Expressions):
             self._unbound_again(s, ends, base)
             # both ways meet again: what each knew is known no more
             for state, key, whole, part in narrowed:
-                if state.cells.get(key) is part:
-                    state.cells[key] = whole
+                if state.here(key) is part:
+                    state.put(key, whole)
         self.meet(ends, base)
 
     def _unbound_again(self, s: ast.If, ends: list[State], base: State) -> None:

@@ -61,7 +61,7 @@ class Comprehensions(InPlace):
             self.frame.scopes.pop()
             if scope not in self.closures:
                 for name in names:
-                    self.s.cells.pop((scope, name), None)
+                    self.s.drop((scope, name))
 
     def _each_item(
         self,

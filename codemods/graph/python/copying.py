@@ -46,7 +46,7 @@ class Copying:
     @cached_property
     def _cells(self) -> dict[int, list[Hashable]]:
         """What the run itself has written, by the identities that hold it."""
-        return by_owner(self._run.s.cells)
+        return by_owner(self._run.s.cells())
 
     def of(self, value: Value) -> Value:
         """The copy of ``value``."""

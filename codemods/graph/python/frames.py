@@ -6,9 +6,10 @@ import ast
 
 from codemods.graph.libraries.calls import Libraries
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import CarrierKind, SequenceKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Frame, Unseen, Value
-from codemods.graph.model.state import Key, State, written_since
+from codemods.graph.model.state import State, written_since
 from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
 from codemods.graph.run.contents import REST, RETURNED, SENT
 from codemods.source.walking import children
@@ -166,7 +167,7 @@ class Frames(Libraries):
             self.dead = was_dead
             if not frame.captured:
                 for name in frame.names:
-                    self.s.cells.pop((frame.fid, name), None)
+                    self.s.drop((frame.fid, name))
 
 
 def _yields(definition: ast.AST) -> bool:

@@ -6,13 +6,13 @@ import ast
 import builtins
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.cells import Key
 from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
 from codemods.graph.model.facts.libraries import FRAMEWORK_EVALUATION
 from codemods.graph.model.facts.python import UNFOLLOWED_METHODS
 from codemods.graph.model.kinds import Escape, FunctionKind
 from codemods.graph.model.nodes import Frame, Unseen, Value
 from codemods.graph.model.program import ClassInfo
-from codemods.graph.model.state import Key
 from codemods.graph.model.values import (
     NONE,
     Class,
@@ -238,7 +238,7 @@ class Functions(Remembering):
     def _lists_of_objects(self) -> dict[int, tuple[int, str]]:
         """The lists and dicts, by identity, that attributes of objects of the tree hold: the object, and the name."""
         held: dict[int, tuple[int, str]] = {}
-        for (owner, name), content in self.s.cells.items():
+        for (owner, name), content in self.s.cells().items():
             if owner in self.instances and isinstance(name, str) and isinstance(content, Value):
                 for option in self.options(content):
                     if isinstance(option, (Sequence, Mapping)):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
+from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.modules import Modules
 from codemods.graph.model.nodes import Carrier, Frame, Value
 from codemods.graph.model.program import ParsedFile
-from codemods.graph.model.state import Key, State
+from codemods.graph.model.state import State
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Const, Imported, Join, Library, TreeModule
 from codemods.graph.python.functions import Functions
@@ -121,7 +122,7 @@ class Loading(Functions):
                 self.execute(file.tree.body)
         except (BudgetEnded, RecursionError):
             saved["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
-        modules.keep_cells(self.s.cells)
+        modules.keep_cells(dict(self.s.cells().items()))
         modules.keep(self.trace.nodes, self.unknowns)
         modules.needs[key] = self.looked_at
         for oid in range(first, self.oids + 1):

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.cells import Key
 from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.python import CACHING, PASSING_DECORATORS
 from codemods.graph.model.kinds import NodeKind, UnseenKind
 from codemods.graph.model.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
 from codemods.graph.model.nodes import Frame, Node, Unseen, Value
 from codemods.graph.model.paths import canonical
-from codemods.graph.model.state import Key
 from codemods.graph.model.values import Function, Library, Tensor, Tuple, Unknown
 from codemods.graph.python.frames import Frames
 

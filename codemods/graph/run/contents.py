@@ -126,7 +126,7 @@ class Contents(Core):
         """What is known to stand in a namespace, by its name."""
         names = self.attributes.get(space.oid)
         if space.of is None:
-            names = {key[1]: None for key in self.s.cells if key[0] == space.oid}
+            names = {key[1]: None for key in self.s.cells() if key[0] == space.oid}
         found = {name: self.s.get((space.oid, name)) for name in names or () if isinstance(name, str)}
         return {name: value for name, value in found.items() if isinstance(value, Value) and name[:1] != "["}
 

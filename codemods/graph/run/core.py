@@ -10,11 +10,12 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
+from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import Marked, PlainKind
 from codemods.graph.model.memo import Memo
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Value
 from codemods.graph.model.program import ParsedFile
-from codemods.graph.model.state import Key, State
+from codemods.graph.model.state import State
 from codemods.graph.model.trace import Mark, Trace
 from codemods.graph.model.values import (
     TEXT,
@@ -91,6 +92,10 @@ class Core:
         """Lists that may have more elements than are known, by identity."""
         self.identities: dict[int, tuple[Any, frozenset[int]]] = {}
         """What cells hold, and the identities that changes in place look for in it."""
+        self.cells_with: dict[int, dict[Key, None]] = {}
+        """The cells in which something with an identity was ever written."""
+        self.lists_written: dict[Key, tuple[Any, ...]] = {}
+        """What was written last into cells that hold the elements of a list."""
         self.caches: dict[ast.AST, Unseen | None] = {}
         self.unseen_since: dict[Unseen, int] = {}
         """The moments at which code that cannot be seen was called, by what stands for what it made."""

@@ -136,7 +136,7 @@ class Joins(Recording):
         """Go on with the join of ``states``, which forked off from ``base_state``."""
         # every path has a copy of the memory: where that is large, it is what takes the time
         self.spent += base_state.weight() * (len(states) + 1)
-        joined = merge(states, base_state.log, self.join, base_state.cells, self.maybe)
+        joined = merge(states, base_state.log, self.join, base_state, self.maybe)
         if joined is None:
             self.dead = True
             self.s = base_state

@@ -6,14 +6,16 @@ Rules ask a node for its uses, stores and escapes; this is where they are noted.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from operator import is_not
+from operator import is_, is_not
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import CarrierKind, Escape, Marked, NodeKind, UnseenKind, UseKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Shadow, Unseen, Use, Value, Walk
+from codemods.graph.model.state import FOLLOWED
 from codemods.graph.model.trace import Handing, Reading
 from codemods.graph.model.values import (
     DATA,
@@ -36,9 +38,6 @@ from codemods.graph.model.values import (
 )
 from codemods.graph.run.contents import ITEMS, REST
 from codemods.graph.run.joins import Joins
-
-_HOLDING = frozenset({tuple, Tuple, Join, Tensor})
-"""The classes of cells' contents that lead to more than themselves."""
 
 
 class Uses(Joins):
@@ -107,9 +106,9 @@ class Uses(Joins):
             return frozenset().union(*(self.containers_in(v, depth + 1) for v in value.options))
         return frozenset()
 
-    def replace_everywhere(self, old: Value, new: Value) -> None:
-        """Something was changed in place: whatever holds ``old`` holds ``new`` now."""
-        self._replace(frozenset({id(old)}), lambda value: new if value is old else value)
+    def replace_everywhere(self, old: Value, new: Value) -> list[Key]:
+        """Something was changed in place: whatever holds ``old`` holds ``new`` now. Returns the cells that do."""
+        return self._replace([old], lambda value: new if value is old else value)
 
     def write_through(self, old: Tensor, new: Tensor, at: ast.AST) -> None:
         """A tensor was changed in place into ``new``: whatever holds it holds that now, and what shares its memory may
@@ -132,10 +131,11 @@ class Uses(Joins):
                 changed[id(value)] = replace(value, node=node, either=(), bases=self.memory(value))
             return changed[id(value)]
 
-        self._replace(mine, rewritten)
+        self._replace(memory, rewritten)
 
-    def _replace(self, wanted: frozenset[int], change: Callable[[Value], Value]) -> None:
-        """Change values wherever they are held: those whose identity is ``wanted``, and what shares memory with one."""
+    def _replace(self, wanted: Collection[Value], change: Callable[[Value], Value]) -> list[Key]:
+        """Change values wherever they are held: those that are ``wanted``, and what shares memory with one. Returns the
+        cells that hold something else now."""
 
         def replaced(value: Value) -> Value:
             if isinstance(value, Tuple):
@@ -146,21 +146,46 @@ class Uses(Joins):
                 return Join(options) if any(map(is_not, options, value.options)) else value
             return change(value)
 
-        for key, content in list(self.s.cells.items()):
-            # most cells hold something else, and this is asked of all of them at every write
-            if content.__class__ in _HOLDING:
-                if wanted.isdisjoint(self._identities(content)):
-                    continue
-            elif id(content) not in wanted:
-                continue
+        written: list[Key] = []
+        for key in self._holders(wanted):
+            content = self.s.here(key)
             if isinstance(content, tuple):
                 changed: Any = tuple(replaced(v) if isinstance(v, Value) else v for v in content)
                 if any(a is not b for a, b in zip(changed, content, strict=True)):
                     self.s.set(key, changed)
+                    written.append(key)
             else:
                 changed = replaced(content)
                 if changed is not content:
                     self.s.set(key, changed)
+                    written.append(key)
+        return written
+
+    def _holders(self, wanted: Collection[Value]) -> list[Key]:
+        """The cells that hold one of ``wanted``, or what shares memory with one."""
+        for key, content in self.s.written:
+            for identity in self._identities_written(key, content):
+                self.cells_with.setdefault(identity, {})[key] = None
+        self.s.written.clear()
+        asked = frozenset(map(id, wanted))
+        # whatever was written once: by now, or on this path, there may be something else
+        cells: Iterable[Key] = dict.fromkeys(key for v in wanted for key in self.cells_with.get(id(v), ()))
+        if any(value.__class__ not in FOLLOWED for value in wanted):
+            cells = self.s.cells()
+        found = ((key, self.s.here(key)) for key in cells)
+        return [
+            key for key, content in found if content is not None and not asked.isdisjoint(self._identities(content))
+        ]
+
+    def _identities_written(self, key: Key, content: Any) -> Iterable[int]:
+        """The identities of what was written into a cell; of a list that grew, of what is new in it."""
+        if not isinstance(content, tuple):
+            return self._identities(content)
+        before = self.lists_written.get(key, ())
+        self.lists_written[key] = content
+        grown = len(content) >= len(before) and all(map(is_, before, content))
+        new = content[len(before) :] if grown else content
+        return [identity for v in new if isinstance(v, Value) for identity in self._identities(v)]
 
     def _identities(self, content: Any) -> frozenset[int]:
         """The identities of what a cell holds, and of what its tensors share memory with."""
@@ -183,13 +208,12 @@ class Uses(Joins):
 
         Where branches met, it is one of several: each of these may be the leaf.
         """
-        before = self.s.cells.copy()
+        written: dict[Key, None] = {}
         for one in (old, *(old.either if isinstance(old, Tensor) else ())):
             if one is not DATA and one is not INDEX:
-                self.replace_everywhere(one, new if one is old else self.join(one, new))
-        for (owner, name), content in self.s.cells.items():
-            if content is before.get((owner, name)):
-                continue
+                other = new if one is old else self.join(one, new)
+                written |= dict.fromkeys(self.replace_everywhere(one, other))
+        for owner, name in written:
             if name in (ITEMS, REST) or isinstance(name, tuple):
                 self.stored(new, Carrier(CarrierKind.HELD, owner, ""), at)
             elif owner in self.attributes:

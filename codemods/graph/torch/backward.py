@@ -69,7 +69,7 @@ class Backward(Uses):
         walk.grad = self.s.grad
         walk.with_gradient = with_gradient
         walk.inputs = inputs
-        walk.cells = self.s.cells.copy()
+        walk.cells = self.s.moment()
         seen: set[int] = set()
         for root in walk.roots:
             root.certain = True

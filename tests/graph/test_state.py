@@ -1,0 +1,156 @@
+"""The memory of a run: two layers that act as one, and an index that finds what a look at all cells would find."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codemods.analysis import workers
+from codemods.analysis.analyse import Analysis, analyse
+from codemods.graph.model import state as memory
+from codemods.graph.model.cells import Key
+from codemods.graph.model.nodes import Value
+from codemods.graph.model.state import State
+from codemods.graph.model.values import Const
+from codemods.graph.run.uses import Uses
+from codemods.source.files import source_from_bytes
+from codemods.source.options import Options
+from fixtures import Case, cases
+from tests.graph.tools import run
+from tests.hunt.programs import program
+from tests.hunt.rewriting import root
+
+KEYS = [(1, "a"), (2, "a")]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["set", "none", "delete", "drop", "fork", "back"]), st.sampled_from(KEYS)), min_size=6, max_size=30),
+    st.sampled_from([0, 2, 64]),
+)
+def test_two_layers_act_as_one(steps: list[tuple[str, Key]], own: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "_OWN", own)
+        patch.setattr(memory, "_SHARING", 0)
+        base = {(1, "a"): Const(0)}
+        states: list[tuple[State, dict[Key, Any]]] = [(State.empty(base), {})]
+        kept = []
+        for number, (what, key) in enumerate(steps):
+            now, model = states[-1]
+            if what == "set":
+                model[key] = Const(number)
+                now.set(key, model[key])
+            elif what == "none":
+                model.pop(key, None)
+                now.put(key, None)
+            elif what in ("delete", "drop"):
+                model.pop(key, None)
+                getattr(now, what)(key)
+            elif what == "fork":
+                states.append((now.fork(), dict(model)))
+            elif len(states) > 1:
+                states.pop()
+            now, model = states[-1]
+            kept.append((now.moment(), dict(model)))
+        for now, model in states:
+            assert dict(now.cells().items()) == model
+            assert [now.peek(key) for key in KEYS] == [model.get(key, base.get(key)) for key in KEYS]
+        for cells, model in kept:
+            assert dict(cells.items()) == model
+            assert [cells.get(key) for key in KEYS] == [model.get(key) for key in KEYS]
+            assert [key in cells for key in KEYS] == [key in model for key in KEYS]
+
+
+def test_what_paths_have_in_common_is_not_copied() -> None:
+    state = State.empty()
+    for number in range(10_000):
+        state.set((number, "name"), Const(number))
+    one = state.fork()
+    one.set((0, "name"), Const(-1))
+    other = one.fork()
+    assert one.weight() == other.weight() == 0
+    assert [s.peek((0, "name")).value for s in (state, one, other)] == [0, -1, -1]
+    assert other.peek((9_999, "name")).value == 9_999
+
+
+IN_PLACE = """
+rows = [torch.zeros(3), torch.ones(3)]
+pair = rows[0], x
+view = x[:1]
+class Box: pass
+box = Box()
+box.kept = x
+def fill(into, others):
+    into[0] = net(x)
+    others[1].add_(net(x))
+fill({target}, rows)
+more = []
+for number in range(2):
+    more.append(torch.zeros(3))
+    kept = [*more]
+for one in kept:
+    one.mul_(net(x))
+"""
+
+
+@pytest.mark.parametrize("target", ["x", "rows[0]", "pair[0]", "view", "box.kept", "rows[-1].data", "torch.ones(3)"])
+def test_a_write_reaches_whoever_holds_the_tensor(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["rows", "pair", "view", "x", "more", "kept"]
+    text = IN_PLACE.replace("{target}", target)
+    found = {name: graph.graph(name) for graph in [run(text)] for name in names}
+    monkeypatch.setattr(Uses, "_holders", _looked_for)
+    assert found == {name: graph.graph(name) for graph in [run(text)] for name in names}
+    assert [found["rows"], found["more"]].count("free") == 0
+
+
+def _looked_for(self: Uses, wanted: Collection[Value]) -> list[Key]:
+    """What the index is to find, by a look at all cells."""
+    asked = frozenset(map(id, wanted))
+    return [k for k, content in self.s.cells().items() if not asked.isdisjoint(self._identities(content))]
+
+
+def _seen(files: dict[str, bytes], options: Options | None = None) -> Analysis:
+    workers._memory.clear()
+    targets = [source_from_bytes(text, path, root() / path) for path, text in files.items()]
+    return analyse(targets, options=options or Options(), jobs=1)
+
+
+def _plainly(files: dict[str, bytes]) -> Iterator[Analysis]:
+    """The analyses with all that saves time, without any of it, and with memory shared at every fork."""
+    yield _seen(files)
+    for own, index in ((10**9, _looked_for), (0, Uses._holders)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(memory, "_OWN", own)
+            patch.setattr(memory, "_SHARING", 0)
+            patch.setattr(Uses, "_holders", index)
+            yield _seen(files)
+
+
+def _alike(files: dict[str, bytes]) -> bool:
+    return all(one == other for one, other in itertools.pairwise(_plainly(files)))
+
+
+@pytest.mark.parametrize("case", list(cases())[::12], ids=str)
+def test_fixtures_show_the_same(case: Case) -> None:
+    assert _alike(case.before)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_programs_show_the_same(seed: int) -> None:
+    assert _alike({path: text.encode() for path, text in program(seed).files.items()})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8, 80))
+def test_many_programs_show_the_same(seed: int) -> None:
+    assert _alike({path: text.encode() for path, text in program(seed).files.items()})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", list(cases()), ids=str)
+def test_all_fixtures_show_the_same(case: Case) -> None:
+    assert _alike(case.before)
