@@ -29,14 +29,18 @@ KEYS = [(1, "a"), (2, "a")]
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["set", "none", "delete", "drop", "fork", "back"]), st.sampled_from(KEYS)), min_size=6, max_size=30),
+    st.lists(
+        st.tuples(st.sampled_from(["set", "none", "delete", "drop", "fork", "back"]), st.sampled_from(KEYS)),
+        min_size=6,
+        max_size=30,
+    ),
     st.sampled_from([0, 2, 64]),
 )
 def test_two_layers_act_as_one(steps: list[tuple[str, Key]], own: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "_OWN", own)
         patch.setattr(memory, "_SHARING", 0)
-        base = {(1, "a"): Const(0)}
+        base: dict[Key, Any] = {(1, "a"): Const(0)}
         states: list[tuple[State, dict[Key, Any]]] = [(State.empty(base), {})]
         kept = []
         for number, (what, key) in enumerate(steps):
