@@ -39,6 +39,10 @@ WAYS = {
     "a function over functions": "torch.vmap(lambda row: row * 2)(q)",
     "a checkpoint with keywords": "checkpoint(scaled, q, by=2.0, use_reentrant=False)",
     "a change without gradients": "changed(q)",
+    "an object whose base keeps it": "Shifted(q, 1.0).moved()",
+    "an object whose base is called by its name": "Named(q).moved()",
+    "a method of such a base": "Shifted(q, 1.0).rsample()",
+    "a method of its own with the name of one that cuts": "Shifted(q, 1.0).sample()",
     "a nested tensor": "torch.nested.as_nested_tensor([q, q]).values()",
 }
 
@@ -46,6 +50,23 @@ HELP = """\
 import torch.nn.functional as F
 from torch.nn.utils import rnn
 from torch.utils.checkpoint import checkpoint
+
+class Shifted(torch.distributions.Normal):
+    def __init__(self, loc, scale):
+        super().__init__(loc, scale)
+
+    def moved(self):
+        return self.loc + 1
+
+    def sample(self, shape=()):
+        return self.loc + torch.randn(self.loc.shape) * self.scale
+
+class Named(torch.distributions.Normal):
+    def __init__(self, loc):
+        torch.distributions.Normal.__init__(self, loc, 1.0)
+
+    def moved(self):
+        return self.mean + 1
 
 def axis():
     return 1
@@ -95,6 +116,18 @@ PROGRAMS = {
 
         for x, _ in batches():
             learn(look(x).sum())
+        """,
+    ),
+    # without the other loss the step would find no gradient, were the way overlooked, and that alone keeps rules silent
+    "a forward beside another loss": (
+        "grad-in-evaluation",
+        """
+        def look(x):
+            q = net(x)
+            return {way}
+
+        for x, _ in batches():
+            learn(look(x).sum() + net(-x).square().sum())
         """,
     ),
     "a flag that is needed": (

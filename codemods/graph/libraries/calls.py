@@ -66,7 +66,8 @@ class Libraries(Stores):
         """A call of something outside the tree, by its full name."""
         path = canonical(path)
         head, _, last = path.rpartition(".")
-        if last == "__init__" and head.startswith("torch.nn."):
+        own = bool(args.positional) and isinstance(args.positional[0], Instance) and not head.startswith("builtins.")
+        if last == "__init__" and (own or head.startswith("torch.nn.")):
             self.begin_base(args, at)
             return NONE
         self._notice(path, head, last, args, at)

@@ -28,7 +28,7 @@ from codemods.graph.model.values import (
 from codemods.graph.model.walks import may_walk
 from codemods.graph.python.recursion import ends, only_computes
 from codemods.graph.python.remembering import Remembering
-from codemods.graph.run.contents import ANY, BACKING
+from codemods.graph.run.contents import BACKING
 
 _EXCEPTIONS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
@@ -311,9 +311,7 @@ class Functions(Remembering):
             self.set_attribute(made, name, value, at)
         for name, value in args.keywords.items():
             self.set_attribute(made, name, value, at)
-        rest = Tuple((*args.positional[len(fields) :], *args.more))
-        if self.nodes_of(rest) or self.held_in([rest]):
-            self.set_attribute(made, ANY, self.taken(at, rest, info.name), at)
+        self.keep_anywhere(made, [*args.positional[len(fields) :], *args.more], at)
         after = info.find("__post_init__")
         if isinstance(after, Function):
             self.call_function(after, Arguments(), at, receiver=made)

@@ -261,6 +261,7 @@ class MethodCalls(Standard):
             return self._method_of_derived(target, inner, name, args, at)
         if name == "__init__" and isinstance(target, Instance):
             self.begin_layer(target, args, at)
+            self.keep_anywhere(target, args.all(), at)
         if name in ("__init__", "__setattr__", "__init_subclass__"):
             return NONE
         if isinstance(target, Instance) and target.cls.is_module:

@@ -41,7 +41,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.run.contents import ITEMS, REST
+from codemods.graph.run.contents import ANY, ITEMS, REST
 from codemods.graph.run.joins import MAX_OPTIONS
 from codemods.graph.torch.tensors import Tensors
 
@@ -173,11 +173,17 @@ class Layers(Tensors):
         self.s.set((container.oid, ITEMS), (self.s.get((container.oid, ITEMS)) or ()) + parts)
 
     def begin_base(self, args: Arguments, at: ast.AST) -> None:
-        """``Base.__init__(self, ...)`` of a class of the library."""
+        """``Base.__init__(self, ...)`` of a class that is not in the tree."""
         if args.positional and isinstance(args.positional[0], Instance):
-            self.begin_layer(
-                args.positional[0], Arguments(args.call, args.positional[1:], args.keywords, args.more), at
-            )
+            made, rest = args.positional[0], Arguments(args.call, args.positional[1:], args.keywords, args.more)
+            self.begin_layer(made, rest, at)
+            self.keep_anywhere(made, rest.all(), at)
+
+    def keep_anywhere(self, made: Instance, given: list[Value], at: ast.AST) -> None:
+        """What a base that cannot be seen gets when an object is made: it may lie under any name then."""
+        rest = Tuple(tuple(given))
+        if self.nodes_of(rest) or self.held_in([rest]):
+            self.set_attribute(made, ANY, self.taken(at, rest, made.cls.name), at)
 
     # called
 
