@@ -43,10 +43,21 @@ WAYS = {
     "an object whose base is called by its name": "Named(q).moved()",
     "a method of such a base": "Shifted(q, 1.0).rsample()",
     "a method of its own with the name of one that cuts": "Shifted(q, 1.0).sample()",
+    "a dataset of it": "torch.utils.data.TensorDataset(q)[0][0]",
+    "a batch of it": "torch.utils.data.default_collate([q, q])",
+    "a buffer": "next(Kept(q).buffers())",
+    "a buffer by its name": "dict(Kept(q).named_buffers())['q']",
+    "a partial method": "Fixed(q).twice()",
+    "a product": "math.prod([q, 2.0])",
+    "one dimension less": "np.squeeze(q[None])",
+    "a half": "np.split(q, (8,))[0]",
     "a nested tensor": "torch.nested.as_nested_tensor([q, q]).values()",
 }
 
 HELP = """\
+import functools
+import math
+import numpy as np
 import torch.nn.functional as F
 from torch.nn.utils import rnn
 from torch.utils.checkpoint import checkpoint
@@ -67,6 +78,20 @@ class Named(torch.distributions.Normal):
 
     def moved(self):
         return self.mean + 1
+
+class Kept(nn.Module):
+    def __init__(self, q):
+        super().__init__()
+        self.register_buffer("q", q)
+
+class Fixed:
+    def __init__(self, q):
+        self.q = q
+
+    def times(self, by, shift=0.0):
+        return self.q * by + shift
+
+    twice = functools.partialmethod(times, 2.0, shift=1.0)
 
 def axis():
     return 1

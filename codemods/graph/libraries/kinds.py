@@ -10,6 +10,7 @@ from codemods.graph.model.facts.layers import TRANSPARENT_WRAPPERS
 from codemods.graph.model.facts.libraries import (
     BAR_LIBRARIES,
     DATA_LIBRARIES,
+    KEEPING_TENSORS,
     LAYER_LIBRARIES,
     MODEL_LIBRARIES,
     NUMERIC_LIBRARIES,
@@ -67,7 +68,9 @@ def _numeric_bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Va
 
 
 def _looked_at(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
-    """What a library makes that knows nothing of autograd: no history."""
+    """What a library makes that knows nothing of autograd: no history, but for what it hands on."""
+    if path in KEEPING_TENSORS:
+        return _carried(engine, path, args, at)
     for value in args.all():
         engine.use(value, UseKind.CALL, at, path)
         if _top(path) == "numpy":

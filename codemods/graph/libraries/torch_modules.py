@@ -11,7 +11,7 @@ from codemods.graph.model.facts.layers import LEAVING_WEIGHTS, TRANSPARENT_WRAPP
 from codemods.graph.model.facts.libraries import SOME
 from codemods.graph.model.kinds import Altered, Marked
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import NONE, NUMBER, Module
+from codemods.graph.model.values import NONE, NUMBER, Module, Tuple
 from codemods.graph.torch.modules import Modules
 
 
@@ -85,4 +85,7 @@ def _unseen(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
 @CALLS.of("torch.utils.data.*", "torchvision.datasets.*", "torchvision.transforms.*", "torchtext.*")
 def _data(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     engine.may_call(args.all())
+    given = Tuple(tuple(args.all()))
+    if engine.nodes_of(given) or engine.held_in([given]):
+        return engine.taken(at, given, path)
     return engine.unknown(path, data=True, public=True)

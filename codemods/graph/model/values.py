@@ -284,6 +284,8 @@ class Partial(Value):
     function: Value
     args: tuple[Value, ...]
     kwargs: tuple[tuple[str, Value], ...]
+    method: bool = False
+    """``functools.partialmethod``: it gets the object before these."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -184,10 +184,11 @@ class MethodCalls(Standard):
             if member.kind is FunctionKind.STATIC_METHOD:
                 return self.call_function(member, args, at)
             return self._call_bound(member, receiver, args, at)
-        if isinstance(member, Partial) and isinstance(member.function, Function):
-            # functools.partialmethod
-            args = Arguments(args.call, [receiver, *args.positional], args.keywords)
-        elif isinstance(member, Unknown):
+        if isinstance(member, Partial) and member.method:
+            given = [receiver, *member.args, *args.positional]
+            args = Arguments(args.call, given, {**dict(member.kwargs), **args.keywords}, args.more)
+            return self.call_value(member.function, args, at)
+        if isinstance(member, Unknown):
             args = Arguments(args.call, args.positional, args.keywords, [*args.more, receiver])
         return self.call_value(member, args, at)
 

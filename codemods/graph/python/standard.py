@@ -214,7 +214,7 @@ class Standard(Unknowns):
     def _functional(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
         given = args.positional
         if name in ("partial", "partialmethod") and given:
-            return Partial(given[0], tuple(given[1:]), tuple(args.keywords.items()))
+            return Partial(given[0], tuple(given[1:]), tuple(args.keywords.items()), method=name == "partialmethod")
         if name == "reduce" and len(given) > 1:
             turns = [*given[2:3], *self.iterate(given[1], at)]
             if not turns:

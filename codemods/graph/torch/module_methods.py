@@ -44,7 +44,13 @@ def _itself(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
 # parameters
 
 
-@OF_MODULES.of("parameters", "named_parameters", "buffers", "named_buffers")
+@OF_MODULES.of("buffers", "named_buffers")
+def _buffers(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    held = engine.held_in([module])
+    return engine.taken(at, module, name) if held else Parameters(module, named=name.startswith("named"))
+
+
+@OF_MODULES.of("parameters", "named_parameters")
 def _parameters(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     return Parameters(module, named=name.startswith("named"))
 

@@ -6,6 +6,14 @@ from pathlib import Path
 
 from codemods.graph.model.words import words
 
+KEEPING_TENSORS = words(
+    """
+    math.prod math.sumprod numpy.array_split numpy.diff numpy.hsplit numpy.real numpy.rollaxis numpy.split
+    numpy.squeeze numpy.swapaxes numpy.vsplit
+    """
+)
+"""Functions of numeric libraries that give a tensor with its graph: they multiply, slice, or call its own method."""
+
 NUMERIC_LIBRARIES = words(
     """
     numpy math os sys time json pickle cv2 PIL scipy sklearn pandas logging argparse matplotlib pathlib glob shutil
