@@ -218,3 +218,25 @@ def test_it_stays(tmp_path: Path, name: str, way: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_torch_agrees(name: str, way: str) -> None:
     assert runs(f"{LEARNING}{HELP}{textwrap.dedent(PROGRAMS[name][1]).format(way=WAYS[way])}")
+
+
+FOUND = {
+    "a sample": ("grad-in-evaluation", "learn(criterion(net(-x), y)); print(Shifted(net(x), 1.0).draw().sum().item())"),
+    "a parameter, cut": (
+        "grad-in-evaluation",
+        "learn(criterion(net(-x), y)); print(Shifted(net(x), 1.0).loc.detach().sum())",
+    ),
+    "a graph that nobody keeps": (
+        "surplus-retain-graph",
+        "loss = Shifted(net(x), 1.0).log_prob(y).mean(); opt.zero_grad(); loss.backward(retain_graph=True); opt.step()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_distributions_of_the_tree_keep_nothing(tmp_path: Path, name: str) -> None:
+    rule, turn = FOUND[name]
+    program = HELP.replace("def moved", "def draw(self):\n        return super().sample()\n\n    def moved", 1)
+    turn = "\n".join(f"    {line}" for line in turn.split("; "))
+    findings = analysed(tmp_path, Options(select=(rule,)), f"{LEARNING}{program}\nfor x, y in batches():\n{turn}\n")
+    assert [finding.promise.value for finding in findings] == ["exact"]

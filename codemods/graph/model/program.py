@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
-from codemods.graph.model.values import Function
+from codemods.graph.model.values import Class, Function, Library
 from codemods.source.walking import children, forget, statements, walk
 from codemods.terms.spans import Span
 
@@ -290,15 +290,20 @@ class ClassInfo:
         given = [k.value for info in self.mro() for k in info.node.keywords if k.arg == "metaclass"]
         return any(ast.unparse(value).rpartition(".")[2] not in known for value in given)
 
+    def outside(self) -> list[str]:
+        """The full names of its bases outside the tree; empty ones stand for such as cannot be seen."""
+        bases = [base for info in self.mro() for base in info.bases if not isinstance(base, Class)]
+        return [base.path if isinstance(base, Library) else "" for base in bases]
+
     def derives(self, names: frozenset[str]) -> bool:
         """Whether one of its bases outside the tree is a builtin among ``names``."""
-        from codemods.graph.model.values import Library
+        return any(path.removeprefix("builtins.") in names for path in self.outside())
 
-        return any(
-            isinstance(base, Library) and base.path.removeprefix("builtins.") in names
-            for info in self.mro()
-            for base in info.bases
-        )
+    def distribution(self) -> str:
+        """The full name of torch's distribution from which alone it derives, if from one: its methods compute and keep
+        nothing; else empty."""
+        paths = [canonical(path) for path in self.outside()]
+        return paths[0] if paths and all(path.startswith("torch.distributions.") for path in paths) else ""
 
     @property
     def is_module(self) -> bool:

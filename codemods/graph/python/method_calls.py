@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.cutting import FRESH, PLAIN
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, HOOKING_METHODS
 from codemods.graph.model.facts.libraries import BAR_METHODS
 from codemods.graph.model.kinds import CarrierKind, Escape, FunctionKind, Marked, NodeKind, PlainKind, UseKind
@@ -16,6 +17,7 @@ from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
     ARRAY,
     NONE,
+    NUMBER,
     TEXT,
     Class,
     Const,
@@ -198,6 +200,8 @@ class MethodCalls(Standard):
         if name in ("start", "run") and receiver.cls.derives(_THREADS):
             body = self.class_member(receiver.cls, "run", at)
             return self.call_value(Method(receiver, body, "run"), args, at) if isinstance(body, Function) else NONE
+        if path := receiver.cls.distribution():
+            return self._of_distribution(path, receiver, name, args, at)
         if receiver.cls.family.startswith("external"):
             for value in args.all():
                 self.escape(value, Escape.BASE_METHOD)
@@ -206,6 +210,13 @@ class MethodCalls(Standard):
         if not isinstance(found, Method) and self.nodes_of(found):
             return self.call_value(found, args, at)
         return self.opaque(at, name, [*args.all(), receiver, *results])
+
+    def _of_distribution(self, path: str, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method that an object has of torch's distribution ``path``."""
+        if name in FRESH["Distribution"] | PLAIN["Distribution"]:
+            self.use(receiver, UseKind.METHOD, at, name)
+            return Tensor(None) if name in FRESH["Distribution"] else NUMBER
+        return self.opaque(at, f"{path}.{name}", [receiver, *args.all()], public=True)
 
     def _method_of_derived(self, receiver: Instance, inner: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that an object has of the container that its class is derived from."""

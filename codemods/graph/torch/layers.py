@@ -182,8 +182,15 @@ class Layers(Tensors):
     def keep_anywhere(self, made: Instance, given: list[Value], at: ast.AST) -> None:
         """What a base that cannot be seen gets when an object is made: it may lie under any name then."""
         rest = Tuple(tuple(given))
-        if self.nodes_of(rest) or self.held_in([rest]):
-            self.set_attribute(made, ANY, self.taken(at, rest, made.cls.name), at)
+        if not self.nodes_of(rest) and not self.held_in([rest]):
+            return
+        kept = self.taken(at, rest, made.cls.name)
+        if made.cls.distribution():
+            # nobody but its own methods comes by it
+            self.s.set((made.oid, ANY), kept)
+            self.attributes.setdefault(made.oid, {})[ANY] = None
+        else:
+            self.set_attribute(made, ANY, kept, at)
 
     # called
 
