@@ -192,6 +192,10 @@ class _Judge:
         why = self._frames(walk, graph)
         if why:
             return "unsure", why
+        made = {key for key, unseen in self.sources[index].items() if unseen.kind is UnseenKind.CALL}
+        later = enumerate(self.trace.walks[index + 1 :], index + 1)
+        if made and any(_comes_from_unseen(w) and not made.isdisjoint(self.sources[i]) for i, w in later):
+            return "unsure", "gradients are taken of what comes of an unseen call that is part of both losses"
         if any(later > index for later in self.blind):
             return "advice", "a later backward uses a graph that cannot be seen"
         if any(u.kind is UnseenKind.LOST for u in self.sources[index].values()):
@@ -268,6 +272,17 @@ def _frees_nothing(node: Node) -> bool:
 def _sources(walk: Walk) -> dict[int, Unseen]:
     """What may be graphs that cannot be seen, among all that the walked graph was computed from."""
     return {id(o): o for node in walk.seen for o in node.shadow if isinstance(o, Unseen)}
+
+
+def _comes_from_unseen(walk: Walk) -> bool:
+    """Whether the graph of an ``autograd.grad`` must be one that cannot be seen: what is in sight does not come from
+    its inputs, and of an input that is not part of the graph there is no gradient (docs: torch.autograd.grad)."""
+    if walk.kind is not WalkKind.GRAD or walk.call is None:
+        return False
+    if any(keyword.arg in (None, "allow_unused", "materialize_grads") for keyword in walk.call.keywords):
+        return False
+    seen = {id(node) for node in walk.seen}
+    return walk.inputs is None or not any(id(node) in seen for node in walk.inputs)
 
 
 def _exposed(trace: Trace) -> tuple[set[int], set[int]]:

@@ -15,7 +15,47 @@ def make():
 weight = w
 """
 
+REGISTRY = """
+MODELS = {}
+
+def register(name):
+    def put(cls):
+        MODELS[name] = cls
+        return cls
+    return put
+
+class Registry:
+    def __init__(self):
+        self.classes = {}
+
+    def register(self, cls):
+        self.classes[cls.__name__] = cls
+        return cls
+
+    def build(self, name, *args):
+        return self.classes[name](*args)
+
+NETS = Registry()
+"""
+
+REGISTERED = "from registry import NETS, register\n" + NET.replace("class Net", "@register('net')\nclass Net")
+REGISTERED_BY_METHOD = "from registry import NETS\n" + NET.replace("class Net", "@NETS.register\nclass Net")
+
 TREES: list[tuple[str, str, dict[str, str]]] = [
+    # classes that their files put into a table when they are imported
+    ("main.py", "import models\nfrom registry import MODELS\ny = MODELS['net']()(1)",
+     {"models.py": REGISTERED, "registry.py": REGISTRY}),
+    ("main.py", "import models\nfrom registry import MODELS\ny = MODELS.get(input())()(1)",
+     {"models.py": REGISTERED, "registry.py": REGISTRY}),
+    ("main.py", "from models import make\nfrom registry import NETS\ny = NETS.build(input())(1)",
+     {"models.py": REGISTERED_BY_METHOD, "registry.py": REGISTRY}),
+    ("main.py", "import models\nfrom registry import MODELS\ny = MODELS['net']()(1)",
+     {"models/__init__.py": "from . import net", "models/net.py": REGISTERED, "registry.py": REGISTRY}),
+    ("main.py", "import models\nfrom registry import MODELS\ny = MODELS['net']()(1)",
+     {"models/__init__.py": "from .net import *", "models/net.py": REGISTERED, "registry.py": REGISTRY}),
+    ("main.py", "from models import MODELS\ny = MODELS['net']()(1)",
+     {"models/__init__.py": "from registry import MODELS\nfrom .net import weight", "models/net.py": REGISTERED,
+      "registry.py": REGISTRY}),
     ("main.py", "from models import Net\ny = Net()(1)", {"models.py": NET}),
     ("main.py", "from models import *\ny = Net()(1)", {"models.py": NET}),
     ("main.py", "import models\ny = models.Net()(1)", {"models.py": NET}),

@@ -46,6 +46,27 @@ HITS = {
             opt.step()
         """,
     ),
+    "a penalty before nested loops": (
+        "repair",
+        """
+        penalty = sum((p ** 2).sum() for p in net.parameters())  #
+        for epoch in range(3):
+            for step in range(9):
+                loss = net(x).pow(2).mean() + 0.1 * penalty
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+        """,
+        """
+        for epoch in range(3):
+            for step in range(9):
+                penalty = sum((p ** 2).sum() for p in net.parameters())  #
+                loss = net(x).pow(2).mean() + 0.1 * penalty
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+        """,
+    ),
     "two statements that build on one another, and nested loops": (
         "repair",
         """
@@ -366,3 +387,58 @@ def test_a_flag_that_keeps_it_alive_goes_with_it(tmp_path: Path) -> None:
     text = mended(tmp_path, findings)
     assert "retain_graph" not in text
     assert "for step in range(9):\n    penalty = weight.norm()\n" in text
+
+
+ANCHORED = """
+{begin}
+for step in range(9):
+    {each}
+    penalty = sum(((p - anchors[name]) ** 2).sum() for name, p in net.named_parameters())
+    loss = net(x).pow(2).mean() + 0.1 * penalty
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "after"),
+    [
+        (
+            "anchors = {name: p.clone() for name, p in net.named_parameters()}",
+            "anchors = {name: p.clone().detach() for name, p in net.named_parameters()}",
+        ),
+        (
+            "anchors = {}\nfor name, p in net.named_parameters():\n    anchors[name] = torch.clone(p)",
+            "anchors = {}\nfor name, p in net.named_parameters():\n    anchors[name] = torch.clone(p).detach()",
+        ),
+    ],
+)
+def test_a_copy_of_parameters_is_detached(tmp_path: Path, begin: str, after: str) -> None:
+    program = ANCHORED.format(begin=begin, each="pass")
+    findings = found(tmp_path, RULE, START, program)
+    assert [f.promise for f in findings] == [Promise.BEHAVIOUR]
+    assert "copy of parameters is attached" in findings[0].message
+    assert after in mended(tmp_path, findings)
+
+
+@pytest.mark.parametrize(
+    ("begin", "each"),
+    [
+        ("anchors = {name: p.detach().clone() for name, p in net.named_parameters()}", "pass"),
+        ("anchors = {name: p.clone().detach() for name, p in net.named_parameters()}", "pass"),
+        ("anchors = {name: p.data.clone() for name, p in net.named_parameters()}", "pass"),
+        ("with torch.no_grad(): anchors = {name: p.clone() for name, p in net.named_parameters()}", "pass"),
+        # others than those that are stepped
+        ("anchors = {name: p.clone() for name, p in nn.Linear(4, 4).named_parameters()}", "pass"),
+        # made anew in each step
+        ("pass", "anchors = {name: p.clone() for name, p in net.named_parameters()}"),
+        # read without their graph
+        (
+            "copies = {name: p.clone() for name, p in net.named_parameters()}",
+            "anchors = {name: p.detach() for name, p in copies.items()}",
+        ),
+    ],
+)
+def test_a_copy_without_a_way_back_is_left_alone(tmp_path: Path, begin: str, each: str) -> None:
+    assert not found(tmp_path, RULE, START, ANCHORED.format(begin=begin, each=each))

@@ -103,6 +103,43 @@ for x in batches():
     check(tmp_path, program, Promise.REPAIR, "0.9 * mean +", "0.9 * mean.detach() +")
 
 
+@pytest.mark.parametrize(
+    ("grown", "after"),
+    [
+        ("queue = torch.cat([z, queue])[:64]", "queue = torch.cat([z, queue.detach()])[:64]"),
+        ("queue = torch.cat([z, queue])[:64, :]", "queue = torch.cat([z, queue.detach()])[:64, :]"),
+    ],
+)
+def test_a_queue_of_so_many_is_cut_where_the_old_one_is_read(tmp_path: Path, grown: str, after: str) -> None:
+    program = f"""
+queue = torch.zeros(64, 2)
+for x in batches():
+    z = net(x)
+    {grown}
+    step((z @ queue.t()).logsumexp(1).mean())
+"""
+    check(tmp_path, program, Promise.REPAIR, grown, after)
+
+
+def test_a_queue_that_is_filled_behind_the_step(tmp_path: Path) -> None:
+    program = """
+class Queue:
+    def __init__(self, size):
+        self.size = size
+        self.held = torch.zeros(size, 2)
+
+    def push(self, new):
+        self.held = torch.cat([new, self.held])[:self.size]
+
+queue = Queue(64)
+for x in batches():
+    z = net(x)
+    step((z @ queue.held.t()).logsumexp(1).mean())
+    queue.push(z)
+"""
+    check(tmp_path, program, Promise.REPAIR, "self.held])[:self.size]", "self.held])[:self.size].detach()")
+
+
 def test_a_mean_that_only_weighs_the_loss_is_cut_where_it_is_added_to(tmp_path: Path) -> None:
     program = """
 scale = 1.0
@@ -384,6 +421,20 @@ for x in batches():
     step(loss)
     norms = [p.norm().item() for p in net.parameters()]
 """,
+    "a queue of data": """
+queue = torch.zeros(64, 2)
+for x in batches():
+    z = net(x)
+    step((z @ queue.t()).logsumexp(1).mean())
+    queue = torch.cat([z.detach(), queue])[:64]
+""",
+    "a queue that is made anew in each step": """
+for x in batches():
+    queue = torch.zeros(64, 2)
+    for part in x.chunk(4):
+        queue = torch.cat([net(part), queue])[:64]
+    step((net(x) @ queue.t()).logsumexp(1).mean())
+""",
     "gradients": """
 mean = None
 for x in batches():
@@ -515,3 +566,76 @@ SKIPPED = """
 )
 def test_a_turn_that_may_be_skipped_proves_nothing(tmp_path: Path, early: str, skip: str, number: int) -> None:
     assert len(tools.found(tmp_path, RULE, HEAD, SKIPPED.format(early=early, skip=skip))) == number
+
+
+AVERAGED = """
+{begin}
+for x in batches():
+    step(net(x).pow(2).mean())
+    {update}
+{end}
+"""
+
+BY_NAME = "for name, p in net.named_parameters(): "
+LOOK = "print(sum(float(v.norm()) for v in (mean.values() if isinstance(mean, dict) else mean)))"
+
+
+@pytest.mark.parametrize(
+    ("begin", "update", "after"),
+    [
+        (
+            "mean = {name: p.clone() for name, p in net.named_parameters()}",
+            BY_NAME + "mean[name] = 0.9 * mean[name] + 0.1 * p",
+            BY_NAME + "mean[name] = (0.9 * mean[name] + 0.1 * p).detach()",
+        ),
+        (
+            "mean = {name: p.data.clone() for name, p in net.named_parameters()}",
+            BY_NAME + "mean[name] = mean[name] * 0.9 + p * 0.1",
+            BY_NAME + "mean[name] = (mean[name] * 0.9 + p * 0.1).detach()",
+        ),
+        (
+            "mean = [p.data.clone() for p in net.parameters()]",
+            "for i, p in enumerate(net.parameters()): mean[i] = 0.9 * mean[i] + 0.1 * p",
+            "for i, p in enumerate(net.parameters()): mean[i] = (0.9 * mean[i] + 0.1 * p).detach()",
+        ),
+    ],
+)
+def test_a_mean_of_weights_is_cut_where_it_is_made(tmp_path: Path, begin: str, update: str, after: str) -> None:
+    check(tmp_path, AVERAGED.format(begin=begin, update=update, end=LOOK), Promise.EXACT, update, after)
+
+
+@pytest.mark.parametrize(
+    ("begin", "update", "end"),
+    [
+        ("mean = {}", BY_NAME + "mean[name] = 0.9 * mean.get(name, 0.0) + 0.1 * p.data", LOOK),
+        (
+            "mean = {name: p.data.clone() for name, p in net.named_parameters()}",
+            BY_NAME + "mean[name] = 0.9 * mean[name] + 0.1 * p.detach()",
+            LOOK,
+        ),
+        (
+            "mean = {name: p.data.clone() for name, p in net.named_parameters()}",
+            "with torch.no_grad():\n        " + BY_NAME + "mean[name] = 0.9 * mean[name] + 0.1 * p",
+            LOOK,
+        ),
+        # made anew in each step, and used by its loss
+        (
+            "mean = {}",
+            BY_NAME + "mean[name] = 0.1 * p",
+            "step(sum(v.norm() for v in mean.values()))",
+        ),
+        # somebody may back-propagate it
+        (
+            "import elsewhere\nmean = {name: p.data.clone() for name, p in net.named_parameters()}",
+            BY_NAME + "mean[name] = 0.9 * mean[name] + 0.1 * p",
+            "elsewhere.finish(mean)",
+        ),
+        (
+            "mean = {name: p.data.clone() for name, p in net.named_parameters()}",
+            BY_NAME + "mean[name] = 0.9 * mean[name] + 0.1 * p",
+            "step(sum(v.norm() for v in mean.values()))",
+        ),
+    ],
+)
+def test_a_mean_of_weights_that_is_left_alone(tmp_path: Path, begin: str, update: str, end: str) -> None:
+    assert findings(tmp_path, AVERAGED.format(begin=begin, update=update, end=end)) == []

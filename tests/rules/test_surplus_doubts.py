@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from codemods.terms.findings import Promise
 from tests.rules.tools import found
 
 RULE = "surplus-retain-graph"
@@ -186,3 +187,38 @@ def fit(width):
 def test_a_size_that_its_caller_gives_brings_no_graph(tmp_path: Path, loss: str, promise: str) -> None:
     findings = found(tmp_path, RULE, START, SIZED.format(loss=loss))
     assert [f.promise.value for f in findings] == [promise]
+
+
+BALANCED = """
+def train(model, layer, optimizer, loader, losses):
+    for step, (x, targets) in enumerate(loader):
+        outputs = model(x)
+        each = torch.stack([losses[i](outputs[i], targets[i]) for i in range(2)])
+        weights = nn.Parameter(torch.ones(2))
+        optimizer.zero_grad()
+        (weights @ each).backward(retain_graph=True)
+        norms = []
+        for i in range(2):
+            {norm}
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("norm", "promises"),
+    [
+        ("norms.append(torch.autograd.grad(weights[i] * each[i], layer.parameters(), retain_graph=True)[0])", []),
+        ("norms.append(torch.autograd.grad(outputs[i].sum(), layer.parameters())[0])", []),
+        # the graph of the weights alone, which is in sight
+        ("norms.append(torch.autograd.grad(weights[i] * each[i], weights, create_graph=True)[0])", ["exact"]),
+        # not surely of that graph, or of one of its own
+        ("norms.append(torch.autograd.grad(each[i], layer.parameters(), allow_unused=True)[0])", ["exact"]),
+        ("norms.append(torch.autograd.grad(model(x)[i].sum(), layer.parameters())[0])", ["exact"]),
+        ("norms.append(torch.autograd.grad(layer(x).sum(), layer.parameters())[0])", ["exact"]),
+        ("norms.append(weights[i].grad)", ["exact"]),
+    ],
+)
+def test_gradients_of_what_must_be_there_keep_its_graph(tmp_path: Path, norm: str, promises: list[str]) -> None:
+    findings = found(tmp_path, RULE, START, BALANCED.format(norm=norm))
+    assert [f.likely.value for f in findings if f.likely is not None] == promises
+    assert all(f.promise is Promise.ADVICE for f in findings)

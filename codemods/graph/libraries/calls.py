@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from dataclasses import replace
 
 from codemods.graph.libraries.table import handlers_of
 from codemods.graph.model.arguments import Arguments
@@ -26,6 +27,7 @@ from codemods.graph.model.trace import Handing
 from codemods.graph.model.values import (
     NONE,
     Instance,
+    Module,
     Tensor,
     Unknown,
 )
@@ -120,18 +122,28 @@ class Libraries(Stores):
             if last in PUTTING_METHODS and path.count(".") > 1:
                 for value in args.all():
                     self.use(value, UseKind.STORED_UNSEEN, at, path)
-        self.trace.handings.append(Handing(self.place(at), tuple(args.all()), self._any_module(args.all())))
+        models = top != "torch" and (self.brings_model(args.all()) or bool(self.parents_of(results)))
+        self.trace.handings.append(Handing(self.place(at), tuple(args.all()), models))
         given = Arguments(args.call, [*args.all(), *results])
         result = self.unknown(path, self.mixed(at, path, given), public=True)
         result.shadow = self.shadow_of(args.all())
         self.may_be_put(args, result, at)
+        if models:
+            self.give_model(result)
         if result.node is None and any(isinstance(o, (Tensor, Unknown)) for v in args.all() for o in self.options(v)):
             # what looks like a function may be a module that was imported
             self.unseen_call(result, path)
         if last.rpartition("_")[2] == "loss" or "Loss" in last:
             # a library's name may only keep it from being taken for a module
             return result
-        if any(v is not None and self.is_module(v) for v in args.positional) and not self.nodes_of(result):
-            # a wrapper around a module: most often still a module
-            return args.positional[0] if self.is_module(args.positional[0]) else result
-        return result
+        first = args.positional[0] if args.positional else NONE
+        # a wrapper around a module: most often still a module
+        return result if self.nodes_of(result) else self._wrapped(first, result, models=models)
+
+    def _wrapped(self, module: Value, made: Unknown, *, models: bool) -> Value:
+        """What a call made of a module: that module, inside of what it made; else what it made."""
+        if isinstance(module, (Module, Instance)) and self.is_module(module):
+            return replace(module, within=made) if models else module
+        if isinstance(module, Unknown) and module.module is not None:
+            made.module, made.within = module.module, made
+        return made

@@ -46,7 +46,7 @@ def signature(value: Value) -> Any:
     if isinstance(value, Const):
         return ("const", value.value) if isinstance(value.value, (int, float, str, bool, type(None))) else None
     if isinstance(value, Plain):
-        return ("plain", value.kind, value.begin, value.end)
+        return ("plain", value.kind, value.begin, value.end, value.turn, value.counts)
     if isinstance(value, Unknown):
         known = (value.node.certain, value.node.dimensionless) if value.node is not None else None
         return ("unknown", known, value.module is None)

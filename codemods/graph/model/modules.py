@@ -28,6 +28,8 @@ class Modules:
         self.globals: dict[int, dict[str, None]] = {}
         """The names of each module's globals, for ``from module import *``: looking through all cells takes long."""
         self.needs: dict[str, set[str]] = {}
+        self.made: list[tuple[int, int, str]] = []
+        """The first and last identity that was given while a file was loaded, files that it loads itself first."""
         self.attributes: dict[int, dict[Any, None]] = {}
         self.closures: dict[int, int] = {}
         self.stars: dict[int, list[str]] = {}
@@ -69,6 +71,7 @@ class Modules:
         """Take away what the last run wrote on module-level values, or learned of them."""
         for one, before in self.unknowns:
             one.node, one.module, one.data, one.shadow = before.node, before.module, before.data, before.shadow
+            one.as_module = before.as_module
             one.members = dict(before.members)
         for node, (certain, scalar, shadow) in self.nodes.items():
             node.certain, node.scalar, node.shadow = certain, scalar, shadow

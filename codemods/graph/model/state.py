@@ -13,6 +13,8 @@ FOLLOWED = frozenset({tuple, Tuple, Join, Tensor, Unknown})
 """The classes of what is looked for in all cells when a tensor is changed in place."""
 CLEARED = "cleared"
 """When a list was cleared last, under its identity."""
+TURNS = "[turns]"
+"""What the turns of a loop put into a list, each where it counts to: the loop, what the list held then, its values."""
 FROZEN = "frozen"
 """Whether ``requires_grad = False`` was set on a leaf, under minus its birth: True, False or ``maybe``."""
 
@@ -189,7 +191,9 @@ def merge(
             theirs: Any = other.peek(key)
             if mine is theirs:
                 continue
-            if key[1] == FROZEN:
+            if key[1] == TURNS:
+                first.put(key, ())
+            elif key[1] == FROZEN:
                 # frozen on one of the paths, or some of the parameters: gradients may be needed
                 first.put(key, "maybe")
             elif mine is None or theirs is None:

@@ -121,6 +121,10 @@ class Accumulation:
     parts: tuple[tuple[ast.expr, Value], ...] = ()
 
 
+GROWN = "grown"
+"""The method of a storing where a container takes the place of the one it was made of: ``losses = [*losses, loss]``."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Storing:
     """A value put into a container that holds more than one: ``append``, ``extend``, ``d[k] = v``.
@@ -143,12 +147,12 @@ class Storing:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Handing:
-    """A call of what cannot be seen that got graphs or modules; ``given`` is all that it got, the callee or receiver
-    last. ``modules`` tells whether a module is among its arguments."""
+    """A call of what cannot be seen that got graphs or models; ``given`` is all that it got, the callee or receiver
+    last. ``models`` tells whether it comes to a module with parameters through them."""
 
     place: Place
     given: tuple[Value, ...]
-    modules: bool = False
+    models: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

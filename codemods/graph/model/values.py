@@ -41,6 +41,11 @@ class Plain(Value):
     begin: str = ""
     """What a text begins with, as far as that is known; ``end`` what it ends with."""
     end: str = ""
+    turn: int | None = None
+    """Of a number that counts the turns of a loop, or a name that is another in each: in which turn, of those that are
+    run; of a range, 0 where it begins there. Of itself nothing is known, for later turns are like these."""
+    counts: tuple[ast.AST, int] | None = None
+    """What is gone through in these turns: the expression, and the identity of what gives the names."""
 
     def may_be(self, text: str) -> bool:
         """Whether it may be a certain text."""
@@ -111,6 +116,10 @@ class Unknown(Value):
     """What it is an attribute or an element of."""
     public: bool = False
     """Whether it came from a library whose name it bears, or is part of such a thing."""
+    within: Unknown | None = None
+    """What code that cannot be seen made of a module, where it is that: itself."""
+    as_module: bool = False
+    """Whether something was asked of it that only a module has."""
 
     @property
     def path(self) -> str:
@@ -160,6 +169,8 @@ class Module(Value):
     """Whether it may write its output into its input, or, of one with parameters, change these in a forward."""
     overwrites: bool = False
     """Whether it surely writes its output into its input, whatever mode it is in."""
+    within: Unknown | None = None
+    """What code that cannot be seen made of it, where it is that."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -170,6 +181,8 @@ class Instance(Value):
     cls: ClassInfo
     leaf: Node | None = None
     """For modules: what stands for parameters of bases that cannot be seen."""
+    within: Unknown | None = None
+    """What code that cannot be seen made of it, where it is that."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -331,6 +344,7 @@ def nodes_of(value: Value) -> list[Node]:
 
 
 NONE = Const(None)
+TRUE = Const(True)
 NUMBER = Plain(PlainKind.NUMBER)
 TEXT = Plain(PlainKind.TEXT)
 ARRAY = Plain(PlainKind.ARRAY)

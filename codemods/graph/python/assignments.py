@@ -21,6 +21,7 @@ from codemods.graph.model.values import (
     Plain,
     Sequence,
     Tensor,
+    Tuple,
     Unknown,
 )
 from codemods.graph.python.operators import Operators
@@ -43,6 +44,7 @@ class Assignments(Operators):
         for target in s.targets:
             self._note_sum(target, s.value, value)
             self.assign(target, value, s.value)
+            self._note_growth(target, s.value, value)
 
     def _do_AnnAssign(self, s: ast.AnnAssign) -> None:
         if s.value is not None:
@@ -114,6 +116,8 @@ class Assignments(Operators):
                 )
             )
         self.assign(s.target, value, None)
+        if name == "Add" and isinstance(old, Tuple) and isinstance(value, Tuple):
+            self.note_grown(value, _parts_of_container(s.value))
 
     def _do_Delete(self, s: ast.Delete) -> None:
         for target in s.targets:
@@ -236,6 +240,15 @@ class Assignments(Operators):
             Accumulation(self.place(expression), target, old, added, value, self.carrier(target), self.s.grad, parts)
         )
 
+    def _note_growth(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
+        """``losses = [*losses, loss]``: a container that is made anew holds what it held before, and more."""
+        if isinstance(target, (ast.Name, ast.Attribute)) and isinstance(value, (Sequence, Mapping, Tuple)):
+            text = ast.unparse(target)
+            parts = _parts_of_container(expression)
+            more = [part for part in parts if ast.unparse(part) != text]
+            if len(more) < len(parts):
+                self.note_grown(value, more)
+
     def carrier(self, target: ast.expr) -> Carrier | None:
         """What a target names, for blame."""
         if isinstance(target, ast.Name):
@@ -251,6 +264,17 @@ class Assignments(Operators):
             owner = self.evaluate(target.value)
             return Carrier(CarrierKind.ELEMENT, getattr(owner, "oid", 0), "")
         return None
+
+
+def _parts_of_container(expression: ast.expr) -> list[ast.expr]:
+    """What a container is put together from: other containers as they are, displays by their elements."""
+    if isinstance(expression, ast.BinOp) and isinstance(expression.op, (ast.Add, ast.BitOr)):
+        return [*_parts_of_container(expression.left), *_parts_of_container(expression.right)]
+    if isinstance(expression, (ast.List, ast.Tuple, ast.Set)):
+        return [element.value if isinstance(element, ast.Starred) else element for element in expression.elts]
+    if isinstance(expression, ast.Dict):
+        return expression.values
+    return [expression]
 
 
 def _factor(term: ast.expr, text: str) -> bool:

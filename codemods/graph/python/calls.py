@@ -69,7 +69,7 @@ class Calls(MethodCalls):
             self.may_be_put(args, made, at)
             return made if function.data else self.unseen_call(made, function.origin)
         results = self.run_callbacks(args, at)
-        return self.opaque(at, "call", [*args.all(), function, *results])
+        return self.opaque(at, "call", [*args.all(), function, *results], of=function)
 
     def _call_each(self, function: Join, args: Arguments, at: ast.AST) -> Value:
         callable_options = [o for o in function.options if not isinstance(o, (Const, Plain))]

@@ -32,7 +32,7 @@ class Containers(Filling):
             found = of_dicts(self, container, name, args, at) if of_dicts is not None else None
         elif isinstance(container, Tuple):
             found = self._known_of_tuple(container, name)
-        return found if found is not None else self.opaque(at, name, [*args.all(), container])
+        return found if found is not None else self.opaque(at, name, [*args.all(), container], of=container)
 
     @staticmethod
     def _known_of_tuple(container: Tuple, name: str) -> Value | None:

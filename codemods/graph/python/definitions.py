@@ -150,22 +150,30 @@ class Definitions(Assignments):
     def _do_ClassDef(self, s: ast.ClassDef) -> None:
         self.store_name(s.name, self._define_class(s), s)
 
-    def _define_class(self, s: ast.ClassDef) -> Class:
+    def _define_class(self, s: ast.ClassDef) -> Value:
         named = [b for b in s.bases if not isinstance(b, ast.Starred)]
         bases = tuple(map(self.evaluate, named))
         for expression, value in zip(named, bases, strict=True):
             self.note_old_base(expression, value)
         info = ClassInfo(s.name, s, self.frame.file, bases, oid=self.new_oid())
         info.family = _family(s, bases)
-        for expression in s.decorator_list:
-            self.evaluate(expression)
+        decorators = [self.evaluate(expression) for expression in s.decorator_list]
         self._subclassed(info, s)
         self.class_bodies.append((self.frame, info.members))
         try:
             self._class_body(info, s)
         finally:
             self.class_bodies.pop()
-        return Class(info)
+        made: Value = Class(info)
+        for decorator in reversed(decorators):
+            function = decorator.function if isinstance(decorator, Method) else decorator
+            if isinstance(decorator, Instance):
+                function = decorator.cls.find("__call__")
+            if isinstance(function, Function) and function.definition not in self.active:
+                # it may put the class into a table, and most often hands it on
+                handed = self.call_value(decorator, Arguments(None, [made]), s)
+                made = handed if isinstance(handed, Class) else made
+        return made
 
     def _class_body(self, info: ClassInfo, s: ast.ClassDef) -> None:
         for statement in s.body:

@@ -115,7 +115,7 @@ class Functions(Remembering):
             return self.unseen_call(self.opaque(at, "unentered", args.all()), "unentered")
         given = [*args.all(), *([] if receiver is None else [receiver]), function]
         self.escape_all(given, Escape.NOT_ENTERED)
-        return self.unseen_call(self.opaque(at, "unentered", given), "unentered")
+        return self.unseen_call(self.opaque(at, "unentered", given, of=receiver), "unentered")
 
     def _computes(self, function: Function) -> bool:
         key = (function.definition, function.cls is not None)

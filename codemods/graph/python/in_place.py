@@ -35,6 +35,9 @@ class InPlace(Definitions):
             return
         if name == "requires_grad_" and isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):
             self.asked(receiver, result, function)
+        if name == "detach_":
+            # by whatever name: this may be what a turn of a loop put into a list or dict
+            self.forget_turns()
         if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
             self.replace_everywhere(receiver, result)
         target = function.value

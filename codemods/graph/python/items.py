@@ -91,6 +91,8 @@ class Items(Iteration):
         place = _place(key, len(items))
         if place is not None and rest is None and container.oid not in self.displaced:
             value = items[place]
+        elif isinstance(key, Plain) and self._counts_to(container, key, items):
+            value = self._item_in_turn(container, key, items, rest)
         else:
             value = self.one_of([*items, *([rest] if rest is not None else [])])
         if not isinstance(value, Value):
@@ -98,7 +100,34 @@ class Items(Iteration):
         self.read(value, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         return value
 
+    def _counts_to(self, container: Sequence | Module, key: Plain, items: tuple[Value, ...]) -> bool:
+        """Whether a loop counts to one of ``items``, of which it is known where each lies, and that it is no number or
+        None that only holds a place."""
+        known = key.turn is not None and key.turn < len(items) and container.oid not in self.displaced
+        return known and not any(isinstance(o, (Const, Plain)) for item in items for o in self.options(item))
+
+    def _item_in_turn(
+        self, container: Sequence | Module, key: Plain, items: tuple[Value, ...], rest: Value | None
+    ) -> Value | None:
+        """What lies where a loop counts to: what an earlier turn of the same number put there, else one of those that
+        it may come to."""
+        turn, known = key.turn or 0, self.put_in_turns(container, key)
+        if turn < len(known) and known[turn] is not None:
+            return known[turn]
+        if rest is not None:
+            return self.one_of([*items, rest])
+        # the last turn that is run stands for those behind it
+        return items[0] if turn == 0 else self.one_of([*items[turn:]])
+
+    def _set_in_turn(self, container: Sequence, key: Plain, items: tuple[Value, ...], value: Value) -> None:
+        """Put a value where a loop counts to: it may end before it comes to what lies behind the first."""
+        turn, known = key.turn or 0, self.put_in_turns(container, key)
+        changed = (*items[:turn], *(self.join(item, value) for item in items[turn:])) if turn else (value, *items[1:])
+        self.s.set((container.oid, ITEMS), changed)
+        self.keep_turns(container, key, known, value)
+
     def _item_of_dict(self, container: Mapping, key: Value, at: ast.AST) -> Value:
+        self.fill_registry(container.oid)
         value = self._under(container, key)
         if value is None:
             factory = self.s.get((container.oid, "factory"))
@@ -113,7 +142,9 @@ class Items(Iteration):
     def _under(self, container: Mapping, key: Value) -> Value | None:
         """What a dict may hold under a key; None if nothing."""
         if not isinstance(key, Const):
-            return self.one_of(self.elements(container))
+            known = self.put_in_turns(container, key)
+            turn = key.turn if isinstance(key, Plain) and key.turn is not None else len(known)
+            return (known[turn] if turn < len(known) else None) or self.one_of(self.elements(container))
         value: Value | None = self.s.get((container.oid, ("key", key.value)))
         rest = self.s.get((container.oid, REST))
         if isinstance(rest, Value):
@@ -250,6 +281,8 @@ class Items(Iteration):
             changed = list(items)
             changed[place] = value
             self.s.set((container.oid, ITEMS), tuple(changed))
+        elif isinstance(key, Plain) and self._counts_to(container, key, items):
+            self._set_in_turn(container, key, items, value)
         else:
             rest = self.s.get((container.oid, REST))
             self.s.set((container.oid, REST), value if rest is None else self.join(rest, value))

@@ -118,11 +118,21 @@ class Iteration(AttributeWrites):
 
     def _turns_of_parameters(self, value: Parameters, at: ast.AST) -> list[Value]:
         element = Parameters(value.owner, element=True)
-        made: Value = Tuple((TEXT, element)) if value.named else element
-        return [made, made]
+        if not value.named:
+            return [element, element]
+        owner = getattr(value.owner, "oid", 0)
+        return [Tuple((self.count(turn, at, owner) if owner else TEXT, element)) for turn in range(2)]
 
     def _turns_of_plain(self, value: Plain, at: ast.AST) -> list[Value]:
+        if value.kind is PlainKind.RANGE and value.turn == 0:
+            return [self.count(turn, at) for turn in range(2)]
         return [ARRAY if value.kind is PlainKind.ARRAY else NUMBER] * 2
+
+    def count(self, turn: int, at: ast.AST, owner: int = 0) -> Plain:
+        """The number of a turn of what is gone through at ``at``, the same whenever that is; or what an ``owner`` of
+        parameters calls that of the turn."""
+        kind = PlainKind.TEXT if owner else PlainKind.NUMBER
+        return self.counts.setdefault((at, owner, turn), Plain(kind, turn=turn, counts=(at, owner)))
 
     def _turns_of_const(self, value: Const, at: ast.AST) -> list[Value]:
         if isinstance(value.value, str) and len(value.value) >= 1:
@@ -188,6 +198,8 @@ class Iteration(AttributeWrites):
         if self.nodes_of(value) or self.held_in([value]):
             return self.taken(at, value)
         made = self.unknown("item", data=True)
+        if self.brings_model([value]):
+            self.give_model(made)
         made.shadow = tuple(
             o for o in self.shadow_of([value]) if isinstance(o, Unseen) and o.kind is not UnseenKind.ARGUMENT
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import PurePosixPath
 from typing import Protocol
 
 from codemods.graph.model.cells import Key
@@ -55,6 +56,10 @@ class Loading(Functions):
         self.s = State.empty(modules.cells)
         self.clock, self.oids = modules.clock, modules.oids
         self.attributes = dict(modules.attributes)
+        self.filled: set[int] = set()
+        """The containers of imported files for which what may fill them was loaded."""
+        self.imports: dict[str, list[str]] = {}
+        """The files of the tree that a file imports, by its path."""
         self.resolving: set[Key] = set()
         """The imported names that are being looked up."""
         self.closures: dict[int, int] = dict(modules.closures)
@@ -125,6 +130,7 @@ class Loading(Functions):
         modules.keep_cells(dict(self.s.cells().items()))
         modules.keep(self.trace.nodes, self.unknowns)
         modules.needs[key] = self.looked_at
+        modules.made.append((first + 1, self.oids, key))
         for oid in range(first, self.oids + 1):
             if oid in self.attributes:
                 modules.attributes[oid] = self.attributes[oid]
@@ -136,6 +142,51 @@ class Loading(Functions):
         for name, value in saved.items():
             setattr(self, name, value)
         return frame.fid
+
+    def fill_registry(self, oid: int) -> None:
+        """Load what may put something into a container of an imported file: what was imported, not used so far, and
+        names that file. Imports run at once; here they wait until something is asked of them."""
+        if oid in self.filled:
+            return
+        self.filled.add(oid)
+        key = next((key for first, last, key in self.modules.made if first <= oid <= last), None)
+        if key is None:
+            return
+        path = PurePosixPath(key)
+        name = path.parent.name if path.stem == "__init__" else path.stem
+        asked: set[str] = set()
+        while waiting := sorted(self.looked_at - asked):
+            asked.update(waiting)
+            importers = [file for one in waiting if (file := self.importer.file(one)) is not None]
+            imports = dict.fromkeys(found for file in importers for found in self._imports_of(file))
+            for found in imports:
+                file = self.importer.file(found) if found not in self.modules.loaded else None
+                if file is not None and (name in file.text or file.relative.name == "__init__.py"):
+                    self.load_module(file)
+
+    def _imports_of(self, file: ParsedFile) -> list[str]:
+        """The files of the tree that a file's own statements import."""
+        key = file.relative.as_posix()
+        if key not in self.imports:
+            self.imports[key] = self._resolved(file)
+        return self.imports[key]
+
+    def _resolved(self, file: ParsedFile) -> list[str]:
+        found: list[str | None] = []
+        for statement in file.once(_imports, file.tree):
+            if isinstance(statement, ast.Import):
+                found += [self.importer.import_module(alias.name, file) for alias in statement.names]
+                continue
+            module = statement.module or ""
+            relative = self.importer.import_relative(statement.module, statement.level, file)
+            origin = relative if statement.level else self.importer.import_module(module, file)
+            found.append(origin)
+            package = PurePosixPath(origin) if origin is not None else None
+            if package is not None and (package.name == "__init__.py" or str(origin).endswith("/")):
+                folder = package.parent if package.name == "__init__.py" else package
+                below = "" if str(folder) == "." else str(folder)
+                found += [self.importer.member_file(below, alias.name) for alias in statement.names]
+        return [path for path in found if path is not None and path.endswith(".py")]
 
     def module_frame(self, file: ParsedFile) -> Frame:
         """A fresh frame for the top level of a file."""
@@ -196,3 +247,16 @@ class Loading(Functions):
             fid = self.load_module(file)
             self.s.set((fid, name), value)
             self.stored(value, Carrier(CarrierKind.GLOBAL, fid, name), at)
+
+
+def _imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
+    """The import statements that run when a file is imported."""
+    found: list[ast.Import | ast.ImportFrom] = []
+    stack: list[ast.AST] = list(reversed(tree.body))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.append(node)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.expr)):
+            stack += reversed(list(ast.iter_child_nodes(node)))
+    return found

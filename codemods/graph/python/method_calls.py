@@ -64,7 +64,7 @@ class MethodCalls(Standard):
 
     def _method_of_other(self, receiver: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         results = self.run_callbacks(args, at)
-        return self.opaque(at, name, [*args.all(), receiver, *results])
+        return self.opaque(at, name, [*args.all(), receiver, *results], of=receiver)
 
     def _method_of_layer(self, receiver: Module, name: str, args: Arguments, at: ast.AST) -> Value:
         stored = self.s.get((receiver.oid, name)) or self.named_part(receiver, name)
@@ -272,8 +272,7 @@ class MethodCalls(Standard):
         if isinstance(target, Instance) and not target.cls.is_module and (inner := self.contained(target)) is not None:
             return self._method_of_derived(target, inner, name, args, at)
         if name == "__init__" and isinstance(target, Instance):
-            self.begin_layer(target, args, at)
-            self.keep_anywhere(target, args.all(), at)
+            self._begin_unseen(target, args, at)
         if name in ("__init__", "__setattr__", "__init_subclass__"):
             return NONE
         if isinstance(target, Instance) and target.cls.is_module:
@@ -291,6 +290,13 @@ class MethodCalls(Standard):
         if name in ("__getattr__", "__getattribute__") and isinstance(target, Instance) and args.positional:
             return read_named(self, [target, args.positional[0]], at)
         return self.opaque(at, name, [*args.all(), target])
+
+    def _begin_unseen(self, target: Instance, args: Arguments, at: ast.AST) -> None:
+        """``super().__init__(...)`` where that is not in the tree."""
+        if self.brings_model(args.all()):
+            self.give_model(target)
+        self.begin_layer(target, args, at)
+        self.keep_anywhere(target, args.all(), at)
 
     def set_directly(self, target: Value, name: Value, value: Value, at: ast.AST) -> None:
         """``object.__setattr__(target, name, value)``."""

@@ -88,6 +88,8 @@ class Unknowns(BuiltinCalls):
         given = [*args.all(), receiver, *results]
         made = self.opaque(at, f"{receiver.origin}.{name}", given, public=receiver.public)
         self.may_be_put(args, made, at)
+        if self.brings_model(args.all()):
+            self.give_model(receiver)
         self._may_put_away(receiver, args, at)
         if receiver.data:
             made.data = made.node is None

@@ -84,6 +84,8 @@ class Core:
         """The ``Sequential`` modules whose children are being run."""
         self.displaced: set[int] = set()
         """Lists of which it is not known where each element lies."""
+        self.counts: dict[tuple[ast.AST, int, int], Plain] = {}
+        """The numbers of turns, by what is gone through."""
         self.open_loops: list[int] = []
         """When the loops around began that may take more turns than are run, outermost first."""
         self.repeated: set[int] = set()

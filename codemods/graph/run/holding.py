@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from codemods.graph.model.nodes import Node, Value
 from codemods.graph.model.values import (
+    TRUE,
     Const,
     Function,
     Instance,
@@ -22,8 +23,9 @@ from codemods.graph.model.values import (
     Tensor,
     Tuple,
     Unknown,
+    options_of,
 )
-from codemods.graph.run.contents import ANY, BACKING, Contents
+from codemods.graph.run.contents import ANY, BACKING, GIVEN, Contents
 
 _BARE = frozenset({Tensor, Const, Plain, Library, Module, Function, Parameters, Optimizer})
 """Values that hold no others, or only what their users ask them for."""
@@ -80,10 +82,64 @@ class Holding(Contents):
             stack += inside
         return list(found)
 
+    def give_model(self, thing: Value) -> None:
+        """Note that code of ``thing``, which cannot be seen, got a model: it may keep it there."""
+        for option in options_of(thing):
+            if isinstance(option, (Unknown, Instance)):
+                self.s.set((option.oid, GIVEN), TRUE)
+
+    def brings_model(self, values: Iterable[Value]) -> bool:
+        """Whether code that gets ``values`` comes to a module that may have parameters through them."""
+        stack, seen = list(values), set[int]()
+        while stack:
+            value = stack.pop()
+            if self.is_module(value):
+                if not isinstance(value, Module) or self._has_parameters(value):
+                    return True
+            elif isinstance(value, Join):
+                stack += value.options
+            elif isinstance(value, Partial):
+                stack += [value.function, *self.given_to(value)]
+            elif isinstance(value, Method):
+                # one of the tree is run with what it may get: its results tell what it computes with
+                runs = value.function is None or self.is_module(value.receiver)
+                stack += [value.receiver] if runs and not _is_setting(value) else []
+            elif isinstance(value, Tuple):
+                stack += value.items
+            elif isinstance(value, (Sequence, Mapping, Instance, Unknown)):
+                if value.oid in seen:
+                    continue
+                seen.add(value.oid)
+                if self._got_model(value):
+                    return True
+                if isinstance(value, (Sequence, Mapping)):
+                    stack += self.elements(value)
+                    continue
+                stack += self._kept_on(value.oid)
+        return False
+
+    def _got_model(self, thing: Value) -> bool:
+        """Whether it, or what it is a part of, was given a model."""
+        holder: Value | None = thing
+        while holder is not None:
+            if self.s.get((getattr(holder, "oid", 0), GIVEN)) is not None:
+                return True
+            holder = holder.owner if isinstance(holder, Unknown) else None
+        return False
+
+    def _has_parameters(self, module: Module) -> bool:
+        return any(True for _ in self._all_leaves(module, set()))
+
     def _kept_on(self, oid: int) -> list[Value]:
         """What an object holds under its names."""
         found = [self.s.get((oid, name)) for name in (*self.attributes.get(oid, ()), BACKING, ANY)]
         return [value for value in found if isinstance(value, Value)]
+
+
+def _is_setting(method: Method) -> bool:
+    """Whether it is an attribute of a layer of torch that runs none of it: how large it is, how it was made."""
+    known = isinstance(method.receiver, Module) and bool(method.receiver.name)
+    return known and method.name not in ("forward", "__call__")
 
 
 def _outermost(thing: Unknown) -> Unknown:

@@ -78,7 +78,7 @@ class Joins(Recording):
         return NUMBER if not isinstance(b.value, str) else Plain(PlainKind.TEXT)
 
     def _merged_texts(self, a: Plain, b: Plain) -> Value | None:
-        return a if (a.begin, a.end) == (b.begin, b.end) else Plain(a.kind)
+        return a if (a.begin, a.end, a.turn, a.counts) == (b.begin, b.end, b.turn, b.counts) else Plain(a.kind)
 
     def _merged_tuples(self, a: Tuple, b: Tuple) -> Value | None:
         if len(a.items) != len(b.items):
@@ -89,6 +89,10 @@ class Joins(Recording):
 
     def _merged_parameters(self, a: Parameters, b: Parameters) -> Value | None:
         return a if a.owner is b.owner else None
+
+    def _merged_modules(self, a: Module | Instance, b: Module | Instance) -> Value | None:
+        # the module itself on one path, and what was made of it on the other
+        return None if a.oid != b.oid else a if a.within is not None else b
 
     def _merged_unknowns(self, a: Unknown, b: Unknown) -> Value | None:
         if a.data and b.data and a.node is None and b.node is None:
@@ -170,6 +174,8 @@ _MERGED: dict[type[Value], Callable[[Joins, Any, Any], Value | None]] = {
     Tensor: Joins._join_tensors,
     Tuple: Joins._merged_tuples,
     Parameters: Joins._merged_parameters,
+    Module: Joins._merged_modules,
+    Instance: Joins._merged_modules,
     Unknown: Joins._merged_unknowns,
 }
 """What becomes of two values of one sort where paths meet, if they become one."""

@@ -25,7 +25,6 @@ from codemods.graph.model.values import (
     Join,
     Mapping,
     Method,
-    Module,
     Optimizer,
     Parameters,
     Partial,
@@ -34,7 +33,6 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
     may_carry,
-    options_of,
 )
 from codemods.graph.run.contents import ITEMS, REST
 from codemods.graph.run.joins import Joins
@@ -239,10 +237,13 @@ class Uses(Joins):
             for node in self.nodes_of(value):
                 node.uses.append(Use(UseKind.CALLED_UNSEEN, self.place(at)))
 
-    def opaque(self, at: ast.AST, label: str, inputs: Iterable[Value], *, public: bool = False) -> Unknown:
+    def opaque(
+        self, at: ast.AST, label: str, inputs: Iterable[Value], *, public: bool = False, of: Value | None = None
+    ) -> Unknown:
         """What a call that cannot be seen makes of ``inputs``: perhaps attached, if one of them is.
 
-        ``label`` is a full public name, or what the program calls it: that has no dots, and says nothing.
+        ``label`` is a full public name, or what the program calls it: that has no dots, and says nothing. ``of`` is
+        what is called, among them, where its code is Python's own or of the tree.
         """
         given = list(inputs)
         if not public:
@@ -251,16 +252,17 @@ class Uses(Joins):
         for value in given:
             self.use(value, UseKind.CALL if public else UseKind.UNSEEN_CALL, at, label)
         parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
-        modules = self._any_module(given[:-1])
-        if parents or modules:
-            self.trace.handings.append(Handing(self.place(at), tuple(given), modules))
+        # functions of torch take no gradients but where that is their purpose: these are known by their names
+        models = not (public and label.startswith("torch.")) and self.brings_model(
+            value for value in given if value is not of
+        )
+        if parents or models:
+            self.trace.handings.append(Handing(self.place(at), tuple(given), models))
         node = self.node(at, NodeKind.CALL, parents, certain=False, label=label)
-        return self.unseen_result(label, node, given, at, public=public)
-
-    def _any_module(self, given: Iterable[Value]) -> bool:
-        """Whether one of ``given`` is a module that may have parameters."""
-        modules = (one for value in given for one in options_of(value) if self.is_module(one))
-        return any(not isinstance(one, Module) or self.parameter_leaves(one) for one in modules)
+        made = self.unseen_result(label, node, given, at, public=public)
+        if models:
+            self.give_model(made)
+        return made
 
     def unseen_result(
         self, label: str, node: Node | None, given: Iterable[Value], at: ast.AST, *, public: bool = False

@@ -26,8 +26,20 @@ from codemods.graph.torch.layers import Layers
 OF_MODULES: Handlers[Callable[[Layers, Value, str, Arguments, ast.AST], Value | None]] = Handlers()
 """What a method of a module does, by its name; None where it is a method of the module's own."""
 
+ONLY_OF_MODULES = frozenset({"parameters", "named_parameters", "load_state_dict", "named_modules", "requires_grad_"})
+"""Only a module has such a method (docs: torch.nn.Module)."""
+
 _TURNS = 32
 """So many parts of a module are gone through one by one."""
+
+
+def shows_module(engine: Layers, name: str, args: Arguments) -> bool:
+    """Whether only a module has such a method with such arguments (docs: torch.nn.Module)."""
+    if name not in ("eval", "train"):
+        return name in ONLY_OF_MODULES
+    mode = [o for v in args.all() for o in engine.options(v)]
+    plain = all(isinstance(o, Plain) or (isinstance(o, Const) and isinstance(o.value, bool)) for o in mode)
+    return plain and len(args.all()) <= (name == "train") and not args.more
 
 
 @OF_MODULES.of("module")

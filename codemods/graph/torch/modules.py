@@ -10,12 +10,9 @@ from codemods.graph.model.facts.libraries import KEEPING_NOTHING, RUN_BY_PARTS
 from codemods.graph.model.kinds import Marked, NodeKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.trace import Handing
-from codemods.graph.model.values import (
-    Module,
-    Tensor,
-)
+from codemods.graph.model.values import Instance, Module, Tensor
 from codemods.graph.torch.layers import Layers
-from codemods.graph.torch.module_methods import OF_MODULES, register_hook
+from codemods.graph.torch.module_methods import OF_MODULES, register_hook, shows_module
 
 
 class Modules(Layers):
@@ -29,6 +26,9 @@ class Modules(Layers):
 
     def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that every ``nn.Module`` has, called on a module."""
+        within = module.within if isinstance(module, (Module, Instance)) else None
+        if within is not None:
+            within.as_module |= shows_module(self, name, args)
         handler = OF_MODULES.get(name)
         found = handler(self, module, name, args, at) if handler is not None else None
         if found is not None:
@@ -57,7 +57,8 @@ class Modules(Layers):
         )
         for value in args.all():
             self.use(value, UseKind.UNSEEN_CALL, at, name)
-        self.trace.handings.append(Handing(self.place(at), (*args.all(), module)))
+        models = self.brings_model(args.all())
+        self.trace.handings.append(Handing(self.place(at), (*args.all(), module), models))
         self.mark(Marked.UNSEEN_MODULE_METHOD, at)
         self.forwarded(at, module, first, grad, name, args)
         return result

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import UseKind
-from codemods.graph.model.nodes import Use, Value
-from codemods.graph.model.trace import Storing
-from codemods.graph.model.values import Const, Mapping, Tensor, Unknown
-from codemods.graph.run.contents import KEYS, REST
+from codemods.graph.model.kinds import CarrierKind, UseKind
+from codemods.graph.model.nodes import Carrier, Use, Value
+from codemods.graph.model.state import TURNS
+from codemods.graph.model.trace import GROWN, Storing
+from codemods.graph.model.values import Const, Mapping, Plain, Tensor, Unknown
+from codemods.graph.run.contents import ITEMS, KEYS, REST
 from codemods.graph.torch.modules import Modules
 
 
@@ -26,9 +27,36 @@ class Stores(Modules):
             cell = ("key", key.value)
             names[cell] = None
             self.s.set((mapping.oid, cell), value)
+            if self.s.peek((mapping.oid, TURNS)):
+                # this may be the name of one of the turns
+                self.s.set((mapping.oid, TURNS), ())
         else:
+            known = self.put_in_turns(mapping, key)
             old = self.s.get((mapping.oid, REST))
             self.s.set((mapping.oid, REST), value if old is None else self.join(old, value))
+            if isinstance(key, Plain) and key.turn is not None:
+                self.keep_turns(mapping, key, known, value)
+
+    def put_in_turns(self, container: Value, key: Value) -> list[Value | None]:
+        """What the turns of the same loop put into a list or dict, by their numbers, if nothing else changed it
+        since."""
+        oid = getattr(container, "oid", 0)
+        counts, items, rest, *known = self.s.get((oid, TURNS)) or (None, None, None)
+        same = items is self.s.get((oid, ITEMS)) and rest is self.s.get((oid, REST))
+        return known if same and isinstance(key, Plain) and counts == key.counts else []
+
+    def forget_turns(self) -> None:
+        """Know no longer which turn put what into lists and dicts."""
+        for key in [key for key, _ in self.s.cells().items() if key[1] == TURNS]:
+            self.s.set(key, ())
+            self.displaced.add(key[0])
+
+    def keep_turns(self, container: Value, key: Plain, known: list[Value | None], value: Value) -> None:
+        """Remember what a turn put into a list or dict beside what the others did."""
+        oid, turn = getattr(container, "oid", 0), key.turn or 0
+        turns = [*known, *[None] * (turn + 1 - len(known))]
+        turns[turn] = value
+        self.s.set((oid, TURNS), (key.counts, self.s.get((oid, ITEMS)), self.s.get((oid, REST)), *turns))
 
     def note_storing(
         self, container: Value, expression: ast.expr | None, value: Value, method: str, at: ast.AST
@@ -54,6 +82,14 @@ class Stores(Modules):
                 self.born.get(getattr(container, "oid", 0), self.clock),
             )
         )
+
+    def note_grown(self, container: Value, expressions: list[ast.expr]) -> None:
+        """Record that a container was made anew of what it held before and the values of ``expressions``."""
+        for expression in expressions:
+            value = self.values.get(expression)
+            if value is not None and self.nodes_of(value):
+                self.stored(value, Carrier(CarrierKind.ELEMENT, getattr(container, "oid", 0), ""), expression)
+                self.note_storing(container, expression, value, GROWN, expression)
 
     def note_element(self, target: ast.Subscript, expression: ast.expr | None, value: Value, changed: Tensor) -> None:
         """Record that a tensor got a value in one of its elements; ``changed`` is the tensor afterwards."""

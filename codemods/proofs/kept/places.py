@@ -9,7 +9,7 @@ from functools import partial
 
 from codemods.graph.model.kinds import CarrierKind, NodeKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Value
-from codemods.graph.model.trace import Accumulation, Storing, Trace
+from codemods.graph.model.trace import GROWN, Accumulation, Storing, Trace
 from codemods.graph.model.values import Const, Join, Plain, Tensor, Unknown, nodes_of
 from codemods.proofs.kept.judging import Judge
 from codemods.proofs.kept.model import (
@@ -191,7 +191,8 @@ class Places:
             return any(id(a) in before for n in later.held for a in n.ancestors()) and self.run.next_step(
                 first.place.clock, later.place.clock, self.run.proven(first.nodes)
             )
-        if getattr(first.container, "oid", 0) != getattr(later.container, "oid", -1):
+        grown = first.method == later.method == GROWN
+        if not grown and getattr(first.container, "oid", 0) != getattr(later.container, "oid", -1):
             return False
         held = {id(n) for node in later.held for n in through_phi(node)}
         attached = self.run.proven(first.nodes)
@@ -206,7 +207,7 @@ class Places:
         The simulation runs two turns; what a later turn does first, after a warm-up, is seen once.
         """
         around = self.run.loop_around(event.place, attached)
-        if around is None or event.method == "element" or (event.method == "[]" and _constant_key(event)):
+        if around is None or event.method in ("element", GROWN) or (event.method == "[]" and _constant_key(event)):
             return False
         first, last, _ = around
         oid = getattr(event.container, "oid", 0)
@@ -270,13 +271,18 @@ def _name(target: ast.expr) -> str:
 
 
 def _container(event: Storing) -> str:
-    node = event.place.node
+    node, statement = event.place.node, event.place.statement
+    if event.method == "update" and isinstance(statement, ast.Expr) and event.place.node is event.value_expr:
+        node = statement.value
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return ast.unparse(node.func.value)
     if isinstance(node, ast.Subscript):
         return ast.unparse(node.value)
     if isinstance(node, ast.AugAssign):
         return ast.unparse(node.target)
+    if event.method == GROWN:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        return ast.unparse(targets[0]) if targets[0] is not None else "a container"
     return "a container"
 
 

@@ -14,14 +14,13 @@ from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.operations import WITH_INDICES
 from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Use, Value, all_ancestors, all_descendants
-from codemods.graph.model.trace import Forward, Handing, Trace
+from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer, Parameters, Unknown, options_of
 from codemods.proofs.idle_steps import meant_for_idle_steps
 from codemods.proofs.marks import clearings
 from codemods.proofs.reach import folds
-from codemods.proofs.syntax import DEFINITIONS, last_name
+from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.unseen import Way, leaves_sight, ways_out
-from codemods.source.walking import walk
 
 _NEED_GRADIENTS = {
     Marked.REQUIRES_GRAD: "an input asks for gradients",
@@ -260,47 +259,15 @@ def is_dropped(place: Place) -> bool:
     return place.frame.file.is_statement(place.node)
 
 
-_OF_A_MODULE = frozenset(
-    (
-        *("train", "eval", "parameters", "named_parameters", "modules", "state_dict", "load_state_dict", "zero_grad"),
-        *("to", "cuda", "cpu", "half", "float", "double", "requires_grad_", "module"),
-    )
-)
-"""What shows that a thing made of a model is used as a model, and not for what else it may do with it."""
-
-
 def _handed(trace: Trace) -> list[int]:
-    """The moments at which code that cannot be seen has a model to run: where it gets one, and where what was made of
-    one before is called, but for wrappers that are used as models themselves."""
-    found = [handing.place.clock for handing in trace.handings if handing.modules]
-    made = {name for handing in trace.handings if handing.modules and (name := _holder(handing))}
-    if made:
-        files = {frame.file for frame in trace.frames}
-        models = {name for file in files for name in file.once(_used_as_modules, file.tree)}
-        for forward in trace.forwards:
-            call = forward.place.node
-            if isinstance(call, ast.Call) and last_name(call.func) in made - models:
-                found.append(forward.first)
+    """The moments at which code that cannot be seen has a model to run: where it gets one, and where what it made of
+    one runs, but for what is proven to be a module."""
+    found = [handing.place.clock for handing in trace.handings if handing.models]
+    for forward in trace.forwards:
+        within = forward.module.within if isinstance(forward.module, (Module, Instance, Unknown)) else None
+        if within is not None and not within.as_module:
+            found.append(forward.first)
     return sorted(found)
-
-
-def _holder(handing: Handing) -> str:
-    """The last part of the name under which the result of a call is kept; empty where it takes the model's place."""
-    statement, call = handing.place.statement, handing.place.node
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or statement.value is not call:
-        return ""
-    target = ast.unparse(statement.targets[0])
-    arguments = [ast.unparse(argument) for argument in call.args] if isinstance(call, ast.Call) else []
-    return "" if target in arguments else last_name(statement.targets[0])
-
-
-def _used_as_modules(tree: ast.AST) -> set[str]:
-    """The last parts of the names of which code asks what modules have."""
-    return {
-        last_name(node.value)
-        for node in walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr in _OF_A_MODULE and last_name(node.value)
-    }
 
 
 class _Given:

@@ -48,8 +48,9 @@ class GradInEvaluation(Rule):
     Advice: a forward inside training code whose result is detached at once (a teacher, a target network); one that
     takes what a training forward gave, and that no backward comes back through (a loss that was left out); evaluation
     in a function that training shares; a model whose class is nowhere in the tree and is called in a way that may take
-    gradients; results that code gets which cannot be seen, and that gives nothing back; one loss that has a name and
-    is only printed (a step that was left out).
+    gradients; results that code gets which cannot be seen, and that gives nothing back; code that cannot be seen and
+    comes to the model, itself or by what was made of it, unless that is proven to be a module; one loss that has a name
+    and is only printed (a step that was left out).
 
     Promise: exact where the results are only reported. ``LSTM``, ``MultiheadAttention`` and the Transformer layers
     choose other kernels while gradients are off, whose results differ in the last digits (by 1e-8 to 5e-7): where these

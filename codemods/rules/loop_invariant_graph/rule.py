@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from codemods.graph.model.facts.memory import SHARING_MEMORY
 from codemods.graph.model.facts.saved import SAVES_SELF
@@ -13,11 +15,11 @@ from codemods.proofs.blocks import Parting, meeting, parting, stepped_between
 from codemods.proofs.early_changes import late
 from codemods.proofs.observations import Decision, Observation, Site, sites, station
 from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired, weakest
-from codemods.proofs.reach import reached_surely
+from codemods.proofs.reach import reached_surely, reaches_one_of
 from codemods.proofs.turns import crossed, in_some_turns
 from codemods.rules.base import Rule
 from codemods.rules.loop_invariant_graph.move import Move
-from codemods.terms.edits import Edit, MoveStatement
+from codemods.terms.edits import Edit, MoveStatement, WrapExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
@@ -33,7 +35,8 @@ class LoopInvariantGraph(Rule):
     The rewrite: The statement moves to the top of the loop body, where every step computes it again from the parameters
     as they are; several statements that build on one another move together. An attribute that ``__init__`` builds moves
     to the top of the one method that reads it; the parameter itself stays. A ``retain_graph=True`` that only kept the
-    old graph alive goes with it.
+    old graph alive goes with it. A copy of parameters to compare them with (``p.clone()``, the anchor of a penalty) is
+    detached: where it is attached, its gradient takes back what the parameter's own brings.
 
     Left alone: several backwards of one step (that is ``backward-in-loss-loop``); a graph that is computed again in the
     loop; one that is detached, or made of data alone; views of parameters (they follow what the optimizer does in
@@ -45,7 +48,7 @@ class LoopInvariantGraph(Rule):
     where a ``detach`` was meant.
 
     Promise: repair. Where nothing in the graph is saved for the backward, or ``retain_graph=True`` keeps it alive, the
-    original may run, on values that are never brought up to date: there it is behaviour.
+    original may run, on values that are never brought up to date: there it is behaviour, as it is for a copy.
 
     Source: https://docs.pytorch.org/docs/stable/notes/autograd.html#saved-tensors
     """
@@ -68,7 +71,29 @@ class LoopInvariantGraph(Rule):
                 if (id(earlier.call), id(walk.call)) in told or not stepped_between(trace, earlier, walk):
                     continue
                 told.add((id(earlier.call), id(walk.call)))
+                yield from self._copies(trace, earlier, walk, old)
                 yield from self._judge(trace, earlier, walk, old)
+
+    def _copies(self, trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Iterator[Observation]:
+        """Copies of parameters from before the loop, of which a backward goes through one whatever happens."""
+        groups: dict[ast.AST, list[Node]] = {}
+        for node in old:
+            if node.kind is NodeKind.OP and node.label == "clone" and all(p.leaf for p in node.parents):
+                groups.setdefault(node.place.node, []).append(node)
+        stepped = _stepped(trace, earlier, walk)
+        for call, nodes in groups.items():
+            place = nodes[0].place
+            sure = all(reaches_one_of(w, [nodes])[0] for w in (earlier, walk))
+            if not sure or place.statement is None or not any(id(p) in stepped for n in nodes for p in n.parents):
+                continue
+            yield self.seen(
+                place.frame.file,
+                place.statement,
+                "copy",
+                "fault",
+                call=(place.path, place.frame.file.span(call)),
+                again=(walk.place.path, walk.place.line),
+            )
 
     def _judge(self, trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Iterator[Observation]:
         sure = reached_surely(walk, old) & reached_surely(earlier, old)
@@ -109,6 +134,20 @@ class LoopInvariantGraph(Rule):
         alone = SURPLUS in decision.options.ignore
         for site in sites(observations, "graph"):
             yield from self._findings(site, alone=alone)
+        for site in sites(observations, "copy"):
+            edits = [(path, WrapExpression(span, "", ".detach()")) for path, span in _of_all(site, "call")]
+            line = site.facts["again"][1]
+            trail = (
+                TrailStep(site.path, site.span.line, "parameters are copied here, with a way back to them"),
+                station(site.facts["again"], "used here in every iteration"),
+            )
+            message = (
+                f"this copy of parameters is attached: the backward of line {line} goes through it in every iteration, "
+                "back into the parameters that it was copied from"
+            )
+            yield Finding(
+                self.name, site.path, site.span, Promise.BEHAVIOUR, message, "detach the copy", trail, tuple(edits)
+            )
 
     def _findings(self, site: Site, *, alone: bool) -> Iterator[Finding]:
         facts_ = site.facts
@@ -185,14 +224,29 @@ def _older(made: Place, parted: Parting) -> bool:
     if mine.frame is not second.frame:
         # in an earlier call of a frame around: older than the call that holds the loop
         return mine.loops == met[1].loops[: len(mine.loops)]
-    if len(mine.loops) <= depth:
-        return mine.loops == second.loops[: len(mine.loops)]
-    return mine.loops[:depth] == second.loops[:depth] and mine.loops[depth][0] is not second.loops[depth][0]
+    for (own, turn), (other, now) in zip(mine.loops, second.loops[: depth + 1], strict=False):
+        if own is not other:
+            # in a loop that was over before
+            return True
+        if turn != now:
+            return False
+    return len(mine.loops) <= depth
 
 
 def _saves(node: Node) -> bool:
     # a number beside a parameter is kept as well (ran)
     return node.saves or (node.kind is NodeKind.OP and node.operation in ("Mult", "Div", "mul", "div"))
+
+
+def _of_all(site: Site, fact: str) -> list[Any]:
+    """What the observations of a place say, each once."""
+    return list(dict.fromkeys(o.facts[fact] for o in site.observations))
+
+
+def _stepped(trace: Trace, earlier: Walk, walk: Walk) -> set[int]:
+    """The parameters, by identity, that are stepped between two walks so that a backward notices."""
+    between = (s for s in trace.steps if earlier.place.clock < s.place.clock < walk.place.clock)
+    return {id(leaf) for step in between if not step.unnoticed for leaf in step.leaves or ()}
 
 
 def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promise | None:
@@ -201,7 +255,7 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promis
     changed = [
         s for s in trace.steps if earlier.place.clock < s.place.clock < walk.place.clock and s.leaves is not None
     ]
-    stepped = {id(leaf) for s in changed if not s.unnoticed for leaf in s.leaves or ()}
+    stepped = _stepped(trace, earlier, walk)
     if earlier.retains is False and any(_saves(n) for n in old):
         return Promise.REPAIR
     if not changed:

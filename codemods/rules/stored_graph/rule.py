@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.kinds import CarrierKind
+from codemods.graph.model.kinds import CarrierKind, NodeKind
 from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Walk
-from codemods.graph.model.trace import Reading, Storing, Trace
-from codemods.graph.model.values import Sequence, Tensor
+from codemods.graph.model.trace import GROWN, Accumulation, Reading, Storing, Trace
+from codemods.graph.model.values import Sequence, Tensor, nodes_of
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import detaching, stands_behind
@@ -23,13 +23,15 @@ from codemods.rules.stored_graph.uses import (
     appended_once,
     goes_on_in_its_step,
     harmless,
+    in_container,
     is_handed_on,
     is_loss,
     training_walk,
+    turn_walks,
     unwalked,
     used_through,
 )
-from codemods.rules.stored_graph.values import new_part, reads_in, simple_sum, stored_expression
+from codemods.rules.stored_graph.values import new_part, reads_in, running_sum, simple_sum, stored_expression
 from codemods.terms.edits import Edit, WrapExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
 
@@ -85,7 +87,10 @@ class StoredGraph(Rule):
         carry = carries[0]
         if is_loss(ledger, carry.old) and not is_handed_on(carry):
             return
-        if ledger.grows(carry) and not is_handed_on(carry):
+        # what grows behind its step, and is read elsewhere, is cut where it is stored
+        apart = carry.child.place.statement is not carry.store.statement
+        apart = apart and not any(used_through(ledger, c) for c in carries)
+        if ledger.grows(carry) and not is_handed_on(carry) and not apart:
             yield from self._mean_walked_again(ledger, carries)
             return
         store = carry.store
@@ -179,13 +184,13 @@ class StoredGraph(Rule):
     def _running(self, ledger: Ledger) -> Iterator[tuple[Observation, ast.stmt]]:
         """A running mean that nothing ever back-propagates: each step hangs its graph on that of the one before."""
         trace = ledger.trace
-        summed = {a.place.statement for a in trace.accumulations if not averages(trace, a)}
+        summed = {a.place.statement for a in trace.accumulations if not averages(trace, a) and not _of_weights(a)}
         done: set[int] = set()
         for reading in trace.readings:
             statement = reading.place.statement
             if statement is None or id(statement) in done or statement in summed:
                 continue
-            if not isinstance(statement, ast.Assign) or not simple_sum(statement):
+            if not isinstance(statement, ast.Assign) or not running_sum(statement):
                 continue
             if not isinstance(reading.value, Tensor):
                 continue
@@ -204,12 +209,15 @@ class StoredGraph(Rule):
                 ]
                 if not new or not unwalked(old) or not unwalked(new[0]):
                     continue
-                walk = training_walk(ledger, old, loop)
+                walk = training_walk(ledger, old, loop) or _trained(ledger, old, loop)
                 if walk is None:
                     continue
                 done.add(id(statement))
                 file = reading.place.frame.file
                 target = new_part(ledger, statement.value, reading.place.node)
+                if isinstance(statement.targets[0], ast.Subscript):
+                    # what it began with may have a graph
+                    target = statement.value
                 edits: list[tuple[str, Edit]] = [(file.path, WrapExpression(file.span(target), "", ".detach()"))]
                 yield (
                     self.seen(
@@ -226,7 +234,8 @@ class StoredGraph(Rule):
         """Outputs of training steps that pile up in a list although only their values are read."""
         by_site: dict[int, list[Storing]] = {}
         for storing in ledger.trace.storings:
-            if storing.method in ADDING and storing.grad is True and isinstance(storing.container, Sequence):
+            listed = storing.method == GROWN or isinstance(storing.container, Sequence)
+            if storing.method in ADDING and storing.grad is True and listed:
                 by_site.setdefault(id(storing.place.node), []).append(storing)
         for storings in by_site.values():
             statement = storings[0].place.statement
@@ -276,10 +285,9 @@ class StoredGraph(Rule):
             walk = walks[loop]
             if walk is None:
                 continue
-            container = getattr(storing.container, "oid", 0)
             for reading in ledger.readings_of.get(old, ()):
                 if (
-                    container in reading.containers
+                    in_container(storing, reading)
                     and node in reading.nodes
                     and reading.place.clock >= other.place.clock
                 ):
@@ -340,6 +348,21 @@ def _spoken(carrier: Carrier, statement: ast.stmt) -> str:
     if isinstance(statement, ast.Assign):
         return f"`{ast.unparse(statement.targets[0])}`"
     return "what is stored here"
+
+
+def _of_weights(event: Accumulation) -> bool:
+    """Whether a mean is one of parameters, which no rule for losses looks at."""
+    added = nodes_of(event.added)
+    return bool(added) and all(not n.leaf and n.parents and all(p.leaf for p in n.parents) for n in added)
+
+
+def _trained(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
+    """A backward, in the turn that made what is computed of parameters alone, that trains these."""
+    graph = reach([node])
+    if any(n.kind is not NodeKind.PHI and not n.leaf and not n.parents for n in graph):
+        return None
+    leaves = {n for n in graph if n.leaf}
+    return next((w for w in turn_walks(ledger, node, loop) if not leaves.isdisjoint(w.seen)), None)
 
 
 def _short_trail(old: Node, stored: Place, reading: Reading, walk: Walk) -> list[tuple[str, int, str]]:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from codemods.graph.model.kinds import NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
-from codemods.graph.model.trace import Storing
+from codemods.graph.model.trace import GROWN, Reading, Storing
 from codemods.graph.model.values import Sequence
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.reach import reach
 from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import leaves_sight
 
-ADDING = frozenset({"append", "appendleft", "add", "insert"})
+ADDING = frozenset({"append", "appendleft", "add", "insert", GROWN})
 """Methods by which a container gets one thing more."""
 
 
@@ -46,16 +46,15 @@ def is_handed_on(carry: Carry) -> bool:
 def training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
     """A backward in the turn that made the node, over the graph that it holds."""
     mine = {n for n in reach([node]) if not n.leaf}
+    return next((walk for walk in turn_walks(ledger, node, loop) if not mine.isdisjoint(walk.seen)), None)
+
+
+def turn_walks(ledger: Ledger, node: Node, loop: ast.AST) -> Iterator[Walk]:
+    """The backwards in the turn of a loop that made a node."""
     for walk in ledger.trace.walks:
-        if (
-            walk.kind is not WalkKind.BACKWARD
-            or crossed(node.place, walk.place)
-            or not _same_turn(node.place, walk.place, loop)
-        ):
-            continue
-        if not mine.isdisjoint(walk.seen):
-            return walk
-    return None
+        same = not crossed(node.place, walk.place) and _same_turn(node.place, walk.place, loop)
+        if walk.kind is WalkKind.BACKWARD and same:
+            yield walk
 
 
 def _same_turn(one: Place, other: Place, loop: ast.AST) -> bool:
@@ -76,11 +75,16 @@ def harmless(ledger: Ledger, storing: Storing) -> bool:
         return False
     # a later walk may come to it only through what its own step made of it
     after = [r for r in ledger.readings_of.get(node, ()) if r.place.clock > storing.place.clock]
-    container = getattr(storing.container, "oid", 0)
-    first = min((r.place.clock for r in after if container in r.containers), default=None)
+    first = min((r.place.clock for r in after if in_container(storing, r)), default=None)
     if first is None:
         return True
     return not any(walk.place.clock > first and node in walk.seen for walk in ledger.trace.walks)
+
+
+def in_container(storing: Storing, reading: Reading) -> bool:
+    """Whether what is read may be the container that a value was put into: of one that is made anew by each value, any
+    that holds it."""
+    return storing.method == GROWN or getattr(storing.container, "oid", 0) in reading.containers
 
 
 def _graph_asked(node: Node, since: int = 0) -> bool:

@@ -29,12 +29,24 @@ def stored_expression(ledger: Ledger, carry: Carry) -> ast.expr | None:
 
 
 def simple_sum(statement: ast.stmt) -> bool:
-    """Whether a value is combined from old and new by one arithmetic expression and given to one name."""
+    """Whether a value is combined from old and new by one arithmetic expression, or a part of that, and given to one
+    name."""
     if isinstance(statement, ast.Assign) and len(statement.targets) != 1:
         return False
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
     value = getattr(statement, "value", None)
+    while isinstance(value, ast.Subscript):
+        # queue = torch.cat([new, queue])[:size]
+        value = value.value
     return isinstance(target, (ast.Name, ast.Attribute)) and isinstance(value, (ast.BinOp, ast.Call))
+
+
+def running_sum(statement: ast.stmt) -> bool:
+    """The same of one name, attribute or element: ``mean[name] = 0.9 * mean[name] + 0.1 * new``."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        element = isinstance(statement.targets[0], ast.Subscript) and isinstance(statement.value, (ast.BinOp, ast.Call))
+        return element or simple_sum(statement)
+    return False
 
 
 def reads_in(ledger: Ledger, old: Node, statement: ast.stmt) -> list[ast.expr]:

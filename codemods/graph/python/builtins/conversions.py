@@ -60,7 +60,11 @@ def _truth(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value
 
 @BUILTINS.of("range")
 def _range(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
-    return Plain(PlainKind.RANGE) if args.positional else engine.unknown("range", data=True)
+    if not args.positional:
+        return engine.unknown("range", data=True)
+    start = args.positional[0] if len(args.positional) > 1 else Const(0)
+    counts = len(args.positional) < 3 and isinstance(start, Const) and start.value == 0 and not args.more
+    return Plain(PlainKind.RANGE, turn=0 if counts else None)
 
 
 @BUILTINS.of("abs", "pow", "round", "divmod")

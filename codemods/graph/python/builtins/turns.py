@@ -7,7 +7,7 @@ import ast
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import NUMBER, Function, Library, Parameters, Sequence, Tuple
+from codemods.graph.model.values import NUMBER, Function, Library, Parameters, Plain, Sequence, Tuple
 from codemods.graph.model.walks import walks
 from codemods.graph.python.builtins.table import BUILTINS
 from codemods.graph.python.containers import Containers
@@ -17,12 +17,21 @@ _TURNS = 2
 """What a loop sees: the first element, and one of the others."""
 
 
+def _nth(turns: list[Value], i: int) -> Value:
+    """What a turn gets, where others are run more often."""
+    value = turns[min(i, len(turns) - 1)]
+    counted = isinstance(value, Plain) and value.turn is not None
+    return NUMBER if counted and i >= len(turns) else value
+
+
 @BUILTINS.of("enumerate")
 def _enumerate(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     if not args.positional:
         return engine.unknown(name)
     turns = engine.iterate(args.positional[0], at)
-    made = engine.new_sequence([Tuple((NUMBER, value)) for value in turns], kind=SequenceKind.TURNS)
+    plain = len(args.all()) == 1 and not args.more
+    pairs: list[Value] = [Tuple((engine.count(i, at) if plain else NUMBER, value)) for i, value in enumerate(turns)]
+    made = engine.new_sequence(pairs, kind=SequenceKind.TURNS)
     return engine.counted_as(made, args.positional[0])
 
 
@@ -38,7 +47,7 @@ def _zip(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     rows: list[Value] = []
     # where none is counted, as many as a loop over one of them sees: pairs of a list with itself meet later
     for i in range(min(counts, default=max(_TURNS, min(map(len, columns))))):
-        row = [column[min(i, len(column) - 1)] if column else engine.unknown("item") for column in columns]
+        row = [_nth(column, i) if column else engine.unknown("item") for column in columns]
         rows.append(Tuple(tuple(row)))
     made = engine.new_sequence(rows, kind=SequenceKind.TURNS)
     return made if counts else engine.counted_as(made, args.positional[0])
@@ -53,7 +62,7 @@ def _map(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     if isinstance(given[0], Library) and given[0].path in ("builtins.float", "builtins.int", "builtins.str"):
         return engine.new_sequence([], rest=NUMBER)
     others = [t for v in given[2:] if (t := engine.iterate(v, at))]
-    rows = [[v, *(t[min(i, len(t) - 1)] for t in others)] for i, v in enumerate(turns)]
+    rows = [[v, *(_nth(t, i) for t in others)] for i, v in enumerate(turns)]
     made = engine.new_sequence([engine.call_value(given[0], Arguments(args.call, row), at) for row in rows])
     return engine.counted_as(made, given[1])
 

@@ -19,6 +19,7 @@ def _view(engine: Filling, container: Mapping, name: str, args: Arguments, at: a
 
 @OF_DICTS.of("get", "setdefault", "pop")
 def _get(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.fill_registry(container.oid)
     given = args.positional
     cell = _cell(given)
     stored = engine.s.get((container.oid, cell)) if cell is not None else engine.one_of(engine.elements(container))
@@ -46,6 +47,11 @@ def _update(engine: Filling, container: Mapping, name: str, args: Arguments, at:
         engine.put_item(container, Const(key), value)
     for value in args.more:
         engine.fill_mapping(container, value, at)
+    given = at.args[0] if isinstance(at, ast.Call) and at.args else None
+    for name_of, expression in zip(given.keys, given.values, strict=True) if isinstance(given, ast.Dict) else ():
+        if name_of is not None and not isinstance(name_of, ast.Constant) and expression in engine.values:
+            # history.update({step: loss}); what lies under a name that is always the same is replaced each time
+            engine.note_storing(container, expression, engine.values[expression], name, expression)
     return NONE
 
 

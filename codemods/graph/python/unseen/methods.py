@@ -28,6 +28,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.python.builtin_calls import BuiltinCalls
+from codemods.graph.torch.module_methods import ONLY_OF_MODULES, shows_module
 
 OF_UNSEEN: Handlers[Callable[[BuiltinCalls, Unknown, str, Arguments, ast.AST], Value | None]] = Handlers()
 """What a method does of something that cannot be seen, by its name; None where the name does not say."""
@@ -94,17 +95,11 @@ def _forward_hook(engine: BuiltinCalls, receiver: Unknown, name: str, args: Argu
 
 @OF_UNSEEN.of("eval", "train")
 def _mode(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
-    # only a module has such a method with such arguments (docs: torch.nn.Module)
-    mode = [o for v in args.all() for o in engine.options(v)]
-    plain = all(isinstance(o, Plain) or (isinstance(o, Const) and isinstance(o.value, bool)) for o in mode)
-    if not plain or len(args.all()) > (name == "train") or args.more:
-        return None
-    return _of_module(engine, receiver, name, args, at)
+    return _of_module(engine, receiver, name, args, at) if shows_module(engine, name, args) else None
 
 
-@OF_UNSEEN.of("parameters", "named_parameters", "load_state_dict", "named_modules", "requires_grad_")
+@OF_UNSEEN.of(*ONLY_OF_MODULES)
 def _as_module(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
-    # only a module has such a method (docs: torch.nn.Module)
     return _of_module(engine, receiver, name, args, at)
 
 
@@ -122,6 +117,7 @@ def method_of_module(
     """A method of something that behaves like a module: itself where a module would return itself."""
     if name == "module":
         return engine.call_value(receiver, args, at)
+    receiver.as_module |= shows_module(engine, name, args)
     result = engine.module_method(module, name, args, at)
     if receiver.path == "torch.load" and engine.s.get((module.oid, "mode")) is None:
         engine.s.set((module.oid, "mode"), "loaded")
