@@ -1,1 +1,1 @@
-"""``codemod fix``: from what the doctor names to a change that was run, and that removed it."""
+"""``codemod fix``: from a fault that the doctor found to a change that was run and removed it."""

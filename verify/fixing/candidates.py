@@ -1,4 +1,4 @@
-"""Changes that may mend a fault, made at the lines that the doctor names. Nothing here is believed: each one is run."""
+"""Changes that may remove a fault, made at the lines that the doctor names. None is trusted: each one is run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from verify.fixing.written import out_of_place, without_inplace
 
 
 def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
-    """Return changes that may mend ``fault``, the one that keeps most learning first.
+    """Return changes that may remove ``fault``, the one that keeps most learning first.
 
-    ``texts`` returns the file at a path below the root; it may raise SourceError, and such files are left alone.
+    ``texts`` returns the file at a path below the root; files for which it raises SourceError are left alone.
     """
     makers = {
         Kind.SECOND_BACKWARD: (
@@ -59,7 +59,7 @@ def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
 
 
 def _parses(candidate: Candidate) -> bool:
-    """Whether the new texts are Python; that of a notebook is the program that its cells are."""
+    """Whether the new texts are valid Python; of a notebook that is the program made of its cells."""
     try:
         for text in candidate.files.values():
             ast.parse(text)
@@ -69,7 +69,7 @@ def _parses(candidate: Candidate) -> bool:
 
 
 def _moved(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The tensor that lies elsewhere brought to the other one: with its module, or just before its use."""
+    """Move the tensor that is on another device: with its module, or just before its use."""
     wrong, right, born = fault.clue("carrier"), fault.clue("other"), place_of(fault.clue("cause"), texts)
     use = place_of(fault.clue("consumer"), texts)
     name = printed(variable(wrong))
@@ -86,7 +86,7 @@ def _moved(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _buffer(file: Text, statement: ast.stmt, name: str) -> str | None:
-    """The statement of a module's ``__init__`` that makes an attribute, as one that registers a buffer."""
+    """Register a buffer where a module's ``__init__`` assigns a plain attribute."""
     function = file.function(statement)
     if not isinstance(statement, ast.Assign) or function is None or function.name != "__init__":
         return None

@@ -1,4 +1,4 @@
-"""What a change is, and what the doctor's clues stand for in the text of a program."""
+"""What a change is, and what the doctor's clues correspond to in the text of a program."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PRIMARY = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
 class Candidate:
     """A change: what it does in a sentence, what else it means for the program, and the new texts by path.
 
-    ``fresh``: it computes anew what was stale, so that losses after a step have to be other ones. ``summed``: it makes
-    one backward of two, so that each loss is the sum of two of what another change computes. ``way``: which sort of
-    repair it is; a second one of a sort would show people nothing new.
+    ``fresh``: it computes again what was stale, so losses after a step must differ. ``summed``: it replaces two
+    backwards by one, so each loss is the sum of two that another change computes. ``way``: the kind of repair; a second
+    one of the same kind would show the user nothing new.
     """
 
     title: str
@@ -41,7 +41,7 @@ def place_of(clue: Clue | None, texts: Texts) -> tuple[Text, ast.stmt] | None:
 
 
 def variable(clue: Clue | None) -> str:
-    """The name of a carrier less the place of an element: what a statement assigns."""
+    """The name of a carrier without the index of an element: what a statement assigns."""
     if clue is None or not clue.name:
         return ""
     name = clue.name
@@ -65,7 +65,7 @@ def targets(statement: ast.stmt) -> list[ast.expr]:
 
 
 def named_in(node: ast.AST) -> set[str]:
-    """The names that stand in ``node``."""
+    """The names that occur in ``node``."""
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
@@ -75,7 +75,7 @@ def named(file: Text, statement: ast.stmt) -> list[str]:
 
 
 def printed(name: str) -> str:
-    """A path from a variable as Python would print it; empty where it is no expression."""
+    """A path from a variable as Python code; empty where it is not an expression."""
     try:
         return ast.unparse(ast.parse(name, mode="eval").body)
     except SyntaxError:
@@ -83,7 +83,7 @@ def printed(name: str) -> str:
 
 
 def within_a_step(fault: Fault) -> bool:
-    """Whether two losses of one step share a graph: what is right is to learn from both."""
+    """Whether two losses of one step share a graph, so that learning from both is right."""
     return "both losses" in fault.remedy
 
 
@@ -91,14 +91,14 @@ _KEY = re.compile(r"\[[^][]*\]$")
 
 
 def base(name: str) -> str:
-    """A path from a variable less the keys and places at its end: the container."""
+    """A path from a variable without the keys and indices at its end: the container."""
     while _KEY.search(name):
         name = _KEY.sub("", name)
     return name
 
 
 def keys(name: str) -> int:
-    """How many keys and places stand at the end of a path."""
+    """The number of keys and indices at the end of a path."""
     count = 0
     while _KEY.search(name):
         name, count = _KEY.sub("", name), count + 1

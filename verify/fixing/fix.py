@@ -58,8 +58,8 @@ Files = Mapping[str, bytes]
 class Repair:
     """One change that was run and kept: what it does, what it means, the verdicts on it, and its diff.
 
-    ``measures`` is what the run with it comes to; ``others`` are those that mend the same and are not made. ``price``:
-    what no longer learns with it; one that has a price is shown beside others and never made.
+    ``measures`` were taken in the run with it; ``others`` remove the same fault and are not made. ``price``: what no
+    longer learns with it; a change with a price is shown beside others and never made.
     """
 
     title: str
@@ -73,7 +73,7 @@ class Repair:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A change that was proved, and the program and the diagnosis with it."""
+    """A proven change, with the resulting program and its diagnosis."""
 
     repair: Repair
     files: Mapping[str, bytes]
@@ -98,7 +98,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Fixed:
-    """What became of a program: the diagnoses before and after, repairs in order, the changed files by path."""
+    """The outcome for a program: the diagnoses before and after, repairs in order, the changed files by path."""
 
     before: Diagnosis
     after: Diagnosis
@@ -110,7 +110,7 @@ class Fixed:
 
     @property
     def status(self) -> int:
-        """0: nothing is wrong, or not any more; 1: a fault is left; 3: the program could not be run."""
+        """0: nothing is wrong, or no longer; 1: a fault is left; 3: the program could not be run."""
         return self.after.status
 
 
@@ -141,7 +141,8 @@ class Fixer:
         self._refused: list[Refused] = []
 
     def fix(self) -> Fixed:
-        """Go round until nothing is found or nothing helps. Raises :class:`verify.errors.VerifyError` as `verify`."""
+        """Repeat until nothing is found or nothing helps. Raises :class:`verify.errors.VerifyError` as `verify`
+        does."""
         with self._runner as plain:
             before = self._diagnosed(self._files)
             if cut_short(before, self._settings):
@@ -180,7 +181,7 @@ class Fixer:
         return examine(self._command, self._runner, tell=self._tell, files=files, names=names)
 
     def _by_rules(self, before: Diagnosis) -> _Kept | None:
-        """What the static half finds, advice that is likely included, and the runs keep."""
+        """The rewrites of the rules, likely advice included, that the runs keep."""
         rewriter = RuleRewriter(self._sources(before), self._options, root=self._root, jobs=1)
         wanted = asked_of(self._runner, rewriter, rewriter.all())
         for fault in showing.wrong(before)[:1]:
@@ -202,8 +203,8 @@ class Fixer:
     def _chosen(
         self, before: Diagnosis, rewrites: Sequence[Rewrite], rewriter: RuleRewriter
     ) -> tuple[Sequence[Rewrite], Files, Diagnosis] | None:
-        """Of the rewrites that were kept those that concern what is wrong, where these are enough, else more of them;
-        with the program and its diagnosis."""
+        """Choose from the kept rewrites those that concern the fault, or more of them where these are not enough;
+        return them with the program and its diagnosis."""
         wrong = bool(showing.wrong(before))
         kept = tuple(one for one in rewrites if one.verdict is Verdict.KEPT)
         telling = tuple(one for one in kept if not one.finding.rule.startswith(_STYLE))
@@ -233,7 +234,8 @@ class Fixer:
         return found
 
     def _mended(self, fault: Fault, before: Diagnosis, first: _Kept | None) -> Diagnosis | None:
-        """The diagnosis after the best change for ``fault`` that is proved, ``first`` among them; else None."""
+        """The diagnosis after the best proven change for ``fault``, of which ``first`` may be one; None if there is
+        none."""
         kept = [] if first is None else [first]
         priced: list[_Kept] = []
         trials = self._trials(fault)
@@ -277,7 +279,7 @@ class Fixer:
         return [_Trial(each, files) for each in candidates(fault, self._source) if (files := self._with(each))]
 
     def _asked(self, fault: Fault, trials: Sequence[_Trial]) -> Asked:
-        """What the verifications of ``trials`` will ask of the original, so that one run of it tells all."""
+        """What the verifications of ``trials`` will ask of the original, so that one run of it answers all."""
         wanted = Asked()
         for candidate, files in trials:
             if showing.verified(fault, candidate):
@@ -288,7 +290,7 @@ class Fixer:
     def _compared(
         self, fault: Fault, before: Diagnosis, after: Diagnosis, candidate: Candidate, kept: Sequence[_Kept]
     ) -> tuple[tuple[str, ...], str]:
-        """The proof, by diagnoses, of a change that mends ``fault``; the second is why it is none."""
+        """The proof, by diagnoses, that a change removes ``fault``; the second value says why there is none."""
         if candidate.summed:
             return showing.as_sum([one.after.measures for one in kept], after.measures)
         return showing.shown(fault, before, after)
@@ -303,13 +305,13 @@ class Fixer:
         return {**self._files, **new}
 
     def _source(self, path: str) -> SourceFile:
-        """A file below the root, with what is changed so far."""
+        """A file below the root with the changes made so far."""
         if path in self._files:
             return source_from_bytes(self._files[path], path, self._root / path)
         return replace(self._read(self._root / path), path=path)
 
     def _read(self, path: Path) -> SourceFile:
-        """A file of the tree as it was when it was read first: somebody may go on writing while programs run."""
+        """A file of the tree as first read: it may be edited while programs run."""
         place = path.resolve()
         if place not in self._first:
             self._first[place] = read_source(path)
@@ -317,7 +319,7 @@ class Fixer:
 
     @contextlib.contextmanager
     def _rewriter(self, files: Files, candidate: Candidate) -> Iterator[HandRewriter]:
-        """What makes all that is changed so far, with ``candidate``, of the tree as it is."""
+        """Makes all changes so far, and ``candidate``, in the tree as it is."""
         rule = "rebuild" if candidate.fresh and not self._files else RULE
         with tempfile.TemporaryDirectory(prefix="codemod-fix-") as folder:
             for path, data in files.items():
@@ -328,7 +330,7 @@ class Fixer:
             yield HandRewriter(Path(folder), Promise.REPAIR, root=self._root, script=script, together=True, rule=rule)
 
     def _proved(self, files: Files, candidate: Candidate) -> tuple[tuple[str, ...], str]:
-        """What a verification says of all that is changed so far; the second is why it is no proof."""
+        """The verdicts of a verification on all changes so far; the second value says why they are not a proof."""
         with self._rewriter(files, candidate) as rewriter:
             verified = self._verified(rewriter)
         rewrites = verified.verification.rewrites

@@ -1,4 +1,4 @@
-"""Changes for parameters of an optimizer that no gradient comes to."""
+"""Changes for parameters of an optimizer that receive no gradient."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LISTED = re.compile(r"\.(\w+)\[[^]]*\]")
 
 
 def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The cut left out that keeps parameters of an optimizer from their gradients."""
+    """Remove the cut that keeps gradients from parameters of an optimizer."""
     cuts: dict[str, list[tuple[ast.expr, ast.expr, str]]] = {}
     files: dict[str, Text] = {}
     lists: dict[str, list[tuple[ast.expr, str]]] = {}
@@ -46,7 +46,7 @@ def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _cuts(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr, str]]:
-    """(what gives a value without its graph, the value with it, how people call that), none in another."""
+    """Outermost cuts: (expression that drops the graph, the value with its graph, what users call such a cut)."""
     found: list[tuple[ast.expr, ast.expr, str]] = []
 
     def look(node: ast.AST) -> None:
@@ -62,7 +62,7 @@ def _cuts(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr, str]]:
 
 
 def _cut(node: ast.AST) -> tuple[ast.expr, str] | None:
-    """The value of which ``node`` is a copy without a graph, and how people call that."""
+    """The value of which ``node`` is a copy without a graph, and what users call that."""
     if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
         return node.value, ".data"
     if not isinstance(node, ast.Call):
@@ -85,7 +85,7 @@ def _cut(node: ast.AST) -> tuple[ast.expr, str] | None:
 
 
 def _uncut(value: ast.expr) -> ast.expr:
-    """``value`` less the cuts that it is made of itself: ``x.detach().cpu().numpy()`` is of x."""
+    """``value`` without the cuts that make it: ``x.detach().cpu().numpy()`` becomes ``x``."""
     while True:
         cut = _cut(value)
         moved = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "cpu"
@@ -98,7 +98,8 @@ def _uncut(value: ast.expr) -> ast.expr:
 
 
 def _lists(statement: ast.stmt, file: Text) -> list[tuple[ast.expr, str]]:
-    """The calls that make a tensor of the list that ``statement`` makes or adds to, as calls that stack tensors."""
+    """Replace the calls that make a tensor of the list which ``statement`` makes or extends by calls that stack
+    tensors."""
     names = {target.id for target in targets(statement) if isinstance(target, ast.Name)}
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         owner = getattr(statement.value.func, "value", None)
@@ -113,7 +114,8 @@ def _lists(statement: ast.stmt, file: Text) -> list[tuple[ast.expr, str]]:
 
 
 def _stacked(node: ast.expr, value: ast.expr, file: Text) -> str:
-    """The same of a list of tensors, of which no tensor is made by leaving a call out."""
+    """Code for ``value``, which ``node`` copies without a graph; stacked if it is a list of tensors, for which a
+    call is needed."""
     making = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAKING
     plain = isinstance(value, (ast.Name, ast.Attribute))
     return f"torch.stack({file.segment(value)})" if making and plain else _bare(value, file)
@@ -126,13 +128,13 @@ class _Uncut(ast.NodeTransformer):
 
 
 def _uncut_inside(node: ast.expr) -> str:
-    """``node`` less all cuts in it: ``as_tensor(x.numpy().mean())`` is ``x.mean()``."""
+    """``node`` without any cut in it: ``as_tensor(x.numpy().mean())`` becomes ``x.mean()``."""
     found = _Uncut().visit(copy.deepcopy(node))
     return ast.unparse(found) if isinstance(found, PRIMARY) else f"({ast.unparse(found)})"
 
 
 def _without_idle(file: Text, changes: dict[str, str]) -> dict[str, str]:
-    """``changes`` less statements like ``x = x``, which they leave of ``x = float(x)``."""
+    """``changes`` without statements like ``x = x``, which remain of ``x = float(x)``."""
     lines = changes[file.path].splitlines(keepends=True)
     for node in ast.walk(ast.parse(changes[file.path])):
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [
@@ -151,7 +153,8 @@ def _bare(value: ast.expr, file: Text) -> str:
 
 
 def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The line that runs without gradients run with them: out of its block, or of a function without its decorator."""
+    """Let the line that runs without gradients run with them: outside the block, or in a function without the
+    decorator."""
     cause = fault.clue("cause")
     place = place_of(cause, texts)
     if cause is None or place is None or "no_grad" not in cause.text:
@@ -177,7 +180,7 @@ def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def cleared(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The gradients cleared before the first backward for a step, or after the step."""
+    """Clear the gradients before the first backward of a step, or after the step."""
     place = place_of(fault.clue("step"), texts)
     call = place[1].value if place is not None and isinstance(place[1], ast.Expr) else None
     if place is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
@@ -204,7 +207,7 @@ def _walks(statement: ast.stmt) -> bool:
 
 
 def spared(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The forward that nobody learns from made without a graph."""
+    """Run the forward that nobody learns from without a graph."""
     place = place_of(fault.clue("cause"), texts)
     if place is None or place[1].lineno != place[1].end_lineno:
         return
@@ -222,19 +225,19 @@ def spared(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _torch(file: Text) -> str:
-    """How the file calls torch; empty where it does not import it."""
+    """The name by which the file imports torch; empty where it does not."""
     names = [name for node in file.tree.body if isinstance(node, ast.Import) for name in node.names]
     return next((name.asname or "torch" for name in names if name.name.partition(".")[0] == "torch"), "")
 
 
 def _off(node: ast.expr) -> bool:
-    """Whether a context or a decorator switches gradients off."""
+    """Whether a context or a decorator turns gradients off."""
     called = node.func if isinstance(node, ast.Call) else node
     return isinstance(called, (ast.Name, ast.Attribute)) and ast.unparse(called).rpartition(".")[2] in _OFF
 
 
 def registered(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """A list of layers made one that its module knows of."""
+    """Make a list of layers one that its module registers."""
     parameters, paths = fault.clue("parameters"), dict.fromkeys(c.site.path for c in fault.clues if c.site is not None)
     if parameters is None:
         return
@@ -263,7 +266,7 @@ def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _torch_nn(file: Text) -> str:
-    """How the file calls torch.nn."""
+    """The name by which the file imports torch.nn."""
     for node in ast.walk(file.tree):
         names = node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else []
         for name in names:
@@ -274,7 +277,7 @@ def _torch_nn(file: Text) -> str:
 
 
 def made_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The optimizer made after the statement that replaced its parameters."""
+    """Create the optimizer after the statement that replaced its parameters."""
     parameters, paths = fault.clue("parameters"), dict.fromkeys(c.site.path for c in fault.clues if c.site is not None)
     if parameters is None:
         return
@@ -310,7 +313,7 @@ def _takes_parameters(made: ast.Assign) -> bool:
 
 
 def frozen(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """Freeze the parameters that a cut keeps from learning on purpose, where their model is made."""
+    """Freeze the parameters that a cut deliberately keeps from learning, where their model is created."""
     place, parameters = place_of(fault.clue("cause"), texts), fault.clue("parameters")
     if place is None or parameters is None:
         return

@@ -1,4 +1,4 @@
-"""Changes of where losses are walked and where optimizers step."""
+"""Changes of where backward is called and where optimizers step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from verify.fixing.texts import Text, Texts
 
 
 def retained(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The graph kept by the backward that freed it, where nothing was built on it since."""
+    """Retain the graph in the backward that freed it, where nothing was built on it since."""
     if fault.clue("carrier") is not None and not within_a_step(fault):
         return
     place = place_of(fault.clue("freed by"), texts)
@@ -30,7 +30,7 @@ def retained(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _kept_by_grad(statement: ast.Assign, file: Text) -> Iterator[Candidate]:
-    """The graph kept by ``autograd.grad``; with one of the gradients, where they are used."""
+    """Retain the graph in ``autograd.grad``; with ``create_graph`` where the gradients are used."""
     for call in (node for node in ast.walk(statement.value) if isinstance(node, ast.Call)):
         told = {keyword.arg for keyword in call.keywords}
         if ast.unparse(call.func).rpartition(".")[2] != "grad" or told & {"retain_graph", "create_graph", None}:
@@ -48,7 +48,7 @@ def _kept_by_grad(statement: ast.Assign, file: Text) -> Iterator[Candidate]:
 
 
 def summed(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """One backward of the sum of two losses, in the place of the later one, with the steps between them after it."""
+    """One backward of the sum of two losses, in place of the later one, with the steps between them moved after it."""
     found = place_of(Clue("site", fault.site), texts)
     if found is None:
         return
@@ -89,7 +89,7 @@ def _earlier(fault: Fault, texts: Texts, file: Text, later: ast.stmt) -> ast.stm
 
 
 def walked(statement: ast.stmt) -> ast.expr | None:
-    """The loss of a backward that is a statement and asks for nothing but that the graph be kept."""
+    """The loss of a backward that is a statement and has no argument but ``retain_graph``."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":
         return None
@@ -103,7 +103,7 @@ def _is_call(statement: ast.stmt, method: str) -> bool:
 
 
 def _assigns(statement: ast.stmt, value: ast.expr) -> bool:
-    """Whether ``statement`` gives another value to a name in ``value``."""
+    """Whether ``statement`` assigns a name that occurs in ``value``."""
     names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
     return any(
         isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in names

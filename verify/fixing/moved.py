@@ -1,4 +1,4 @@
-"""Changes of where whole statements stand: into the loop that needs their graph anew, or after a backward."""
+"""Changes that move whole statements: into the loop that needs their graph anew, or after a backward."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _SIMPLE = (ast.Assign, ast.AnnAssign)
 
 
 def rebuilt_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The statement that made the graph moved to the start of the loop whose backwards walk it, with those that are
-    made of it."""
+    """Move the statement that made the graph to the start of the loop whose backwards walk it, with those that
+    depend on it."""
     made, freed = place_of(fault.clue("cause"), texts), place_of(fault.clue("freed by"), texts)
     if made is None or freed is None or made[0].path != freed[0].path or not isinstance(made[1], _SIMPLE):
         return
@@ -33,7 +33,7 @@ def rebuilt_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _with_dependents(statement: ast.stmt, behind: list[ast.stmt]) -> list[ast.stmt] | None:
-    """``statement`` and those after it that are made of what it gives; None where that is more than assignments."""
+    """``statement`` and the later ones that depend on it; None where these are more than assignments."""
     moved, given = [statement], _given(statement)
     if not given:
         return None
@@ -50,14 +50,14 @@ def _with_dependents(statement: ast.stmt, behind: list[ast.stmt]) -> list[ast.st
 
 
 def _given(statement: ast.stmt) -> set[str]:
-    """The names that an assignment gives a value; none where it gives anything else one."""
+    """The names that an assignment binds; none where it also assigns anything else."""
     found = targets(statement)
     names = {target.id for target in found if isinstance(target, ast.Name)}
     return names if len(names) == len(found) else set()
 
 
 def changed_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """What changes a tensor moved behind the backward that needs it: an optimizer's step, or an update by hand."""
+    """Move what changes a tensor after the backward that needs it: an optimizer's step, or an update by hand."""
     failing = place_of(Clue("site", fault.site), texts)
     saved = place_of(fault.clue("saved by"), texts)
     if failing is None:
@@ -88,7 +88,7 @@ def _holds(statement: ast.stmt, line: int) -> bool:
 
 
 def _stored(statement: ast.stmt) -> set[str]:
-    """The names that ``statement`` gives a value, less those of its own loops."""
+    """The names that ``statement`` binds, except those of its own loops."""
     loops = {
         node.id
         for each in ast.walk(statement)

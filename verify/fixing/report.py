@@ -1,4 +1,4 @@
-"""What `codemod fix` did, for the terminal and for programs."""
+"""What `codemod fix` did, for the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def text(fixed: Fixed, *, written: bool) -> str:
 
 
 def _choices(repair: Repair) -> list[str]:
-    """All changes that mend it, side by side: the one that is made first."""
+    """All changes that remove the fault, side by side: the one that is made first."""
     if not repair.others:
         rows = zip(_ROWS, told(repair), strict=True)
         return [f"   {row:<8}{text}" for row, text in rows if text and row != "does"]
@@ -53,7 +53,7 @@ def _choices(repair: Repair) -> list[str]:
 
 
 def told(repair: Repair) -> tuple[str, str, str, str, str]:
-    """What ``repair`` does, what learns with it, its time, its memory, its losses; empty where nothing tells."""
+    """What ``repair`` does, what learns with it, its time, memory and losses; empty where nothing is known."""
     seen = repair.measures
     learns = f"{seen.learning} of {seen.meant} parameters" if seen.meant else ""
     if seen.idle:
@@ -88,7 +88,7 @@ def _standing(fixed: Fixed, written: bool) -> list[str]:
 
 
 def as_json(fixed: Fixed, *, written: bool) -> str:
-    """Return the same as one JSON object, of the shape that docs/fix.md tells."""
+    """Return the same as one JSON object, as docs/fix.md describes it."""
     told = {
         "version": VERSION,
         "status": fixed.status,
@@ -102,7 +102,7 @@ def as_json(fixed: Fixed, *, written: bool) -> str:
 
 
 def _numbers(losses: Sequence[float]) -> list[float | None]:
-    """Losses as JSON has them: what is no number is null."""
+    """Losses as JSON allows them: NaN and infinities are null."""
     return [loss if math.isfinite(loss) else None for loss in losses]
 
 

@@ -1,7 +1,7 @@
-"""Runs that are made once: who asks for the same program in the same way again gets the run that was made.
+"""Runs that are made once: a request for the same program under the same conditions gets the earlier run.
 
-A diagnosis and a verification watch different things. Here each run watches both, so that one run of a change is enough
-for both. Two runs are still made of an original: that they compute the same is what makes it repeatable.
+A diagnosis and a verification watch different things. Here each run watches both, so one run of a change is enough for
+both. Of an original two runs are still made: only if they compute the same is it repeatable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from verify.running.settings import Command, Settings
 
 @dataclass(frozen=True)
 class _Made:
-    """A run of a program, and what was asked for when it was made."""
+    """A run of a program, and what was asked of it."""
 
     name: str
     asked: Asked
@@ -99,7 +99,8 @@ class SharedRunner(Runner):
         return command.argv, command.cwd, tuple(sorted(files.items())), made_up
 
     def _known(self, made: Sequence[_Made], name: str, asked: Asked, seeds: tuple[Any, ...] | None) -> Run | None:
-        """The run that answers: the first one for who watches nothing, else one that was made for the same purpose."""
+        """The earlier run that answers: the first one where nothing is watched, else one that was made for the same
+        purpose."""
         for each in made:
             if asked == Asked() and seeds is None:
                 if each.asked.seen(each.run) or self._short(each.run):

@@ -1,4 +1,5 @@
-"""Changes for tensors that two lines share, where one frees or changes what the other needs: who reads takes a copy."""
+"""Changes for tensors that two lines share, where one frees or changes what the other needs: the reader takes a
+copy."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from verify.fixing.texts import Text, Texts
 
 
 def read_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """What an earlier step left taken without its graph by the line that uses it again."""
+    """Detach what an earlier step left where a line uses it again."""
     place, carrier = place_of(fault.clue("consumer"), texts), fault.clue("carrier")
     if place is None or carrier is None or within_a_step(fault):
         return
@@ -31,7 +32,7 @@ def _detached(node: ast.expr, carrier: Clue, file: Text) -> str:
 
 
 def read_cloned(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The line that saves a tensor for the backward given a copy of it, which nobody changes."""
+    """Give the line that saves a tensor for the backward a clone, which nobody changes."""
     place, carrier = place_of(fault.clue("saved by"), texts), fault.clue("carrier")
     if place is None or carrier is None:
         return
@@ -50,7 +51,7 @@ def read_cloned(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _reads(statement: ast.stmt, carrier: Clue, file: Text) -> Iterator[ast.expr]:
-    """The outermost expressions of ``statement`` that read the carrier, or the tuple or list that has it."""
+    """The outermost expressions of ``statement`` that read the carrier, or the tuple or list that contains it."""
     value = getattr(statement, "value", None)
     stack: list[ast.AST] = [value] if isinstance(value, ast.expr) else list(ast.iter_child_nodes(statement))
     while stack:
@@ -63,6 +64,6 @@ def _reads(statement: ast.stmt, carrier: Clue, file: Text) -> Iterator[ast.expr]
 
 
 def _is_carrier(code: str, carrier: Clue) -> bool:
-    """By the last name and the number of keys: objects and places in a list are called otherwise elsewhere."""
+    """Compares the last name and the number of keys: objects and indices may be named differently elsewhere."""
     same = base(code).rpartition(".")[2] == base(carrier.name).rpartition(".")[2]
     return same and base(code) != "" and 0 <= keys(carrier.name) - keys(code) <= 1

@@ -1,4 +1,4 @@
-"""Whether a change mends a fault and harms nothing, by the diagnoses before and after it."""
+"""Whether a change removes a fault and does no harm, by the diagnoses before and after it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SHOWABLE = frozenset(
 
 
 def verified(fault: Fault, candidate: Candidate) -> bool:
-    """Whether a verification can tell that ``candidate`` mends ``fault``."""
+    """Whether a verification can tell that ``candidate`` removes ``fault``."""
     return fault.kind in PROVABLE and not candidate.summed
 
 
 def shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str, ...], str]:
-    """The same for a fault that no verification knows: it is gone, and the program begins as it did."""
+    """The same for a fault that verifications do not know: it is gone, and the program begins as it did."""
     old, new = before.measures, after.measures
     if old.first is None or old.first != new.first:
         return (), "the first loss is another one"
@@ -48,7 +48,7 @@ def shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str,
 
 
 def as_sum(others: Sequence[Measures], measures: Measures) -> tuple[tuple[str, ...], str]:
-    """The proof of one backward of two losses, by a repair that walks both: each loss is the sum of two of its."""
+    """Prove one backward of two losses by a repair that calls both: each loss is the sum of two of the repair's."""
     for other in others:
         pairs = list(zip(other.losses[::2], other.losses[1::2], strict=False))
         same = len(pairs) == len(measures.losses) and all(
@@ -61,7 +61,8 @@ def as_sum(others: Sequence[Measures], measures: Measures) -> tuple[tuple[str, .
 
 
 def price(fault: Fault, before: Diagnosis, after: Diagnosis) -> str:
-    """What does not learn with a change that removes ``fault``; empty where that is not its price."""
+    """What does not learn with a change that removes ``fault``; empty where nothing is lost, or something else is
+    wrong."""
     old, new = before.measures, after.measures
     came = {one.kind for one in after.faults} - {one.kind for one in before.faults}
     gone = [one.kind for one in after.faults].count(fault.kind) < [one.kind for one in before.faults].count(fault.kind)
@@ -74,7 +75,7 @@ def price(fault: Fault, before: Diagnosis, after: Diagnosis) -> str:
 
 
 def wrong(diagnosis: Diagnosis) -> list[Fault]:
-    """The faults that a run can show to be mended."""
+    """The faults whose removal a run can show."""
     return [fault for fault in diagnosis.faults if fault.kind in PROVABLE | SHOWABLE]
 
 
@@ -84,19 +85,19 @@ def idle(diagnosis: Diagnosis) -> list[Fault]:
 
 
 def helps(fault: Fault, before: Diagnosis, after: Diagnosis) -> bool:
-    """Whether ``fault``, or one like it, is gone, none came, and the program goes as far at least."""
+    """Whether ``fault``, or one like it, is gone, none was added, and the program gets at least as far."""
     if fault.kind is Kind.UNUSED_FORWARDS:
         return len(idle(after)) < len(idle(before)) and no_worse(before, after)
     return better(before, after)
 
 
 def better(before: Diagnosis, after: Diagnosis) -> bool:
-    """Whether a fault is gone, none came, and the program goes as far at least."""
+    """Whether a fault is gone, none was added, and the program gets at least as far."""
     return len(_harm(after)) < len(_harm(before)) and no_worse(before, after)
 
 
 def no_worse(before: Diagnosis, after: Diagnosis) -> bool:
-    """Whether no fault came, and the program goes as far at least."""
+    """Whether no fault was added, and the program gets at least as far."""
     old, new = _harm(before), _harm(after)
     if after.reason and not before.reason:
         return False
@@ -104,6 +105,6 @@ def no_worse(before: Diagnosis, after: Diagnosis) -> bool:
 
 
 def _harm(diagnosis: Diagnosis) -> list[Kind]:
-    """The faults, less what only takes time: where a cut is made, a forward that somebody learned from for nothing
-    shows as one that nobody learns from."""
+    """The faults, except those that only take time: after a cut, a forward whose result was learned from in vain
+    shows up as one that nobody learns from."""
     return [fault.kind for fault in diagnosis.faults if fault.kind is not Kind.UNUSED_FORWARDS]

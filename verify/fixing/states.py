@@ -1,4 +1,4 @@
-"""Changes for what a step takes along from an earlier one: built anew, cut where it enters, or begun afresh."""
+"""Changes for state that a step takes over from an earlier one: rebuilt, detached where it enters, or reset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CACHES = frozenset({"lru_cache", "cache"})
 
 
 def always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The statement that made the graph once, under a condition, without that condition."""
+    """Make the statement that built the graph once, under a condition, unconditional."""
     place, name = place_of(fault.clue("cause"), texts), variable(fault.clue("carrier"))
     if place is None or not name:
         return
@@ -36,7 +36,7 @@ def always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _of_the_turn(statement: ast.stmt, file: Text, *, arguments: bool) -> bool:
-    """Whether ``statement`` reads what its loops give, or with ``arguments`` what its function is given."""
+    """Whether ``statement`` reads what its loops bind, or with ``arguments`` the arguments of its function."""
     function = file.function(statement)
     given = {arg.arg for arg in function.args.args[1:]} if function is not None and arguments else set()
     for loop in file.around(statement, (ast.For, ast.While)):
@@ -45,7 +45,7 @@ def _of_the_turn(statement: ast.stmt, file: Text, *, arguments: bool) -> bool:
 
 
 def uncached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The function that made the graph, without the cache that gives it out again."""
+    """Remove the cache from the function that built the graph."""
     place = place_of(fault.clue("cause"), texts)
     function = None if place is None else place[0].function(place[1])
     if place is None or function is None:
@@ -68,7 +68,7 @@ def uncached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The statement that made the graph, made again in front of the one that uses it."""
+    """Repeat the statement that built the graph before the one that uses it."""
     place, consumer, carrier = place_of(fault.clue("cause"), texts), fault.clue("consumer"), fault.clue("carrier")
     if place is None or consumer is None or consumer.site is None or carrier is None or not carrier.name:
         return
@@ -108,8 +108,8 @@ def _buffer(statement: ast.stmt, file: Text) -> tuple[str, ast.expr] | None:
 
 
 def cut_where_it_enters(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """A state that feeds itself cut off in front of the line that takes it up, where what the line makes of it is used
-    in the same step: behind it, the step would lose its own graph."""
+    """Detach a state that feeds itself before the line that reads it, where its new value is used in the same step:
+    detached after that line, the step would lose its own graph."""
     place, carrier = place_of(fault.clue("cause"), texts), fault.clue("carrier")
     if place is None or carrier is None or not feeds_itself(fault):
         return
@@ -128,7 +128,7 @@ def cut_where_it_enters(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """The carrier cut off behind the backward that freed its graph; where it feeds itself, it may also begin afresh."""
+    """Detach the carrier after the backward that freed its graph; where it feeds itself, it may also be reset."""
     freed, carrier = fault.clue("freed by"), fault.clue("carrier")
     place = place_of(freed, texts)
     name = variable(carrier)
@@ -143,7 +143,7 @@ def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """A state cut off after the statement that makes it; where it feeds itself, it may also begin afresh."""
+    """Detach a state after the statement that makes it; where it feeds itself, it may also be reset."""
     carriers = [clue for clue in fault.clues if clue.role == "carrier"]
     for cause in (clue for clue in fault.clues if clue.role in ("cause", "saved by")):
         place = place_of(cause, texts)
@@ -165,7 +165,7 @@ def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def anew(name: str, *, several: bool) -> Iterator[tuple[str, str, str, str]]:
-    """The ways to end what a state drags along: (way, code, title, meaning). ``several``: it is a tuple of tensors."""
+    """The ways to drop the graph of a state: (way, code, title, meaning). ``several``: it is a tuple of tensors."""
     carried = "each step learns from its own graph; the value is carried on"
     nothing = "each step learns from its own graph and begins with zeros; nothing is remembered"
     zeros = "{0}.new_zeros({0}.shape)"
@@ -178,13 +178,13 @@ def anew(name: str, *, several: bool) -> Iterator[tuple[str, str, str, str]]:
 
 
 def feeds_itself(fault: Fault) -> bool:
-    """Whether one line makes the graph and uses it again, a turn later."""
+    """Whether one line makes the graph and uses it again in the next turn."""
     made, used = fault.clue("cause"), fault.clue("consumer")
     return made is not None and used is not None and made.site is not None and made.site == used.site
 
 
 def _is_target(target: ast.expr, carrier: Clue, file: Text) -> bool:
-    """Whether ``target`` is what the carrier's name leads to, by its last name: objects have other names elsewhere."""
+    """Whether ``target`` is the carrier, by its last name: objects have other names elsewhere."""
     if isinstance(target, ast.Subscript):
         same = keys(carrier.name) > 0 and not isinstance(target.slice, ast.Slice)
         return same and base(file.segment(target)).rpartition(".")[2] == base(carrier.name).rpartition(".")[2]
@@ -193,7 +193,7 @@ def _is_target(target: ast.expr, carrier: Clue, file: Text) -> bool:
 
 
 def _guard(target: ast.expr, statement: ast.stmt, file: Text) -> str:
-    """The condition under which there is a state by now; empty where there always is one."""
+    """The condition under which the state exists; empty where it always does."""
     code = file.segment(target)
     if isinstance(target, ast.Subscript) and not _reads(target, statement):
         # It is asked for in another way than by its key: by get(), which has an answer to begin with.
@@ -202,7 +202,7 @@ def _guard(target: ast.expr, statement: ast.stmt, file: Text) -> str:
 
 
 def _begun(code: str, statement: ast.stmt, file: Text) -> bool:
-    """Whether the function gives ``code`` a value before ``statement`` where it is None."""
+    """Whether the function assigns ``code`` before ``statement`` where it is None."""
     tests = [
         node
         for node in ast.walk(file.function(statement) or file.tree)
@@ -212,7 +212,7 @@ def _begun(code: str, statement: ast.stmt, file: Text) -> bool:
 
 
 def _reads(target: ast.expr, statement: ast.stmt) -> bool:
-    """Whether ``statement`` reads ``target``, written as it is there."""
+    """Whether ``statement`` reads ``target``, written in the same way."""
     code = ast.unparse(target)
     return any(
         isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))

@@ -1,4 +1,4 @@
-"""Changes for graphs that pile up: what is kept is kept without its graph."""
+"""Changes for graphs that accumulate: values are stored without their graph."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _STORING = frozenset({"append", "add", "appendleft", "insert", "put", "extend", 
 
 
 def stored_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """What piles up put away without its graph, by the statements of the same files that put it away under that name:
-    by all of them, then by each."""
+    """Store what accumulates detached, in the statements of the same files that store it under that name: in all,
+    then in each."""
     paths = dict.fromkeys(clue.site.path for clue in fault.clues if clue.site is not None)
     causes = [place_of(clue, texts) for clue in fault.clues if clue.role == "cause"]
     made = {ast.unparse(target) for found in causes if found is not None for target in targets(found[1])}
@@ -37,7 +37,7 @@ def stored_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """What piles up cut off after the last backward that could need it: whoever gets it then keeps a value."""
+    """Detach what accumulates after the last backward that may need it: later readers get a value."""
     for clue in (clue for clue in fault.clues if clue.role == "cause"):
         place = place_of(clue, texts)
         if place is None:
@@ -68,8 +68,8 @@ def _code(value: ast.expr, file: Text) -> str:
 
 
 def _stored(node: ast.AST, name: str, made: set[str], file: Text) -> list[ast.expr]:
-    """What ``node`` puts into the variable or container ``name``; of what it puts together first, what is in ``made``,
-    the names of what piles up."""
+    """What ``node`` puts into the variable or container ``name``; of a value assembled before, the parts in
+    ``made``, the names of what accumulates."""
 
     def holds(place: ast.expr) -> bool:
         return base(file.segment(place)).rpartition(".")[2] == name
@@ -85,7 +85,7 @@ def _stored(node: ast.AST, name: str, made: set[str], file: Text) -> list[ast.ex
 
 
 def _taken(value: ast.expr, holds: Callable[[ast.expr], bool], made: set[str], *, display: bool) -> list[ast.expr]:
-    """What an assignment to ``name`` adds to what ``name`` was; all of it where it is an element of a container."""
+    """What an assignment to ``name`` adds to its old value; all of it for an element of a container."""
     if not _mentions(value, holds):
         return _parts(value, made) if display else []
     if isinstance(value, (ast.List, ast.Tuple)):
@@ -106,7 +106,7 @@ def _mentions(value: ast.expr, holds: Callable[[ast.expr], bool]) -> bool:
 
 
 def _parts(value: ast.expr, made: set[str]) -> list[ast.expr]:
-    """``value``; of a list, tuple or dictionary that is written out what is one of ``made``, else all that it holds."""
+    """``value``; of a list, tuple or dictionary display the parts that are in ``made``, or else all of them."""
     if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
         elements = value.elts
     elif isinstance(value, ast.Dict):
@@ -121,7 +121,7 @@ def _parts(value: ast.expr, made: set[str]) -> list[ast.expr]:
 
 
 def _leaves(node: ast.AST) -> bool:
-    """Whether ``node`` is a call by which a value loses its graph, so that what is made of it is no tensor with one."""
+    """Whether ``node`` is a call that drops the graph of a value, so that its result has none."""
     function = node.func if isinstance(node, ast.Call) else None
     name = (
         function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""

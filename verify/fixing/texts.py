@@ -1,4 +1,4 @@
-"""A file as text and as statements, for changes of single lines. A notebook is the program that its cells are."""
+"""A file as text and as statements, for changes of single lines. A notebook is the program made of its cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Text:
-    """A file, its statements, and copies of it with lines more or changed."""
+    """A file, its statements, and copies of it with added or changed lines."""
 
     def __init__(self, path: str, texts: Texts) -> None:
         self.path = path
@@ -30,12 +30,12 @@ class Text:
         return self._source.line(ShownLine(site.cell, site.line))
 
     def at(self, line: int) -> str:
-        """Line ``line`` of the text, as people find it in the file."""
+        """Line ``line`` of the text, as users find it in the file."""
         place = self._source.place(line)
         return f"line {line}" if place.cell is None else f"line {place.line} of cell {place.cell}"
 
     def statement(self, line: int) -> ast.stmt | None:
-        """The innermost statement at ``line`` that has its lines for itself."""
+        """The innermost statement at ``line`` that shares its lines with no other."""
         found = None
         for node in ast.walk(self.tree):
             if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
@@ -43,7 +43,7 @@ class Text:
         return found if found is not None and not hasattr(found, "body") and self.alone(found) else None
 
     def alone(self, statement: ast.stmt) -> bool:
-        """Whether ``statement`` has its lines for itself."""
+        """Whether ``statement`` shares its lines with no other."""
         before = self.lines[statement.lineno - 1].encode()[: statement.col_offset]
         after = self.lines[(statement.end_lineno or 1) - 1].encode()[statement.end_col_offset or 0 :].strip()
         return not before.strip() and (not after or after.startswith(b"#"))
@@ -53,7 +53,7 @@ class Text:
         return ast.get_source_segment(self.text, node) or ""
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
-        """The statements beside ``statement``, with it."""
+        """The statements of the block of ``statement``, itself included."""
         for node in ast.walk(self.tree):
             for name in ("body", "orelse", "finalbody"):
                 block = getattr(node, name, None)
@@ -75,9 +75,8 @@ class Text:
         return [node for node in ast.walk(function) if isinstance(node, kinds) and statement in ast.walk(node)]
 
     def means_the_same(self, made: ast.stmt, used: ast.stmt) -> bool:
-        """Whether the names in ``made`` are the same things in front of ``used``: further down in one function, in a
-        function inside of it, or in another method where it speaks of the object and of what the file itself has alone.
-        """
+        """Whether the names in ``made`` refer to the same things before ``used``: further down in one function, in a
+        nested function, or in another method if they are ``self`` and names of the file."""
         here, there = self.function(made), self.function(used)
         if here is there:
             return made.lineno < used.lineno
@@ -96,8 +95,8 @@ class Text:
         return same and owner == there.args.args[0].arg and not (names - {owner}) & own
 
     def _means_the_same_inside(self, made: ast.stmt, used: ast.stmt, there: Function, names: set[str]) -> bool:
-        """The same where ``there``, the function around ``used``, lies in the function or file of ``made``: what it
-        gives a value must not be read before, and everything else has to be that of outside."""
+        """The same where ``there``, the function around ``used``, is nested in the function or file of ``made``:
+        what it binds must not be read earlier, and everything else must be that of outside."""
         if any(isinstance(n, (ast.For, ast.AsyncFor, ast.While)) and made in ast.walk(n) for n in ast.walk(self.tree)):
             return False
         given = {n.id for n in ast.walk(made) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
@@ -115,7 +114,8 @@ class Text:
         return bool(given) and not given & (early | shared)
 
     def dissolved(self, block: ast.stmt, body: list[ast.stmt]) -> str | None:
-        """The file with ``body``, all of ``block``, in its place; None where lines of it are not indented by code."""
+        """The file with ``body``, the whole of ``block``, in its place; None where its lines are not indented by
+        code."""
         first, last = body[0].lineno - 1, body[-1].end_lineno or body[-1].lineno
         indent, inner = self.indent(block.lineno), self.lines[first][: body[0].col_offset]
         lines = self.lines[first:last]
@@ -125,12 +125,12 @@ class Text:
         return "".join([*self.lines[: block.lineno - 1], *kept, *self.lines[last:]])
 
     def indent(self, line: int) -> str:
-        """The white space that line ``line`` begins with."""
+        """The white space at the start of line ``line``."""
         text = self.lines[line - 1]
         return text[: len(text) - len(text.lstrip())]
 
     def inserted(self, after: ast.stmt, code: str, *, before: bool = False) -> dict[str, str]:
-        """The file with ``code``, a statement as it would stand at the margin, after ``after`` or in front of it."""
+        """The file with ``code``, a statement without indentation, inserted after ``after`` or before it."""
         indent = self.indent(after.lineno)
         at = after.lineno - 1 if before else after.end_lineno or after.lineno
         lines = list(self.lines)
@@ -178,6 +178,6 @@ class Text:
 
 
 def _names_of(function: Function | ast.Lambda) -> set[str]:
-    """The names that ``function`` gives a value itself."""
+    """The names that ``function`` itself binds."""
     own = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
     return own | {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
