@@ -1,1 +1,1 @@
-"""Two runs held side by side: losses, parameters, numbers, files."""
+"""Two runs compared: losses, parameters, numbers, files."""

@@ -1,9 +1,9 @@
-"""Two runs side by side: how far they computed the same, and where they part first.
+"""Two runs compared: how far they computed the same, and where they first differ.
 
-Losses are compared where a step of the one had as many backwards as that of the other (a merged backward has other
-losses); parameters after every optimizer step, tensor by tensor, by all of their values. What is compared are bytes
-first, then distances in proportion to what is compared. Of the rest (gradients, buffers, learning rates, generators,
-outputs, what is printed and written) only that counts which the original, run twice, shows to be steady.
+Losses are compared where a step of both runs had equally many backwards (a merged backward has other losses);
+parameters after every optimizer step, tensor by tensor, by all of their values. Bytes are compared first, then relative
+distances. Everything else (gradients, buffers, learning rates, generators, outputs, prints and files) counts only where
+two runs of the original agree on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROUNDINGS = 4
 
 @dataclass
 class _Parting:
-    """What was seen so far: the first difference, and the largest ones."""
+    """The differences so far: the first one, and the largest ones."""
 
     limit: float
     unsteady: frozenset[str] | None = None
@@ -60,7 +60,7 @@ class _Parting:
         self.relative = max(self.relative, math.inf if math.isnan(relative) else relative)
 
     def take(self, gaps: Iterable[Gap]) -> None:
-        """Count what was compared beside losses and parameters, and note what differs."""
+        """Count what was compared besides losses and parameters, and note what differs."""
         if self.unsteady is None:
             return
         for gap in gaps:
@@ -84,11 +84,11 @@ class _Parting:
 
 
 def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True, before_failure: bool = False) -> Comparison:
-    """Compare ``one`` with ``other``, process by process, as far as both came.
+    """Compare ``one`` with ``other``, process by process, as far as both got.
 
-    ``before_failure`` leaves out the turn in which ``one`` failed: what was begun there may come in another order now.
-    ``whole`` also counts it as a difference that one of them made fewer steps although nothing stopped it, and what
-    outputs, prints, files and the end show. What ``one.unsteady`` names does not count. ``tolerance`` is relative.
+    ``before_failure`` leaves out the turn in which ``one`` failed: what was begun there may now come in another order.
+    ``whole`` also counts as a difference that one of them made fewer steps although nothing stopped it, and compares
+    outputs, prints, files and the end. What ``one.unsteady`` names does not count. ``tolerance`` is relative.
     """
     rounding = max((_ROUNDINGS * epsilon(record.precision) for record in one.records), default=0.0)
     limit = max(tolerance, rounding)
@@ -128,7 +128,8 @@ def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True, befor
 
 
 def unsteady(one: Run, other: Run) -> frozenset[str]:
-    """What differs, beside losses and parameters, between two runs of the same program: it says nothing of others."""
+    """What differs, besides losses and parameters, between two runs of the same program: it cannot be compared with
+    others."""
     found: set[str] = set()
     theirs = {record.process: record for record in other.records}
     for record in one.records:
@@ -144,7 +145,7 @@ def unsteady(one: Run, other: Run) -> frozenset[str]:
 
 
 def _complete(record: Record, *, stepping: bool) -> Record:
-    """Return ``record`` up to the last time that the backward which failed had not, and the steps that followed it.
+    """Return ``record`` up to the last time the failed backward succeeded, and the steps that followed it.
 
     Where optimizers step (``stepping``), that was before the last step: an earlier call since then belongs to the turn
     that failed.
@@ -167,9 +168,9 @@ def _complete(record: Record, *, stepping: bool) -> Record:
 
 
 def _reordered(one: Record, other: Record) -> bool:
-    """Whether all losses of ``one`` came up in ``other`` too, in another order: blocks were swapped within a turn.
+    """Whether all losses of ``one`` occur in ``other`` too, in another order: blocks were swapped within a turn.
 
-    Steps then stand elsewhere as well, so that parameters after the same number of them mean nothing.
+    Steps then come at other places as well, so parameters after equally many of them cannot be compared.
     """
     mine = [loss.digest for backward in one.backwards for loss in backward.losses]
     # The turn in which it failed may already have put the later losses first.
@@ -182,7 +183,7 @@ Backwards = tuple[list[Backward], list[Backward]]
 
 
 def _pairs(one: Record, other: Record) -> Iterable[tuple[Backwards | None, Pair | None]]:
-    """What there is to compare, in the order in which it happened: the backwards before a step, and the step."""
+    """What is compared, in the order in which it happened: the backwards before a step, and the step."""
     mine, theirs = _by_step(one), _by_step(other)
     count = min(len(one.steps), len(other.steps))
     last = (max(mine, default=0), max(theirs, default=0))
@@ -248,7 +249,7 @@ def _by_step(record: Record) -> dict[int, list[Backward]]:
 
 
 def _usual(record: Record) -> dict[Site | None, float]:
-    """How large losses usually are, by line: one that cancels itself out for once is not measured by itself."""
+    """The usual size of losses, by line: a loss that happens to be near zero is not measured by itself."""
     values: dict[Site | None, list[float]] = {}
     for backward in record.backwards:
         for loss in backward.losses:
@@ -314,7 +315,8 @@ def _same(left: float | None, right: float | None) -> bool:
 
 
 def _gap(left: float, right: float) -> float:
-    """Return the absolute difference: 0 where both are the same, not finite included, nan where only one is finite."""
+    """Return the absolute difference: 0 where both are the same, infinities and NaN included, NaN where one is not
+    finite."""
     if _same(left, right):
         return 0.0
     gap = abs(left - right)

@@ -1,4 +1,4 @@
-"""How far tensors of two runs are apart, by the sums that the probe kept of all their values (probe/params.py)."""
+"""How far tensors of two runs are apart, from the sums that the probe kept of all their values (probe/params.py)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Row = tuple[float, ...]
 
 
 class Apart(NamedTuple):
-    """Two lists of tensors that are not the same: the tensor that is furthest apart in proportion, and how far.
+    """Two lists of tensors that differ: the tensor with the largest relative distance, and that distance.
 
-    ``relative`` is the distance divided by the size of what is compared, ``distance`` the largest distance of all.
+    ``relative`` is the distance divided by the size of what is compared, ``distance`` the largest absolute distance.
     """
 
     place: int
@@ -40,12 +40,12 @@ class Apart(NamedTuple):
 
 
 def length(row: Row) -> float:
-    """The length of the tensor that ``row`` has the sums of, estimated."""
+    """The estimated length of the tensor whose sums are in ``row``."""
     return math.sqrt(math.fsum(value * value for value in row)) if all(map(math.isfinite, row)) else math.nan
 
 
 def distance(one: Row, other: Row) -> float:
-    """The length of the difference; nan where one of the two is not finite where the other is."""
+    """The length of the difference; NaN where only one of the two is finite."""
     total = 0.0
     for left, right in zip(one, other, strict=True):
         if left == right or (math.isnan(left) and math.isnan(right)):
@@ -55,12 +55,12 @@ def distance(one: Row, other: Row) -> float:
 
 
 def epsilon(kind: str) -> float:
-    """The rounding of a type of torch's; 0 for whole numbers."""
+    """The rounding error of a dtype of torch; 0 for whole numbers."""
     return _EPSILON.get(kind, 0.0)
 
 
 def apart(one: Values, other: Values, types: Sequence[str] = ()) -> Apart:
-    """How far ``one`` and ``other`` are apart, each tensor in proportion to its own size."""
+    """The distance of ``one`` and ``other``, each tensor relative to its own size."""
     mine, theirs = one.rows(), other.rows()
     worst = Apart(-1, 0.0, 0.0)
     if len(mine) != len(theirs) or not mine or one.count != other.count:
@@ -73,10 +73,10 @@ def apart(one: Values, other: Values, types: Sequence[str] = ()) -> Apart:
 
 
 class Training:
-    """The steps of one optimizer in two runs, one after the other.
+    """The steps of one optimizer in two runs, in order.
 
-    A parameter is compared in proportion to what it has moved since the start, a gradient in proportion to its own
-    size: what it is in the middle of the run, where it is smaller now.
+    A parameter is compared relative to how far it has moved since the start, a gradient relative to its own size, or to
+    its median in the run where it is smaller now.
     """
 
     def __init__(self, mine: Sequence[Step], theirs: Sequence[Step]) -> None:
@@ -95,7 +95,8 @@ class Training:
 
     @cached_property
     def _largest(self) -> list[float]:
-        """For each tensor the largest gradient of its module: what cancels out there leaves noise of that size."""
+        """For each tensor the largest gradient in its module: gradients that cancel out there leave noise of that
+        size."""
         both = [self._sizes, _sizes([step.grads for step in self._steps[1]])]
         groups: dict[str, float] = {}
         for sizes in both:
@@ -112,7 +113,7 @@ class Training:
 
     @cached_property
     def _idle(self) -> frozenset[int]:
-        """Tensors whose gradients were noise in all steps of both runs."""
+        """Tensors whose gradients were only noise in all steps of both runs."""
         most: dict[int, float] = {}
         for step in (*self._steps[0], *self._steps[1]):
             for place, row in enumerate(step.grads.rows() if step.grads is not None else ()):
@@ -121,7 +122,7 @@ class Training:
         return frozenset(place for place, size in most.items() if size <= self._noise(place, _NOISE))
 
     def name(self, place: int) -> str:
-        """What people call a tensor."""
+        """The name of a tensor for users."""
         return self.names[place] if 0 <= place < len(self.names) else ""
 
     def gradients(self, one: Values, other: Values) -> Apart:

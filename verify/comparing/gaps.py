@@ -1,4 +1,4 @@
-"""What became of one thing that was compared: a :class:`Gap`."""
+"""The result of one comparison: a :class:`Gap`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LAST_DIGITS = 1e-5
 class Gap:
     """Something that was compared; ``where`` is empty where both are the same.
 
-    ``what`` is what people call it, ``key`` tells it from others when the same program is run twice. ``relative`` says
-    how far apart they are in proportion; ``digits``: only in the last digits. ``undecided``: they differ, but whether
-    anything follows from it this run does not show. ``missing`` says why it could not be compared. ``before``: it was
-    there before the parameters changed; ``random``: it is a generator's state; ``distance``: how far apart tensors are
-    that follow parameters.
+    ``what`` is its name for users, ``key`` identifies it when the same program is run twice. ``relative`` is the
+    relative distance; ``digits``: only the last digits differ. ``undecided``: they differ, but this run does not show
+    whether that has consequences. ``missing`` says why it could not be compared. ``before``: it existed before the
+    parameters changed; ``random``: it is the state of a generator; ``distance``: how far apart tensors are that follow
+    parameters.
     """
 
     what: str
@@ -38,7 +38,7 @@ class Gap:
 
 
 def quoted(text: str) -> str:
-    """The beginning of ``text``, as it is told."""
+    """The beginning of ``text``, for messages."""
     return repr(text[:60])
 
 
@@ -64,5 +64,5 @@ def values_gap(
 
 
 def share(relative: float) -> str:
-    """A distance in proportion to a size, for people."""
+    """A distance relative to a size, for users."""
     return f"{relative:.2g} of its size" if math.isfinite(relative) else "more than its size"

@@ -1,6 +1,6 @@
-"""Which parameters learn in a run: those that a gradient arrives at before their optimizer steps.
+"""Which parameters learn in a run: those that receive a gradient before their optimizer steps.
 
-Optimizers are told apart by their class and the number of their values: a script may make a new one every epoch.
+Optimizers are identified by their class and the number of their values: a script may create a new one every epoch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Kind = tuple[str, int]
 
 
 class Parameter(NamedTuple):
-    """A tensor of an optimizer: which kind, and its place in it."""
+    """A tensor of an optimizer: the kind of optimizer, and its index in it."""
 
     kind: Kind
     place: int
@@ -33,7 +33,7 @@ class Learning:
     """What learns in a process.
 
     ``gradients`` has for each parameter the numbers of the steps, of all optimizers together, in which it got one,
-    ``steps`` those of each kind of optimizer; ``names`` are what people call the parameters of each kind.
+    ``steps`` those of each kind of optimizer; ``names`` are the names of the parameters of each kind.
     """
 
     gradients: dict[Parameter, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -41,7 +41,7 @@ class Learning:
     names: dict[Kind, list[str]] = field(default_factory=dict)
 
     def name(self, parameter: Parameter) -> str:
-        """What people call ``parameter``; empty where that is not known."""
+        """The name of ``parameter``; empty where it is unknown."""
         names = self.names.get(parameter.kind, [])
         return names[parameter.place] if parameter.place < len(names) else ""
 
@@ -56,7 +56,7 @@ class Loss(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is lost, as a clause; empty where nothing is."""
+        """What no longer learns, as a clause; empty where nothing is lost."""
         if self.never:
             return f"{listed(self.never, _SHOWN)} no longer learn{'s' * (len(self.never) == 1)}"
         if self.nothing:
@@ -84,8 +84,8 @@ def learning(record: Record) -> Learning:
 
 
 def lost(before: Run, after: Run, *, died: bool) -> Loss:
-    """Return what learns in ``before`` and not in ``after``; ``died``: the one came to a bad end, where it may have had
-    gradients that no step has taken yet."""
+    """Return what learns in ``before`` and not in ``after``; ``died``: ``before`` ended badly, and may have had
+    gradients that no step has used yet."""
     never: dict[str, None] = {}
     later: dict[str, None] = {}
     nothing = False
@@ -110,16 +110,16 @@ def lost(before: Run, after: Run, *, died: bool) -> Loss:
 
 
 def idle_optimizers(before: Record, after: Record) -> tuple[str, ...]:
-    """Return the optimizers that step in ``before``, and not in as many steps of ``after``.
+    """Return the optimizers that step in ``before``, but not in equally many steps of ``after``.
 
-    The last quarter does not count: what comes up there first may come up a little later.
+    The last quarter does not count: an optimizer that first steps there may step a little later.
     """
     mine = {(step.name, step.count) for step in before.steps[: len(after.steps) * 3 // 4]}
     return tuple(name for name, _ in sorted(mine - {(step.name, step.count) for step in after.steps}))
 
 
 def _waiting(record: Record, other: Learning) -> Iterator[Parameter]:
-    """The parameters of which gradients waited for optimizers that had made no step yet."""
+    """The parameters with gradients that no step has used, of optimizers that have not stepped yet."""
     told = [entry for backward in record.backwards for entry in backward.waiting]
     told += [entry for step in record.steps for entry in step.waiting]
     told += () if record.state is None else record.state.waiting
@@ -132,7 +132,7 @@ def _waiting(record: Record, other: Learning) -> Iterator[Parameter]:
 
 
 def _stops(had: list[int], has: list[int], steps: list[int], end: int | None) -> bool:
-    """Whether a parameter that got gradients in the steps ``had`` gets none any more after those that it ``has``."""
+    """Whether a parameter that got gradients in the steps ``had`` gets none after those in ``has``."""
     if end is not None:
         beyond = [number for number in steps if number > end]
         return len(beyond) >= FEWEST and has[-1] < beyond[0]

@@ -1,4 +1,4 @@
-"""Numbers in texts of two runs: what is printed and what is written to files for people."""
+"""Numbers in texts of two runs: what is printed, and what is written to text files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNMARKED = re.compile(r"[\w\s().+-]+")
 
 
 class Number(NamedTuple):
-    """A number as it stands in a text: ``unit`` is one in its last place."""
+    """A number in a text: ``unit`` is one in its last place."""
 
     value: float
     unit: float
@@ -37,8 +37,8 @@ class Number(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The words of a line, its numbers without those that tell a time or a size, and the ``marks`` between them with
-    the names that have digits; None where a time or a size stood among them."""
+    """The words of a line, its numbers except times and sizes, and the ``marks`` between them with the names that
+    contain digits; None where a time or a size stood among them."""
 
     words: str
     numbers: tuple[Number, ...]
@@ -46,10 +46,10 @@ class Line(NamedTuple):
 
 
 class Unlike(NamedTuple):
-    """Two texts part: at the ``place``-th number of a line with these words, or (-1) in what is said at all.
+    """Where two texts differ: at the ``place``-th number of a line with these words, or (-1) in what is said at all.
 
-    ``whole``: both are whole numbers, of which nothing tells whether they count something or were rounded. ``marks``:
-    what differs are the marks between the numbers.
+    ``whole``: both are whole numbers, which may be counts or may have been rounded. ``marks``: the marks between the
+    numbers differ.
     """
 
     words: str
@@ -66,7 +66,7 @@ class Unlike(NamedTuple):
 
 
 def read(text: str) -> Line:
-    """Take a line apart."""
+    """Split a line into words, numbers and marks."""
     plain = _CLOCK.sub(" ", _TENSOR.sub(" ", text))
     found = list(_NUMBER.finditer(plain))
     numbers = [_number(match.group()) for match in found if not _UNIT.match(plain, match.end())]
@@ -78,7 +78,7 @@ def read(text: str) -> Line:
 
 
 def unlike(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Unlike]:
-    """Where two texts part, as far as both go; after lines that say something else nothing is compared."""
+    """Where two texts differ, as far as both go; after lines that say something else nothing is compared."""
     for one, other in zip(mine, theirs, strict=False):
         if one == other:
             continue
@@ -105,7 +105,7 @@ def _number(text: str) -> Number:
 
 
 def _apart(one: Number, other: Number) -> float:
-    """How far two numbers are apart in proportion; 0 where one may be the other, printed with fewer places."""
+    """The relative distance of two numbers; 0 where one may be the other printed with fewer places."""
     if one.value == other.value or (math.isnan(one.value) and math.isnan(other.value)):
         return 0.0
     gap = abs(one.value - other.value)

@@ -1,4 +1,4 @@
-"""What two runs left beside losses and parameters, held side by side: each comparison becomes a :class:`Gap`."""
+"""What two runs left besides losses and parameters: each comparison becomes a :class:`Gap`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from verify.measured.steered import Observed
 def of_step(
     mine: Step, theirs: Step, training: Training, trained: Collection[int] = (), number: int = 0
 ) -> Iterator[Gap]:
-    """What a step tells: gradients, learning rates, buffers, generators.
+    """Compare gradients, learning rates, buffers and generators of a step.
 
-    Gradients that wait for one of ``trained``, which steps later, may be cleared before that: its own steps tell.
+    Gradients of one of ``trained``, which steps later, may be cleared before that: they are compared at its own steps.
     """
     yield from _gradients(mine, theirs, training, number)
     yield from _waiting(mine.waiting, theirs.waiting, f"at step {number}", trained)
@@ -48,7 +48,7 @@ def outputs(one: Record, other: Record) -> Iterator[Gap]:
 
 
 def observed(one: Record, other: Record) -> Iterator[Gap]:
-    """What went into calls that were left out, and into modules that are not there: nobody else would tell."""
+    """The inputs of calls that were left out, and of modules that are missing: nothing else shows them."""
     theirs = {(each.place, each.call): each for each in other.observed}
     for mine in one.observed:
         what = f"what is given to {mine.called}"
@@ -77,7 +77,7 @@ def _given(what: str, key: str, where: str, mine: Output | Observed, match: Outp
 
 
 def _unlike(one: tuple[str, ...], other: tuple[str, ...]) -> str:
-    """What two values are made of where that differs; a tensor of one number may become a number, as totals do."""
+    """The types of two values where they differ; a tensor of one number may become a number, as totals do."""
     for mine, theirs in zip_longest(one, other, fillvalue="nothing"):
         short, long = sorted((mine, theirs), key=len)
         if mine != theirs and not (short == "a number" and long.startswith("a number (")):
@@ -102,7 +102,7 @@ def at_the_end(one: Record, other: Record) -> Iterator[Gap]:
 
 
 def variables(one: Record, other: Record) -> Iterator[Gap]:
-    """What the variables hold that both have at the end. Nothing tells what a difference would come to."""
+    """The variables that both have at the end. What a difference in them leads to is unknown."""
     mine, theirs = one.variables, other.variables
     if mine is None or theirs is None or not alike(one, other):
         return
@@ -126,7 +126,7 @@ def variables(one: Record, other: Record) -> Iterator[Gap]:
 
 
 def _variable_texts(mine: Variables, theirs: Variables) -> Iterator[Gap]:
-    """Texts that differ, and what is a text in one program and something else in the other."""
+    """Texts that differ, and what is a text in only one of the programs."""
     for name, text in mine.texts.items():
         match = theirs.texts.get(name)
         if match is None:
@@ -149,7 +149,7 @@ def _variable(name: str, told: str, relative: float) -> Gap:
 
 
 def afterwards(one: Record, other: Record) -> Iterator[Gap]:
-    """All that is compared when both runs are over."""
+    """Compare what can be compared only when both runs are over."""
     yield from outputs(one, other)
     yield from observed(one, other)
     yield from at_the_end(one, other)

@@ -17,7 +17,7 @@ _DIGITS_OF_A_TIME = 8
 
 
 def printed(one: Record, other: Record) -> Iterator[Gap]:
-    """The numbers that were printed, as far as both runs came."""
+    """The numbers that were printed, as far as both runs got."""
     yield from _words(one.printed.get("words", []), other.printed.get("words", []))
     streams = (one.printed.keys() & other.printed.keys()) - {"words"}
     # On the other one stand warnings and bars, which may be gone for good reasons.
@@ -32,7 +32,7 @@ def printed(one: Record, other: Record) -> Iterator[Gap]:
 
 
 def _words(mine: Sequence[str | None], theirs: Sequence[str | None]) -> Iterator[Gap]:
-    """Lines without numbers, as far as both runs came: what it means that they differ nothing tells."""
+    """Lines without numbers, as far as both runs got: what a difference in them means is unknown."""
     key = "words printed"
     for a, b in zip(mine, theirs, strict=False):
         if a != b and a is not None and b is not None and read(a).words != read(b).words:
@@ -41,7 +41,7 @@ def _words(mine: Sequence[str | None], theirs: Sequence[str | None]) -> Iterator
 
 
 def files(one: Record, other: Record) -> Iterator[Gap]:
-    """The files that were written, by name, each writing of it for itself."""
+    """The files that were written, by name, each writing separately."""
     whole = alike(one, other)
     left, theirs = _paired(one.files, other.files, lambda path: path)
     for mine, match in left:
@@ -63,7 +63,7 @@ def files(one: Record, other: Record) -> Iterator[Gap]:
 
 
 def changed(one: Record, other: Record) -> Iterator[Gap]:
-    """Modes of files, and folders that are there or are not, as far as both runs came."""
+    """Modes of files, and folders that exist or not, as far as both runs got."""
     what, missing = "modes and folders", "" if alike(one, other) else _ENDED
     written = {_without_time(each.path) for record in (one, other) for each in record.files}
     mine, theirs = _states(one), _states(other)
@@ -83,7 +83,7 @@ def changed(one: Record, other: Record) -> Iterator[Gap]:
 
 
 def _states(record: Record) -> dict[str, list[str]]:
-    """What there is by name; the time in a name is another one each time."""
+    """What exists, by name; names with a time differ from run to run."""
     found: dict[str, list[str]] = {}
     for path, state in sorted(record.changed.items()):
         found.setdefault(_without_time(path), []).append(state)
@@ -102,13 +102,15 @@ def _paired(
 
 
 def _without_time(path: str) -> str:
-    """``path`` with its numbers left out if it has as many digits as a day and a time."""
+    """``path`` without its numbers if it has as many digits as a date and a time."""
     return re.sub(r"\d+", "#", path) if sum(letter.isdigit() for letter in path) >= _DIGITS_OF_A_TIME else path
 
 
 def _named_otherwise(mine: Sequence[Written], theirs: Sequence[Written]) -> Iterator[Gap]:
-    """Files of names that only one program writes. Where the original, run twice, has other names each time, they are
-    held side by side in the order of writing."""
+    """Files with names that only one program writes.
+
+    Where two runs of the original use different names, they are compared in the order of writing.
+    """
     kinds = dict.fromkeys(_kind(each.path) for each in (*mine, *theirs))
     for kind in kinds:
         ours, others = ([each for each in written if _kind(each.path) == kind] for written in (mine, theirs))
@@ -125,7 +127,7 @@ def _named_otherwise(mine: Sequence[Written], theirs: Sequence[Written]) -> Iter
 
 
 def _kind(path: str) -> str:
-    """What names that are made up each time have in common: how deep they lie, and the suffix."""
+    """What generated names have in common: their depth and the suffix."""
     return f"{path.count('/')} {PurePosixPath(path).suffix}"
 
 
@@ -181,6 +183,6 @@ def _lines(
 
 
 def _number(what: str, key: str, where: str, relative: float, *, whole: bool) -> Gap:
-    """A number that differs: of a whole one the last digit may count something, or be what a total was rounded to."""
+    """A number that differs: in a whole number the last digit may be a count, or a rounded total."""
     last = relative <= TOTALS
     return Gap(what, key, where, relative, digits=last and not whole, undecided=last and whole)

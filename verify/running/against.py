@@ -1,4 +1,4 @@
-"""Changes that somebody made by hand, taken as rewrites: each hunk one, so that the one that breaks can be named."""
+"""Changes made by hand, treated as rewrites: one for each hunk, so that a hunk that breaks something can be named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RULE = "change"
 
 
 class _Hunk(NamedTuple):
-    """Old lines ``start`` to ``end`` (from 0, exclusive) that become ``new``, and what it is called."""
+    """Old lines ``start`` to ``end`` (from 0, exclusive) that become ``new``, and its name."""
 
     start: int
     end: int
@@ -32,12 +32,12 @@ class _Hunk(NamedTuple):
 
 
 class HandRewriter:
-    """What stands in ``other`` instead of the files of the tree at ``root``, judged by ``promise``.
+    """The files in ``other`` in place of those of the tree at ``root``, judged by ``promise``.
 
-    ``other`` is a folder laid out like the tree (files that it lacks stay as they are), or one file that takes the
-    place of ``script``. With ``together`` all hunks are one rewrite, made or left out as a whole. ``rule`` is its name:
-    one other than :data:`RULE` is a change that is made by rule, so that its losses may be others than those of graphs
-    that were stale. Raises :class:`VerifyError` where there is nothing to compare.
+    ``other`` is a folder laid out like the tree (files that it lacks stay as they are), or one file that replaces
+    ``script``. With ``together`` all hunks are one rewrite, made or left out as a whole. ``rule`` is its name: a name
+    other than :data:`RULE` marks a change made by rule, whose losses may differ from those of stale graphs. Raises
+    :class:`VerifyError` where there is nothing to compare.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class HandRewriter:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that Python counts: a form feed ends none, whatever :meth:`str.splitlines` thinks."""
+    """The lines as Python counts them: a form feed does not end one, unlike in :meth:`str.splitlines`."""
     return list(io.StringIO(text, newline=""))
 
 

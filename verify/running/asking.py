@@ -1,4 +1,4 @@
-"""What a script asks for, as far as its text says so: modules, required arguments, files by their names."""
+"""What a script needs, as far as its text shows: modules, required arguments, files by their names."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ class Wants:
 
 
 def wants_of(script: Path, root: Path, cwd: Path) -> Wants:
-    """Read ``script`` and what it imports of the tree ``root``; what cannot be read asks for nothing.
+    """Read ``script`` and what it imports from the tree ``root``; files that cannot be read are skipped.
 
     A module counts where it is imported whenever its file is: not in a function, nor under a condition or a ``try``
-    that catches its absence; and where nothing in the tree bears its name: folders can be put on the path in many ways.
+    that catches its absence; and only if nothing in the tree has its name, because folders can be put on the path in
+    many ways.
     """
     wants = Wants()
     names = _names(root)
@@ -59,7 +60,7 @@ def wants_of(script: Path, root: Path, cwd: Path) -> Wants:
 
 
 def _names(root: Path) -> set[str]:
-    """The names of all modules and packages of the tree, wherever they lie."""
+    """The names of all modules and packages of the tree, in any folder."""
     found: set[str] = set()
     for _, folders, files in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -69,7 +70,7 @@ def _names(root: Path) -> set[str]:
 
 
 def _imports(body: Sequence[ast.stmt], *, main: bool) -> Iterator[tuple[str, int]]:
-    """Modules that are imported whenever the statements run, with the number of dots before each."""
+    """Modules that are imported whenever the statements run, with the number of leading dots."""
     for statement in body:
         match statement:
             case ast.Import(names=names):

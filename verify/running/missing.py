@@ -1,7 +1,7 @@
 """What a program lacks to run at all: modules, arguments, files, variables, the network; and what to do about each.
 
-A run that dies shows the first piece alone. The others are read in the script and in what it imports of the tree: they
-are named beside it, and nothing is decided by them.
+A run that dies shows only the first missing thing. The others are read from the script and from what it imports of the
+tree: they are listed with it, and decide nothing.
 """
 
 from __future__ import annotations
@@ -99,11 +99,11 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".bmp")
 
 @dataclass(frozen=True)
 class Instead:
-    """What stands in the place of what programs lack.
+    """The replacements for what programs lack.
 
-    ``texts`` that they read beside those that were declared (as :func:`verify.running.standins.parse` has them),
-    ``modules`` that do nothing, and ``folders`` of the tree where modules stand that nobody installed; whether
-    ``transforms`` that fit no made-up image are left out, and required ``arguments`` made up.
+    ``texts`` that they read in addition to the declared ones (in the form of :func:`verify.running.standins.parse`),
+    ``modules`` that do nothing, and ``folders`` of the tree with modules that are not installed; whether ``transforms``
+    that fail on made-up images are left out, and required ``arguments`` made up.
     """
 
     texts: tuple[dict[str, Any], ...] = ()
@@ -113,12 +113,12 @@ class Instead:
     arguments: bool = False
 
     def beside(self, *modules: str, folders: tuple[str, ...] = ()) -> Instead:
-        """This with more modules and folders."""
+        """A copy with more modules and folders."""
         known = tuple(dict.fromkeys((*self.modules, *modules)))
         return replace(self, modules=known, folders=(*self.folders, *folders))
 
     def configuration(self, root: Path, declared: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """As the probe takes it, of a tree that is seen at ``root``."""
+        """The probe's configuration for a tree that programs see at ``root``."""
         return {
             "stand_ins": [*declared, *self.texts],
             "modules": list(self.modules),
@@ -131,14 +131,14 @@ class Instead:
 
 @dataclass(frozen=True)
 class Piece:
-    """Something that is not there: of which ``kind``, and its ``name`` (of a file the path, as the script has it)."""
+    """Something that is missing: its ``kind`` and its ``name`` (of a file the path, as written in the script)."""
 
     kind: str
     name: str
 
 
 def ended_by(run: Run) -> Piece | None:
-    """The piece that ``run`` died for the lack of, before its first backward; None where it is none, or not known."""
+    """The missing thing that ended ``run`` before its first backward; None where nothing known did."""
     if run.record.backwards or run.status == 0:
         return None
     record = next((record for record in run.records if record.error), None)
@@ -158,8 +158,8 @@ def ended_by(run: Run) -> Piece | None:
 
 
 def unfit(run: Run) -> bool:
-    """Whether ``run`` died, before its first backward, of a transform of torchvision's that does not fit images that
-    are made up."""
+    """Whether a transform of torchvision ended ``run``, before its first backward, because it fails on made-up
+    images."""
     made = any("made-up items" in str(standin.get("what")) for record in run.records for standin in record.standins)
     places = [line for record in run.records for line in record.traceback.splitlines() if line.startswith("  File ")]
     last = places[-1].replace(os.sep, "/") if places else ""
@@ -167,7 +167,7 @@ def unfit(run: Run) -> bool:
 
 
 def as_text(piece: Piece, command: Command, root: Path) -> dict[str, Any] | None:
-    """The stand-in for a text that ``command`` lacks; None where ``piece`` is none, or lies elsewhere."""
+    """The stand-in for a text file that ``command`` lacks; None where ``piece`` is not one, or is outside the tree."""
     place = os.path.normpath(command.cwd / piece.name)
     if piece.kind != FILE or not piece.name.endswith(".txt") or not inside(place, str(root)) or os.path.exists(place):
         return None
@@ -175,7 +175,7 @@ def as_text(piece: Piece, command: Command, root: Path) -> dict[str, Any] | None
 
 
 def folder_of(module: str, root: Path) -> str | None:
-    """The folder below ``root`` in which ``module`` stands, as one that somebody would install; None for none."""
+    """The folder below ``root`` that contains ``module``, as if to be installed; None if there is none."""
     for folder in (".", "src"):
         place = root / folder / module
         if place.with_suffix(".py").is_file() or (place.is_dir() and any(place.glob("*.py"))):
@@ -184,7 +184,7 @@ def folder_of(module: str, root: Path) -> str | None:
 
 
 def may_be_state(piece: Piece, run: Run) -> bool:
-    """Whether the lack of ``piece`` may be that of what a model, an optimizer or the like loads."""
+    """Whether ``piece`` may be the saved state of a model, an optimizer or the like."""
     text = "".join(record.traceback for record in run.records)
     return piece.kind == NETWORK or (piece.kind == FILE and "torch/serialization.py" in text.replace(os.sep, "/"))
 
@@ -192,9 +192,9 @@ def may_be_state(piece: Piece, run: Run) -> bool:
 def advice(
     piece: Piece, command: Command, root: Path, settings: Settings, lacks: Callable[[Collection[str]], Collection[str]]
 ) -> tuple[str, ...]:
-    """What to do about ``piece``, and about all else that ``command`` can be seen to lack.
+    """What to do about ``piece``, and about everything else that ``command`` visibly lacks.
 
-    ``lacks`` says which of some modules the interpreter has not.
+    ``lacks`` returns those of some modules that the interpreter lacks.
     """
     wants = Wants() if command.script is None else wants_of(command.script, root, command.cwd)
     modules = sorted({name.partition(".")[0] for name in lacks(wants.modules)})
@@ -269,7 +269,7 @@ def _of_file(path: str, command: Command, root: Path, settings: Settings, wants:
 
 
 def _declaration(place: str, root: Path) -> str:
-    """What ``--stand-in`` could be given for a file; empty where none can be made."""
+    """A value of ``--stand-in`` for a file; empty where none can be made."""
     if not inside(place, str(root)):
         return ""
     relative = os.path.relpath(place, root)
@@ -306,8 +306,8 @@ def _same(one: str, other: str, command: Command) -> bool:
 
 
 def without_state(runner: Runner, command: Command, run: Run, again: Callable[[str], Run]) -> Run:
-    """Run a program ``again``, given what ``run`` died for, without what it loads into models; ``run`` where that is
-    not what it lacked, or no help."""
+    """Run a program ``again`` without what it loads into models, given what ended ``run``; return ``run`` where that
+    was not what it lacked, or does not help."""
     lacking = ended_by(run)
     if lacking is None or not runner.settings.data or not may_be_state(lacking, run):
         return run

@@ -1,4 +1,4 @@
-"""Notebooks as commands: the program that :mod:`verify.probe.notebook` runs, and records in cells and their lines."""
+"""Notebooks as commands: the program that :mod:`verify.probe.notebook` runs, and records by cell and line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
 class RunnableNotebook:
-    """A notebook of ``data``, one version of it, that is called ``path`` below the root of the tree.
+    """A notebook with the bytes ``data``, found at ``path`` below the root of the tree.
 
     Raises :class:`VerifyError` for one that cannot be read.
     """
@@ -67,7 +67,7 @@ class RunnableNotebook:
         return json.dumps({"lines": lines, "cells": cells})
 
     def notes(self) -> list[str]:
-        """What of the notebook is not run, for people."""
+        """What of the notebook is not run, for users."""
         left = [f"cell {entry.cell} ({entry.reason})" for entry in self._notebook.skipped]
         for cell in self._notebook.cells:
             first = cell.text.strip().partition("\n")[0].strip()
@@ -86,8 +86,10 @@ class RunnableNotebook:
         return [f"not run of {self._path}: {', '.join(left[:_SHOWN])}{more}"]
 
     def place(self, record: Record) -> None:
-        """Put the places of ``record`` that are in the notebook into its cells. Lines that were reached stay as they
-        were asked for."""
+        """Convert the places of ``record`` that are in the notebook to cells and their lines.
+
+        Lines that were reached stay as they were asked for.
+        """
         record.backwards = [dataclasses.replace(each, site=self._site(each.site)) for each in record.backwards]
         record.steps = [dataclasses.replace(each, site=self._site(each.site)) for each in record.steps]
         record.forwards = [each._replace(site=self._site(each.site)) for each in record.forwards]
@@ -105,7 +107,7 @@ class RunnableNotebook:
         record.diagnoses = [self._placed(each) for each in record.diagnoses]
 
     def _placed(self, value: Any) -> Any:
-        """``value`` with each site in it, ``[path, line, function]``, put into its cell."""
+        """``value`` with each site in it, ``[path, line, function]``, converted to its cell."""
         if isinstance(value, dict):
             return {key: self._placed(each) for key, each in value.items()}
         if not isinstance(value, list):
@@ -117,7 +119,7 @@ class RunnableNotebook:
         return [self._placed(each) for each in value]
 
     def text(self, printed: str) -> str:
-        """What a program printed, with the lines that tracebacks name in their cells."""
+        """What a program printed, with the lines in tracebacks converted to cells."""
         name = re.escape(self._path.rpartition("/")[2])
 
         def told(match: re.Match[str]) -> str:

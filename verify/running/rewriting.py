@@ -39,13 +39,13 @@ class Version:
     """The changed files as they were read, by that path."""
 
     def place(self, path: str, line: int) -> str:
-        """A line of a changed file as it was read, as people find it."""
+        """A line of a changed file as first read, as users find it."""
         source = self.sources.get(path)
         return f"{path}:{line if source is None else source.place(line)}"
 
     @property
     def made(self) -> frozenset[Key]:
-        """What tells the rewrites of this version from others."""
+        """What distinguishes the rewrites of this version from others."""
         return frozenset(group.key for group in self.groups)
 
     def watch(self, groups: Iterable[Mended]) -> dict[Key, Lines]:
@@ -83,11 +83,11 @@ class Version:
         }
 
     def standing(self, path: str, line: int) -> Lines:
-        """The lines of this version that stand for a line as it was read; paths as they are shown."""
+        """The lines of this version that correspond to a line as first read; paths as they are shown."""
         return standing([(path, line)], self.old, self.new)
 
     def origins(self, path: str, line: int) -> Lines:
-        """The lines as they were read that a line of this version stands for."""
+        """The lines as first read to which a line of this version corresponds."""
         if path not in self.new:
             return frozenset([(path, line)])
         return frozenset((path, origin) for origin in LineMap(self.old[path], self.new[path]).origins(line))
@@ -151,7 +151,7 @@ class RuleRewriter:
         return self._below.get(path)
 
     def _analysed(self, targets: Sequence[SourceFile], **how: Any) -> Analysis:
-        """What is found in the files; in them as they were read once for all versions."""
+        """The findings in the files; the files are read once for all versions."""
         if how.get("overlay"):
             return analyse(targets, **how)
         if self._plain is None:
@@ -179,7 +179,7 @@ class RuleRewriter:
 
 
 def below(path: Path, root: Path) -> str | None:
-    """The path of ``path`` below ``root``, links resolved only where it takes that; None where it lies outside."""
+    """The path of ``path`` below ``root``, links resolved only if necessary; None where it is outside."""
     for place, base in ((path, root), (path.resolve(), root.resolve())):
         try:
             return place.relative_to(base).as_posix()

@@ -1,4 +1,4 @@
-"""Runs a command on a version of the tree, with the probe inside, and reads what it wrote down."""
+"""Runs a command on a version of the tree, with the probe inside, and reads what the probe recorded."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OLDEST_TORCH = (2, 0)
 
 
 def lacking_modules(python: str, names: Collection[str]) -> list[str]:
-    """Which top-level modules of these the interpreter ``python`` has not; none where it does not say."""
+    """Which of these top-level modules the interpreter ``python`` lacks; none where it does not answer."""
 
     def ask(question: str, seconds: float) -> subprocess.CompletedProcess[str]:
         words = [python, "-c", question]
@@ -115,7 +115,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class Asked:
-    """What a run is to tell of: ``groups`` of lines and ``parts`` of lines, which it waits for, and lines ``also``."""
+    """What a run is to report: ``groups`` of lines and ``parts`` of lines, which it waits for, and lines ``also``."""
 
     groups: frozenset[frozenset[tuple[str, int]]] = frozenset()
     parts: frozenset[tuple[Any, ...]] = frozenset()
@@ -125,7 +125,7 @@ class Asked:
         return Asked(self.groups | other.groups, self.parts | other.parts, self.also | other.also)
 
     def holds(self, other: Asked) -> bool:
-        """Whether a run that is asked for this tells of ``other`` too."""
+        """Whether a run that is asked for this also answers ``other``."""
         lines = self.also.union(*self.groups)
         return other.groups <= self.groups and other.parts <= self.parts and other.also <= lines
 
@@ -206,7 +206,7 @@ class Runner:
     def _ask(self, question: str, seconds: float) -> subprocess.CompletedProcess[str]:
         """Have the chosen interpreter answer, outside of the tree: nothing is isolated yet.
 
-        Python looks for modules in the folder that it is started in, also where ``PYTHONPATH`` names it by a dot.
+        Python looks for modules in the folder in which it is started, also where ``PYTHONPATH`` contains a dot.
         """
         python = self.settings.python
         if os.path.dirname(python):
@@ -216,7 +216,7 @@ class Runner:
         )
 
     def _needed(self) -> tuple[str, ...]:
-        """Where the interpreter and its packages lie; nothing where it does not say."""
+        """The folders of the interpreter and its packages; nothing where it does not answer."""
         if self._places is None:
             try:
                 self._places = tuple(json.loads(self._ask(view.QUESTION, 60).stdout.splitlines()[-1]))
@@ -225,7 +225,8 @@ class Runner:
         return self._places
 
     def lacks(self, names: Collection[str]) -> list[str]:
-        """Which top-level modules of these the interpreter has not, the tree left aside; none where it does not say."""
+        """Which of these top-level modules the interpreter lacks, the tree left aside; none where it does not
+        answer."""
         return _lacking(self._ask, names)
 
     def _no_device(self) -> str:
@@ -250,9 +251,9 @@ class Runner:
     ) -> Run:
         """Run ``command`` with ``files`` (by path below the root) in place of the originals.
 
-        ``watch`` are groups of lines (path below the root, number): it is written down whether a line of the group ran.
-        ``replay`` are the seeds that an earlier run drew, ``also`` lines that are told of and not waited for, and
-        ``more`` belongs to the probe's configuration.
+        ``watch`` are groups of lines (path below the root, number): the run records whether a line of each group ran.
+        ``replay`` are the seeds that an earlier run drew, ``also`` lines that are reported but not waited for, and
+        ``more`` is added to the probe's configuration.
         """
         assert self._folder is not None, "a runner is used as a context manager"
         workspace = self._workspace
@@ -326,7 +327,7 @@ class Runner:
             raise VerifyError(f"{script}: {(error.strerror or str(error)).lower()}") from None
 
     def _seen(self, word: str) -> str:
-        """A word of the command as the program has to write it: paths of the tree lie elsewhere in a copy."""
+        """A word of the command as the program gets it: in a copy, paths of the tree are elsewhere."""
         assert self._workspace is not None
         if os.path.isabs(word) and Path(word).resolve().is_relative_to(self._workspace.original):
             return str(self._workspace.seen(word))
@@ -350,20 +351,20 @@ class Runner:
 
 
 def _port_is_taken(run: Run) -> bool:
-    """Whether a program ended because another one of this machine listens where it wants to: where runs share the
-    machine's network, that may be a run beside it."""
+    """Whether a program ended because its port is in use: where runs share the machine's network, perhaps by a
+    parallel run."""
     said = run.error.message if run.error is not None else ""
     return "EADDRINUSE" in said or os.strerror(errno.EADDRINUSE) in said
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version; large ones where it has none, as some builds of torch."""
+    """Return the first two numbers of a version; large ones where it has none, as in some builds of torch."""
     parts = version.split(".")[:2]
     return tuple(map(int, parts)) if all(part.isdigit() for part in parts) else (999,)
 
 
 def _run(name: str, command: Command, execution: Execution, records: tuple[Record, ...], secrets: Secrets) -> Run:
-    """What a run came to; here everything that it said enters, and what looks secret does not."""
+    """The result of a run; everything that it printed enters here, and what looks secret is removed."""
     return Run(
         name=name,
         command=tuple(map(secrets.mask, command.argv)),

@@ -1,4 +1,4 @@
-"""What a user can choose about the runs, and the commands that are run."""
+"""What users can choose about the runs, and the commands that are run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Settings:
     shapes: bool = False
 
     def told(self) -> dict[str, Any]:
-        """The settings for reports, by name; of variables the names alone: their values may be secrets."""
+        """The settings for reports, by name; of environment variables only the names: their values may be secrets."""
         return {**asdict(self), "environment": sorted(self.environment)}
 
     @property
@@ -68,16 +68,16 @@ class Settings:
 
     @property
     def cap(self) -> int | None:
-        """How many batches a DataLoader gives, None for all."""
+        """The number of batches that a DataLoader yields, None for all."""
         if self.batches is not None:
             return self.batches or None
         return max(2, self.steps // 4)
 
 
 def interpreter(name: str, folder: Path) -> str:
-    """Return the interpreter that ``name`` means to somebody in ``folder``: a path becomes absolute, a bare name stays.
+    """Return the interpreter that ``name`` means in ``folder``: a path becomes absolute, a bare name stays.
 
-    Raises :class:`VerifyError` where there is no file of this name that can be executed.
+    Raises :class:`VerifyError` where there is no executable file of this name.
     """
     path = os.path.expanduser(name)
     if os.path.dirname(path):
@@ -93,9 +93,9 @@ def interpreter(name: str, folder: Path) -> str:
 
 
 def variables(texts: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return what ``NAME=VALUE`` and ``NAME`` (with its value in ``given``) come to.
+    """Return the variables of ``NAME=VALUE`` and ``NAME`` (with its value in ``given``).
 
-    Raises :class:`VerifyError` for a name that is none, or that ``given`` lacks.
+    Raises :class:`VerifyError` for an invalid name, or one that ``given`` lacks.
     """
     found = {}
     for text in texts:
@@ -109,10 +109,8 @@ def variables(texts: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
 
 
 def exposed(paths: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Return ``paths`` as somebody in ``folder`` means them, absolute.
-
-    Raises :class:`VerifyError` for one that is not there.
-    """
+    """Return ``paths``, relative to ``folder``, as absolute ones. Raises :class:`VerifyError` for one that does not
+    exist."""
     found = [os.path.normpath(folder / os.path.expanduser(path)) for path in paths]
     for path in found:
         if not os.path.exists(path):
@@ -187,14 +185,14 @@ def entry_command(text: str, python: str, cwd: Path) -> Command:
 
 
 def starts_a_program(word: str, python: str) -> bool:
-    """Whether ``word`` is no script but a launcher: python, torchrun, pytest, as a user would type it."""
+    """Whether ``word`` is a launcher rather than a script: python, torchrun, pytest, as a user would type it."""
     if os.path.dirname(word) or os.path.exists(word) or word.endswith((".py", ".ipynb")):
         return False
     return word in ("python", "python3") or shutil.which(_launcher(word, python)) is not None
 
 
 def _launcher(word: str, python: str) -> str:
-    """The launcher that belongs to ``python``, where it has one of that name."""
+    """The launcher that belongs to ``python``, if it has one of that name."""
     beside = Path(python).parent / word
     return str(beside) if beside.is_file() else word
 
@@ -205,7 +203,7 @@ def is_notebook(name: str) -> bool:
 
 
 def _script_in(words: Sequence[str], cwd: Path) -> Path | None:
-    """The first of ``words`` that names a script which is there."""
+    """The first of ``words`` that names an existing script."""
     # pytest names a test behind its file.
     files = (word.partition("::")[0] for word in words)
     return next((cwd / file for file in files if file.endswith(".py") and (cwd / file).is_file()), None)

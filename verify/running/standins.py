@@ -110,7 +110,7 @@ def parse(text: str, root: Path | None = None) -> dict[str, Any]:
 
 
 def _values(dtype: str) -> int:
-    """How many whole numbers from 0 on a type of integers holds."""
+    """How many whole numbers from 0 an integer type holds."""
     bits = 8 * DTYPES[dtype]
     return int(1 << bits if dtype == "uint8" else 1 << (bits - 1))
 
