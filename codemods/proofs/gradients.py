@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import TypeVar
 
@@ -22,14 +23,22 @@ from codemods.proofs.syntax import FUNCTIONS, own_nodes
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
+class EventKind(Enum):
+    """What happens to gradients."""
+
+    STEP = "step"
+    READ = "read"
+    CLEAR = "clear"
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Event:
-    """Something that happens to gradients: a ``step``, a ``read`` or a ``clear`` of those of ``leaves``.
+    """Something that happens to the gradients of ``leaves``.
 
-    ``leaves`` None stands for any; a ``clear`` has those that it surely clears. ``by`` is the optimizer or module.
+    ``leaves`` None stands for any; a ``CLEAR`` has those that it surely clears. ``by`` is the optimizer or module.
     """
 
-    kind: str
+    kind: EventKind
     place: Place
     clock: int
     leaves: frozenset[Node] | None
@@ -41,7 +50,7 @@ class Event:
 
     def clears(self, leaf: Node, event: Event) -> bool:
         """Whether it clears the gradient of ``leaf``, as far as an ``event`` that follows is concerned."""
-        if self.kind != "clear" or self.clock >= event.clock:
+        if self.kind is not EventKind.CLEAR or self.clock >= event.clock:
             return False
         # an optimizer clears whatever it steps with, also where the run does not know what exactly that is
         return (self.by is not None and self.by is event.by) or leaf in (self.leaves or ())
@@ -75,14 +84,14 @@ class Lives:
         for step in self.trace.steps:
             owned = step.owned
             leaves = None if owned is None or owned.more else frozenset(owned.leaves)
-            found.append(Event("step", step.place, step.place.clock, leaves, step.optimizer))
+            found.append(Event(EventKind.STEP, step.place, step.place.clock, leaves, step.optimizer))
         for mark in self.trace.marks:
             of = None if mark.of is None else frozenset(mark.of)
             if touches_gradients(mark):
-                found.append(Event("read", mark.place, mark.place.clock, of))
+                found.append(Event(EventKind.READ, mark.place, mark.place.clock, of))
             elif clears(mark) and _to_none(mark.place.node):
                 surely = of if of is not None and mark.exact else frozenset()
-                found.append(Event("clear", mark.place, mark.place.clock, surely, mark.by))
+                found.append(Event(EventKind.CLEAR, mark.place, mark.place.clock, surely, mark.by))
         return sorted(found, key=lambda event: event.clock)
 
     def fate(self, walk: Walk) -> Fate:
@@ -97,13 +106,13 @@ class Lives:
         for leaf in (node for node in walk.seen if node.leaf):
             cleared: Event | None = None
             for event in later:
-                if event.kind == "clear" or not event.touches(leaf):
+                if event.kind is EventKind.CLEAR or not event.touches(leaf):
                     continue
                 clear = next((c for c in later if c.clears(leaf, event) and self._before(c, event)), None)
                 if clear is None:
                     used.add(leaf)
                     break
-                if event.kind == "step":
+                if event.kind is EventKind.STEP:
                     cleared = cleared or clear
             else:
                 if cleared is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.graph.model.kinds import ModuleMode
 from tests.graph.tools import run, unseen
 
 
@@ -24,7 +25,11 @@ def test_a_forward_is_recorded_once_with_its_mode() -> None:
             n(x)
     """
     forwards = run(code).trace.forwards
-    assert [(f.mode, f.grad) for f in forwards] == [("eval", True), ("train", True), ("train", False)]
+    assert [(f.mode, f.grad) for f in forwards] == [
+        (ModuleMode.EVAL, True),
+        (ModuleMode.TRAIN, True),
+        (ModuleMode.TRAIN, False),
+    ]
 
 
 def test_volatile_is_remembered() -> None:

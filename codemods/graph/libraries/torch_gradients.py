@@ -17,7 +17,7 @@ from codemods.graph.model.facts.gradients import (
     GRAD_SWITCH,
     WEIGHT_CACHES,
 )
-from codemods.graph.model.kinds import AliasForm, Escape, Marked, UseKind, WalkKind
+from codemods.graph.model.kinds import AliasForm, Escape, GradSetting, Marked, UseKind, WalkKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Library, Method, Tensor
 from codemods.graph.torch.modules import Modules
@@ -58,9 +58,9 @@ def _set_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) 
 def decorated(function: Value, mode: bool | None) -> Value:
     """A function that sets the mode while it runs."""
     if isinstance(function, Function):
-        return replace(function, grad_mode=mode)
+        return replace(function, grad_mode=GradSetting(mode))
     if isinstance(function, Method) and function.function is not None:
-        return replace(function, function=replace(function.function, grad_mode=mode))
+        return replace(function, function=replace(function.function, grad_mode=GradSetting(mode)))
     return function
 
 

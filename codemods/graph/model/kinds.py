@@ -228,3 +228,20 @@ class Escape(Enum):
     FUNCTIONAL_GRADIENT = "a functional gradient may use it"
     CALLED_LATER = "it may be back-propagated later"
     GRAPH_READ = "its grad_fn is read"
+
+
+class GradSetting(Enum):
+    """What a decorator of a function sets while it runs; the value: whether gradients are on, None if unknown."""
+
+    UNSET = ""
+    OFF = False
+    ON = True
+    UNKNOWN = None
+
+
+class ModuleMode(Enum):
+    """What was last done with a module as a whole: ``eval()``, ``train()``, or a state dict was loaded into it."""
+
+    EVAL = "eval"
+    TRAIN = "train"
+    LOADED = "loaded"

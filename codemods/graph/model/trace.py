@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from codemods.graph.model.cells import Cells
-from codemods.graph.model.kinds import Altered, Marked, OldKind
+from codemods.graph.model.kinds import Altered, Marked, ModuleMode, OldKind
 from codemods.graph.model.nodes import Alias, Carrier, Frame, Node, Owned, Place, Value, Walk
 
 if TYPE_CHECKING:
@@ -96,8 +96,7 @@ class Forward:
     args: Arguments
     volatile: tuple[Place, ...] = ()
     """Where the ``Variable(..., volatile=True)`` stand that its inputs come from."""
-    mode: str = ""
-    """eval or train where that was called on the module, loaded where a state dict was loaded into it, or empty."""
+    mode: ModuleMode | None = None
     closed: Function | None = None
     """The method of the tree that was called, if what it returned is proven to carry no graph."""
 

@@ -10,7 +10,7 @@ import ast
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from codemods.graph.model.kinds import FunctionKind, PlainKind, SequenceKind
+from codemods.graph.model.kinds import FunctionKind, GradSetting, PlainKind, SequenceKind
 from codemods.graph.model.nodes import Node, Shadow, Value
 
 if TYPE_CHECKING:
@@ -217,8 +217,7 @@ class Function(Value):
     definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     file: ParsedFile
     closure: int
-    grad_mode: bool | str | None = ""
-    """What a decorator sets: False for ``no_grad``, True for ``enable_grad``, None for unknown, "" for nothing."""
+    grad_mode: GradSetting = GradSetting.UNSET
     caching: bool = False
     """Whether forwards in it share what is made of their weights."""
     cls: ClassInfo | None = None

@@ -9,7 +9,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import GRAD_OFF, GRAD_ON, WEIGHT_CACHES
 from codemods.graph.model.facts.libraries import FRAMEWORK_BASES
 from codemods.graph.model.facts.python import PASSING_DECORATORS
-from codemods.graph.model.kinds import FunctionKind, UnseenKind
+from codemods.graph.model.kinds import FunctionKind, GradSetting, UnseenKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.program import ClassInfo
@@ -84,13 +84,13 @@ class Definitions(Assignments):
             if isinstance(decorator, GradMode):
                 if decorator.switched:
                     self.s.grad = decorator.previous
-                value = replace(value, grad_mode=decorator.enabled)
+                value = replace(value, grad_mode=GradSetting(decorator.enabled))
             elif isinstance(decorator, Library):
                 path = canonical(decorator.path)
                 if path in GRAD_OFF:
-                    value = replace(value, grad_mode=False)
+                    value = replace(value, grad_mode=GradSetting.OFF)
                 elif path in GRAD_ON:
-                    value = replace(value, grad_mode=True)
+                    value = replace(value, grad_mode=GradSetting.ON)
                 elif (kind := _KINDS.get(path.rpartition(".")[2])) is not None:
                     value = replace(value, kind=kind)
                 elif path in ("functools.singledispatch", "functools.singledispatchmethod"):
@@ -104,7 +104,7 @@ class Definitions(Assignments):
                 value = made
             elif self.may_switch(expression) or (isinstance(decorator, Unknown) and not decorator.public):
                 # a decorator that cannot be seen may switch gradients off
-                value = replace(value, grad_mode=None)
+                value = replace(value, grad_mode=GradSetting.UNKNOWN)
             elif self._may_keep(decorator):
                 value = replace(value, wrapped=True)
         return value

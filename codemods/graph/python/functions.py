@@ -10,7 +10,7 @@ from codemods.graph.model.cells import Key
 from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
 from codemods.graph.model.facts.libraries import FRAMEWORK_EVALUATION
 from codemods.graph.model.facts.python import UNFOLLOWED_METHODS
-from codemods.graph.model.kinds import Escape, FunctionKind
+from codemods.graph.model.kinds import Escape, FunctionKind, GradSetting
 from codemods.graph.model.nodes import Frame, Unseen, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -87,7 +87,7 @@ class Functions(Remembering):
         frame.end = self.tick()
         if function.caching:
             self.trace.caching.append((frame.birth, frame.end))
-        if function.grad_mode != "" or self.s.grad is not saved_grad:
+        if function.grad_mode is not GradSetting.UNSET or self.s.grad is not saved_grad:
             self._leave_grad(function, saved_grad)
         return result
 
@@ -143,8 +143,8 @@ class Functions(Remembering):
 
     def _set_grad(self, function: Function) -> None:
         """Switch gradients as the decorators of a function say, or the framework that calls it."""
-        if function.grad_mode != "":
-            self.s.grad = function.grad_mode  # type: ignore[assignment]
+        if function.grad_mode is not GradSetting.UNSET:
+            self.s.grad = function.grad_mode.value
         elif (
             function.cls is not None
             and function.cls.family == "lightning"
@@ -247,7 +247,8 @@ class Functions(Remembering):
 
     def _leave_grad(self, function: Function, saved: bool | None) -> None:
         # a statement torch.set_grad_enabled(...) in a callee stays in force; a decorator or context does not
-        if function.grad_mode != "" or (function.cls is not None and function.cls.family == "lightning"):
+        lightning = function.cls is not None and function.cls.family == "lightning"
+        if function.grad_mode is not GradSetting.UNSET or lightning:
             self.s.grad = saved
 
     def instantiate(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:

@@ -13,7 +13,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cells import Key
 from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.python import CACHING, PASSING_DECORATORS
-from codemods.graph.model.kinds import NodeKind, UnseenKind
+from codemods.graph.model.kinds import GradSetting, NodeKind, UnseenKind
 from codemods.graph.model.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
 from codemods.graph.model.nodes import Frame, Node, Unseen, Value
 from codemods.graph.model.paths import canonical
@@ -28,7 +28,8 @@ class Remembering(Frames):
 
     def memo_key(self, function: Function, args: Arguments, receiver: Value | None) -> Any:
         """What a call is remembered by, None if it must not be."""
-        if args.more or function.closure or function.grad_mode != "" or function.wrapped or self.hooks:
+        decorated = function.wrapped or function.grad_mode is not GradSetting.UNSET
+        if args.more or function.closure or decorated or self.hooks:
             return None
         if self.cache_of(function.definition) is not None:
             return None

@@ -24,7 +24,7 @@ from codemods.graph.model.facts.layers import (
 )
 from codemods.graph.model.facts.libraries import KEEPING_NOTHING
 from codemods.graph.model.facts.memory import INPLACE_OF_LAYER, SHARING_LAYERS
-from codemods.graph.model.kinds import Escape, Marked, NodeKind
+from codemods.graph.model.kinds import Escape, Marked, ModuleMode, NodeKind
 from codemods.graph.model.nodes import Place, Unseen, Value
 from codemods.graph.model.trace import Forward
 from codemods.graph.model.values import (
@@ -343,13 +343,13 @@ class Layers(Tensors):
             mode = self.s.get((getattr(seen, "oid", 0), "mode")) or self._mode_of_parts(seen)
             volatile = tuple(o for o in self.shadow_of(args.all()) if isinstance(o, Place))
             self.trace.forwards.append(
-                Forward(self.place(at), module, first, self.clock + 1, grad, method, args, volatile, mode or "", closed)
+                Forward(self.place(at), module, first, self.clock + 1, grad, method, args, volatile, mode, closed)
             )
 
-    def _mode_of_parts(self, module: Value) -> str:
-        """``loaded`` for a module whose state as a whole nothing sets, where a part of it was loaded or evaluates."""
+    def _mode_of_parts(self, module: Value) -> ModuleMode | None:
+        """Loaded, for a module that no mode was set for as a whole, if a part of it was loaded or evaluates."""
         modes = (self.s.peek((getattr(part, "oid", 0), "mode")) for part in self.submodules(module, deep=True)[1:])
-        return "loaded" if any(mode in ("loaded", "eval") for mode in modes) else ""
+        return ModuleMode.LOADED if any(mode in (ModuleMode.LOADED, ModuleMode.EVAL) for mode in modes) else None
 
     def submodules(self, module: Value, *, deep: bool) -> list[Value]:
         """The modules in a module, each once; ``deep`` for itself and all below."""

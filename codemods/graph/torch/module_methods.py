@@ -8,7 +8,7 @@ from collections.abc import Callable
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import CHECKS_OF_LAYERS, MODULE_CONTAINERS, TRANSPARENT_MODULE_METHODS
 from codemods.graph.model.handlers import Handlers
-from codemods.graph.model.kinds import Marked, PlainKind, SequenceKind, UseKind
+from codemods.graph.model.kinds import Marked, ModuleMode, PlainKind, SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NONE,
@@ -95,7 +95,7 @@ def _unseen(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
 @OF_MODULES.of("load_state_dict")
 def _load_state_dict(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.mark_owned(Marked.PARAMETERS_LOADED, at, module)
-    _set_mode(engine, module, "loaded")
+    _set_mode(engine, module, ModuleMode.LOADED)
     if not _all_seen(module):
         return engine.unknown(name)
     keys = engine.unknown("keys", data=True)
@@ -112,21 +112,23 @@ def _all_seen(module: Value) -> bool:
 
 @OF_MODULES.of("eval")
 def _eval(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    _set_mode(engine, module, name)
+    _set_mode(engine, module, ModuleMode.EVAL)
     return module
 
 
 @OF_MODULES.of("train")
 def _train(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     on = args.get(0, "mode")
-    _set_mode(engine, module, "eval" if on is not None and engine.truth(on) is False else "train")
+    off = on is not None and engine.truth(on) is False
+    _set_mode(engine, module, ModuleMode.EVAL if off else ModuleMode.TRAIN)
     return module
 
 
-def _set_mode(engine: Layers, module: Value, mode: str) -> None:
+def _set_mode(engine: Layers, module: Value, mode: ModuleMode) -> None:
     for part in engine.submodules(module, deep=True):
         oid = getattr(part, "oid", None)
-        if isinstance(oid, int) and not (mode == "loaded" and engine.s.get((oid, "mode")) == "eval"):
+        known = engine.s.get((oid, "mode")) if isinstance(oid, int) else None
+        if isinstance(oid, int) and not (mode is ModuleMode.LOADED and known is ModuleMode.EVAL):
             engine.s.set((oid, "mode"), mode)
 
 

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from codemods.graph.model.kinds import ModuleMode
 from codemods.graph.model.nodes import Frame
 from codemods.graph.model.program import receiver_name
 from codemods.graph.model.trace import Forward, Ran, Trace
@@ -145,7 +146,7 @@ class GradInEvaluation(Rule):
         for forward in trace.forwards:
             if forward.grad is False:
                 continue
-            if not (training or forward.volatile or forward.mode in ("eval", "loaded")):
+            if not (training or forward.volatile or forward.mode in (ModuleMode.EVAL, ModuleMode.LOADED)):
                 # a self-test at the end of a model's file: nothing says that this is evaluation
                 continue
             verdict, facts = ledger.judge(forward.first, forward.last)
@@ -249,7 +250,7 @@ class GradInEvaluation(Rule):
             dropped=tuple(v for v, p in zip(volatile, forward.volatile, strict=True) if _is_literally_volatile(p.node)),
             teaches=teaches,
             fed=fed,
-            reads="evaluated" if forward.mode == "eval" and reads else reads,
+            reads="evaluated" if forward.mode is ModuleMode.EVAL and reads else reads,
             named=facts["named"],
             bare=facts["bare"],
             kernels=facts.get("kernels", False),

@@ -9,7 +9,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, DETACHING, HOOKING_METHODS
 from codemods.graph.model.facts.python import EXIT_STACKS, PUTTING_METHODS
 from codemods.graph.model.handlers import Handlers
-from codemods.graph.model.kinds import Escape, Marked, SequenceKind, UseKind
+from codemods.graph.model.kinds import Escape, Marked, ModuleMode, SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     ARRAY,
@@ -120,7 +120,7 @@ def method_of_module(
     receiver.as_module |= shows_module(engine, name, args)
     result = engine.module_method(module, name, args, at)
     if receiver.path == "torch.load" and engine.s.get((module.oid, "mode")) is None:
-        engine.s.set((module.oid, "mode"), "loaded")
+        engine.s.set((module.oid, "mode"), ModuleMode.LOADED)
     return receiver if result is module else result
 
 
