@@ -294,6 +294,32 @@ print(seen)
     assert [(f.promise, f.edits) for f in found] == [(Promise.ADVICE, ())]
 
 
+@pytest.mark.parametrize(
+    ("begun", "grown"),
+    [
+        ("{}", "{place} | {{len({place}): loss}}"),
+        ("{}", "{{0: loss}} | {place}"),
+        ("[]", "{place} + [loss]"),
+        ("[]", "[loss] + {place}"),
+        ("()", "{place} + (loss,)"),
+        ("set()", "{place} | {{loss}}"),
+    ],
+)
+def test_a_container_under_a_computed_key_is_no_tensor(tmp_path: Path, begun: str, grown: str) -> None:
+    place = 'kept[len("name")]'
+    program = f"""
+kept = {{}}
+{place} = {begun}
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    {place} = {grown.format(place=place)}
+print(len({place}))
+"""
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert ").detach()" not in mended(tmp_path, found)
+
+
 # what stays
 
 

@@ -33,6 +33,7 @@ from codemods.graph.model.values import (
     formatted,
 )
 from codemods.graph.python.old_forms import OldForms
+from codemods.graph.run.contents import REST
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -167,8 +168,7 @@ class Operators(OldForms):
             if found is not None:
                 return found
         if isinstance(left, _CONTAINERS) or isinstance(right, _CONTAINERS):
-            # no tensor takes a list or a dict: the other is a container as well
-            return self.taken(at, Tuple((left, right)), name)
+            return self._of_containers(name, left, right, at)
         if self.nodes_of(left) or self.nodes_of(right) or self.held_in([left, right]):
             scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
             # a product with a number saves that number: a second backward raises (ran)
@@ -187,6 +187,22 @@ class Operators(OldForms):
         made = self.unknown(name, data=data)
         made.shadow = self.shadow_of([left, right])
         return made
+
+    def _of_containers(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
+        """What an operation makes of a container and of what cannot be seen: no tensor takes a list or a dict, so that
+        the other one is a container as well, and so is the result."""
+        inside = self.taken(at, Tuple((left, right)), name)
+        if isinstance(left, Plain) or isinstance(right, Plain):
+            return inside
+        if name == "BitOr" and Mapping in (left.__class__, right.__class__):
+            made = self.new_mapping()
+            self.s.set((made.oid, REST), inside)
+            return made
+        known = left if isinstance(left, _CONTAINERS) else right
+        if name in ("Add", "BitOr") and isinstance(known, Sequence | Tuple):
+            kind = known.kind if isinstance(known, Sequence) else SequenceKind.TUPLE
+            return self.new_sequence([], rest=inside, kind=kind)
+        return inside
 
     def _of_sequences(self, name: str, left: Sequence | Tuple | Parameters, right: Value) -> Value | None:
         """``left + right`` or ``left * right`` of lists, ``left | right`` of sets; None of other operations."""
