@@ -223,6 +223,10 @@ def breaches(
     return list(_Comparison(old, new, tuple(made), before, after).breaches())
 
 
+_FAILS_ALIKE = {"detach": ("data",)}
+"""What takes another's place, and fails on None as that did."""
+
+
 class _Comparison:
     def __init__(
         self,
@@ -262,15 +266,16 @@ class _Comparison:
 
     def _misuses(self) -> Iterator[Breach]:
         for (path, line, name), sure in sorted(self.new.misuses.items()):
-            known = [self.old.misuses.get((path, origin, name)) for _, origin in self._origins((path, line))]
+            asked = [name, *_FAILS_ALIKE.get(name, ())]
+            known = [self.old.misuses.get((path, at, n)) for _, at in self._origins((path, line)) for n in asked]
             if not any(level is not None and level >= sure for level in known):
                 graphless = name == "autograd.grad"
-                asked = (
+                what = (
                     "a gradient is taken of what has no graph"
                     if graphless
                     else f"what is a number or None there is asked for {name}"
                 )
-                yield Breach(path, line, asked)
+                yield Breach(path, line, what)
 
     def _losses(self) -> Iterator[Breach]:
         """The parameters that a backward gave gradients to and no longer does."""

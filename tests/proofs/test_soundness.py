@@ -163,6 +163,8 @@ def test_a_number_asked_for_what_tensors_have() -> None:
     assert compared(conduct(), new) == [Breach("p.py", 4, "what is a number or None there is asked for detach")]
     assert compared(conduct(misuses={("p.py", 4, "detach"): False}), new)
     assert compared(conduct(misuses={("p.py", 4, "item"): True}), new)
+    assert not compared(conduct(misuses={("p.py", 4, "data"): True}), new)
+    assert compared(conduct(misuses={("p.py", 4, "data"): False}), new)
     assert not compared(new, conduct(misuses={("p.py", 4, "detach"): False}))
 
 
