@@ -220,7 +220,7 @@ def test_an_interpreter_without_torch(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN)
     ran = codemod("verify", "train.py", "--python", "bare/bin/python")
     assert ran.status == 3
-    assert f"no torch in {folder / 'bare' / 'bin' / 'python'}:".replace(" ", "") in "".join(ran.stdout.split())
+    assert f"{folder / 'bare' / 'bin' / 'python'} has no torch:".replace(" ", "") in "".join(ran.stdout.split())
 
 
 def test_an_interpreter_is_looked_for_from_where_the_user_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

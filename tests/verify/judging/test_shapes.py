@@ -91,7 +91,7 @@ def test_what_depends_on_values_is_said(folder: Path, value: str) -> None:
     new = edited(FINE, ("# A step ends.", value))
     ((verdict, why),) = told(by_shapes(FINE, new, Promise.EXACT))
     assert verdict == "not judged"
-    assert "depends on values, which shapes have not" in why
+    assert "depends on values, which shapes do not have" in why
     assert "train.py:17" in why
 
 
