@@ -320,6 +320,23 @@ print(len({place}))
     assert ").detach()" not in mended(tmp_path, found)
 
 
+@pytest.mark.parametrize(
+    "grown",
+    ["seen.add({})", "seen.update([{}])", "seen |= {{{}}}", "seen = seen | {{{}}}", "seen = {{*seen, {}}}"],
+)
+def test_a_set_keeps_every_tensor_where_it_would_keep_equal_numbers_once(tmp_path: Path, grown: str) -> None:
+    program = f"""
+seen = set()
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    {grown.format("loss")}
+print(len(seen))
+"""
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert "item()" not in mended(tmp_path, found)
+
+
 # what stays
 
 

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 
-from codemods.graph.model.kinds import CarrierKind, NodeKind
+from codemods.graph.model.kinds import CarrierKind, NodeKind, SequenceKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Value
 from codemods.graph.model.trace import GROWN, Accumulation, Storing, Trace
-from codemods.graph.model.values import Const, Join, Plain, Tensor, Unknown, nodes_of
+from codemods.graph.model.values import Const, Join, Plain, Sequence, Tensor, Unknown, nodes_of, options_of
 from codemods.proofs.kept.judging import Judge
 from codemods.proofs.kept.model import (
     HISTORY,
@@ -171,7 +171,7 @@ class Places:
                 written = list(event.held) if event.method == "element" else []
                 kept = self.judge.kept(HISTORY, event.place, _container(event), "keeps", event.parts, attached, written)
                 # a set holds every tensor, and equal numbers once
-                kept.tensor = bool(written) or event.method == "add"
+                kept.tensor = bool(written) or _in_set(event)
                 around = events[:i], events[i + 1 :]
                 yield from self.judge.results(kept, partial(self._element_outlives, event, attached, *around))
 
@@ -268,6 +268,13 @@ def _held_by(node: Node, carrier: Carrier | None) -> Node:
 
 def _name(target: ast.expr) -> str:
     return ast.unparse(target)
+
+
+def _in_set(event: Storing) -> bool:
+    """Whether it is a set, however it was filled, that the value is put into."""
+    kinds = {o.kind for o in options_of(event.container) if isinstance(o, Sequence)}
+    shown = isinstance(event.place.frame.file.parent(event.value_expr), ast.Set)
+    return event.method == "add" or shown or not kinds.isdisjoint((SequenceKind.SET, SequenceKind.FROZEN_SET))
 
 
 def _container(event: Storing) -> str:
