@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from codemods.checking.check import check
@@ -93,6 +93,7 @@ def found_in(path: Path) -> Counter[str]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(index=st.integers(0, len(PROGRAMS) - 1), steps=STEPS)
+@example(index=19, steps=[("duplicate", 0, 227)])
 def test_refused_or_right(folder: Path, index: int, steps: list[tuple[str, int, int]]) -> None:
     data = bundle_of(index, str(folder))
     os.chdir(folder)
@@ -111,11 +112,13 @@ def test_refused_or_right(folder: Path, index: int, steps: list[tuple[str, int, 
     assert ("\r\n" in after) == ("\r\n" in text)
     # What is mended is gone and nothing is new, but for what comes to light by a repair.
     now = found_in(path)
+    # Of twins only the first may have been found: where that raises, the other is never come to.
+    twins = any(kind == "duplicate" for kind, _, _ in steps)
     for rule in {rule for hunk in made for rule in hunk.rules}:
-        assert now[rule] < before[rule]
+        assert now[rule] < before[rule] + twins
     # Of the words those go and come that the hunks take and bring, and no others.
     assert exchange(text, after) == total(data, {hunk.number for hunk in made})
-    if any(kind == "duplicate" for kind, _, _ in steps):
+    if twins:
         # What a hunk brings may be what its twin had from the beginning; then nothing tells that it was brought here.
         return
     again = fit(load(data))
