@@ -61,6 +61,11 @@ _OF_TENSORS = frozenset(
 """Where the functions stand whose first argument is a tensor, or a list of such."""
 
 
+def _begins_object(head: str, args: Arguments) -> bool:
+    """Whether ``Base.__init__(self, ...)`` of a class that is not in the tree, nor a builtin, gets an object of it."""
+    return bool(args.positional) and isinstance(args.positional[0], Instance) and not head.startswith("builtins.")
+
+
 class Libraries(Stores):
     """The part of the engine that calls libraries."""
 
@@ -68,8 +73,7 @@ class Libraries(Stores):
         """A call of something outside the tree, by its full name."""
         path = canonical(path)
         head, _, last = path.rpartition(".")
-        own = bool(args.positional) and isinstance(args.positional[0], Instance) and not head.startswith("builtins.")
-        if last == "__init__" and (own or head.startswith("torch.nn.")):
+        if last == "__init__" and (head.startswith("torch.nn.") or _begins_object(head, args)):
             self.begin_base(args, at)
             return NONE
         self._notice(path, head, last, args, at)

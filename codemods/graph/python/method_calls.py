@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.cutting import FRESH, PLAIN
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, HOOKING_METHODS
 from codemods.graph.model.facts.libraries import BAR_METHODS
 from codemods.graph.model.kinds import CarrierKind, Escape, FunctionKind, Marked, NodeKind, PlainKind, UseKind
@@ -17,7 +16,6 @@ from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
     ARRAY,
     NONE,
-    NUMBER,
     TEXT,
     Class,
     Const,
@@ -213,9 +211,9 @@ class MethodCalls(Standard):
 
     def _of_distribution(self, path: str, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that an object has of torch's distribution ``path``."""
-        if name in FRESH["Distribution"] | PLAIN["Distribution"]:
-            self.use(receiver, UseKind.METHOD, at, name)
-            return Tensor(None) if name in FRESH["Distribution"] else NUMBER
+        drawn = self.drawn_from(receiver, name, at)
+        if drawn is not None:
+            return drawn
         return self.opaque(at, f"{path}.{name}", [receiver, *args.all()], public=True)
 
     def _method_of_derived(self, receiver: Instance, inner: Value, name: str, args: Arguments, at: ast.AST) -> Value:

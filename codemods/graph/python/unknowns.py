@@ -64,15 +64,22 @@ class Unknowns(BuiltinCalls):
             self.run_callbacks(args, at)
             return self.unknown(f"{receiver.path}.{name}", public=True)
         if receiver.path.startswith("torch.distributions."):
-            if name in FRESH["Distribution"] | PLAIN["Distribution"]:
-                self.use(receiver, UseKind.METHOD, at, name)
-                return Tensor(None) if name in FRESH["Distribution"] else NUMBER
+            drawn = self.drawn_from(receiver, name, at)
+            if drawn is not None:
+                return drawn
             # only tensors have such methods: what a distribution gave
             if name not in _OF_TENSORS and (receiver.node is not None or not _made_of_others(receiver.path)):
                 return self.opaque(at, f"{receiver.path}.{name}", [receiver, *args.all()], public=True)
         if receiver.path in PACKING and name in KEEPS_SHAPE | {"pin_memory"}:
             return receiver
         return None
+
+    def drawn_from(self, receiver: Value, name: str, at: ast.AST) -> Value | None:
+        """What a method of a distribution gives without a graph: a sample, a size; None of the other methods."""
+        if name not in FRESH["Distribution"] and name not in PLAIN["Distribution"]:
+            return None
+        self.use(receiver, UseKind.METHOD, at, name)
+        return Tensor(None) if name in FRESH["Distribution"] else NUMBER
 
     def _opaque_tensor_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         if name in ("item", "numpy", "tolist", "size", "dim", "numel", "stride", "nelement"):
