@@ -16,7 +16,7 @@ from codemods.analysis.told import told
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.graph.python.machine import Machine
-from codemods.proofs.observations import Observation
+from codemods.proofs.observations import Observation, Shows
 from codemods.proofs.soundness import Conduct, conduct_of
 from codemods.rules import all_rules
 from codemods.rules.base import Rule
@@ -157,7 +157,7 @@ def _note(trace: Trace, rules: list[Rule], file: ParsedFile) -> Noted:
 
 def _leading(trace: Trace, observations: list[Observation]) -> frozenset[bytes]:
     """The names of the functions that lead to a forward with gradients on, in a run in which a mistake was noted."""
-    if all(o.verdict != "fault" for o in observations):
+    if all(o.shows is not Shows.FAULT for o in observations):
         return frozenset()
     places = [place for forward in trace.forwards if forward.grad is not False for place in forward.place.chain()]
     return frozenset(

@@ -18,7 +18,7 @@ from codemods.analysis.job import Job, Noted, Record
 from codemods.analysis.outline import Definition, may_act, may_switch
 from codemods.analysis.project import Project
 from codemods.analysis.workers import Workers
-from codemods.proofs.observations import Observation
+from codemods.proofs.observations import Observation, Shows
 from codemods.proofs.soundness import Conduct
 from codemods.rules.base import Rule
 from codemods.terms.findings import Finding
@@ -120,7 +120,7 @@ def _settled(workers: Workers, scripts: list[Record], alone: list[Record], budge
 
 def _shows(noted: Noted, rule: str, doubtful: Collection[str]) -> bool:
     """Whether a run shows a mistake that counts among the findings of a rule, which stand in ``doubtful``."""
-    return any(o.verdict == "fault" and o.rule == rule and o.path in doubtful for o in noted.observations)
+    return any(o.shows is Shows.FAULT and o.rule == rule and o.path in doubtful for o in noted.observations)
 
 
 def _by_file(definitions: Iterable[Definition]) -> dict[str, frozenset[Definition]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,20 +14,36 @@ from codemods.terms.findings import Finding, TrailStep
 from codemods.terms.spans import Span
 
 
+class Shows(enum.Enum):
+    """What one run shows of a site. A rule decides by what all runs show together."""
+
+    FAULT = "fault"
+    """A mistake."""
+    NEEDED = "needed"
+    """What stands there is needed: no finding."""
+    UNSURE = "unsure"
+    """Nothing is proven."""
+    ADVICE = "advice"
+    """A mistake that nothing safe can mend."""
+    BRANCH = "branch"
+    """A mistake on one of the paths of the run only."""
+    NOTHING = "nothing"
+    """Nothing of what the rule looks for happened."""
+
+
 @dataclass(frozen=True)
 class Observation:
     """What one run shows about one site.
 
-    ``path`` and ``span`` name the site, ``kind`` what of it is meant; ``verdict`` is ``fault`` (a mistake here),
-    ``needed`` (what stands there is needed: no finding) or ``unsure``; ``facts`` hold what the rule wants to remember
-    (only plain data: observations travel between processes).
+    ``path`` and ``span`` name the site, ``kind`` what of it is meant; ``facts`` hold what the
+    rule wants to remember (only plain data: observations travel between processes).
     """
 
     rule: str
     path: str
     span: Span
-    kind: str
-    verdict: str
+    shows: Shows
+    kind: enum.Enum | None = None
     facts: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
 
 
@@ -36,20 +53,23 @@ class Site:
 
     path: str
     span: Span
-    kind: str
     observations: tuple[Observation, ...]
+
+    @property
+    def shows(self) -> set[Shows]:
+        """What the runs show of it."""
+        return {o.shows for o in self.observations}
 
     @property
     def faulty(self) -> bool:
         """Whether at least one run shows a mistake here, and no run shows otherwise."""
-        verdicts = {o.verdict for o in self.observations}
-        return verdicts == {"fault"}
+        return self.shows == {Shows.FAULT}
 
     @property
     def facts(self) -> dict[str, Any]:
         """The facts of the first mistake that was observed."""
         for observation in self.observations:
-            if observation.verdict == "fault":
+            if observation.shows is Shows.FAULT:
                 return observation.facts
         return self.observations[0].facts
 
@@ -68,13 +88,13 @@ class Decision:
     found: Sequence[Finding] = ()
 
 
-def sites(observations: Iterable[Observation], kind: str) -> list[Site]:
+def sites(observations: Iterable[Observation], kind: enum.Enum | None = None) -> list[Site]:
     """Observations of one kind, gathered by place, in order of path and position."""
     gathered: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
     for observation in observations:
-        if observation.kind == kind:
+        if observation.kind is kind:
             gathered[(observation.path, observation.span)].append(observation)
-    return [Site(path, span, kind, tuple(found)) for (path, span), found in sorted(gathered.items())]
+    return [Site(path, span, tuple(found)) for (path, span), found in sorted(gathered.items())]
 
 
 def station(at: tuple[str, int], note: str) -> TrailStep:

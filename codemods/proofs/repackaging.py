@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import suites_around
-from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import DEFINITIONS, called
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, ReplaceExpression
 from codemods.terms.spans import Span
 
-RULE = "carried-hidden-state"
-"""The rule whose lines these are."""
+
+class Helper(NamedTuple):
+    """Where a helper asks for the type, of which name, and what mends it."""
+
+    path: str
+    span: Span
+    name: str
+    edits: list[Edit]
 
 
-def broken_helpers(trace: Trace) -> Iterator[Observation]:
-    """What one run shows of such helpers: one observation each, with the edits that mend it."""
+def broken_helpers(trace: Trace) -> Iterator[Helper]:
+    """The helpers that a run came to."""
     done: set[int] = set()
     for frame in trace.frames:
         definition = frame.definition
@@ -30,11 +35,11 @@ def broken_helpers(trace: Trace) -> Iterator[Observation]:
 
 
 def repackaging_helpers(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Span]:
-    """Where a function repackages hidden state by asking for a type that no tensor has: lines of this rule."""
-    return [observation.span for observation in _helper(file, function)]
+    """Where a function repackages hidden state by asking for such a type."""
+    return [helper.span for helper in _helper(file, function)]
 
 
-def _helper(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Observation]:
+def _helper(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Helper]:
     """``if type(h) == Variable: return Variable(h.data)`` in a function that calls itself on the parts of ``h``."""
     if not any(isinstance(n, ast.Call) and called(n) == function.name for n in walk(function)):
         return
@@ -54,7 +59,7 @@ def _helper(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) 
         test = file.span(node)
         last = file.span(node.body[0])
         span = Span(test.line, test.column, last.end_line, last.end_column)
-        yield Observation(RULE, file.path, span, "helper", "fault", {"name": name, "edits": edits})
+        yield Helper(file.path, span, name, edits)
 
 
 def _takes_apart(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef, test: ast.If, name: str) -> bool:

@@ -10,13 +10,11 @@ from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import meeting
-from codemods.proofs.observations import Decision, Observation, sites
+from codemods.proofs.observations import Decision, Observation, Shows, sites
 from codemods.proofs.syntax import FUNCTIONS
 from codemods.rules.base import Rule
 from codemods.source.walking import walk
 from codemods.terms.findings import Finding, Promise, TrailStep
-
-_SITE = "site"
 
 
 class AdvisingRule(Rule):
@@ -29,15 +27,15 @@ class AdvisingRule(Rule):
     ) -> Observation:
         """A mistake at ``node``, what to do about it, and the places that show it."""
         steps = [(place.path, place.line, note) for place, note in trail]
-        return self.seen(file, node, _SITE, "fault", message=message, remedy=remedy, trail=steps)
+        return self.seen(file, node, Shows.FAULT, message=message, remedy=remedy, trail=steps)
 
     def fine(self, file: ParsedFile, node: ast.AST) -> Observation:
         """The same place in a run in which nothing is wrong with it, or nothing is proven."""
-        return self.seen(file, node, _SITE, "needed")
+        return self.seen(file, node, Shows.NEEDED)
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         """One advice a place."""
-        for site in sites(observations, _SITE):
+        for site in sites(observations):
             if site.faulty:
                 facts: dict[str, Any] = site.facts
                 trail = tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"]))

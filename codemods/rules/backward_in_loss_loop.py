@@ -14,7 +14,7 @@ from codemods.graph.model.trace import Accumulation, Trace
 from codemods.graph.model.values import Const
 from codemods.proofs.early_changes import late
 from codemods.proofs.marks import backward_runs_code, tells_backwards_apart
-from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import mended
 from codemods.proofs.reach import reached_surely
 from codemods.proofs.syntax import FUNCTIONS, free_name, own_nodes
@@ -73,13 +73,13 @@ class BackwardInLossLoop(Rule):
             if len(walks) < 2:
                 continue
             if not trace.complete:
-                yield self._note(walks[0], "unsure", why="budget")
+                yield self._note(walks[0], Shows.UNSURE, why="budget")
                 continue
             yield self._judge(trace, walks, order)
 
-    def _note(self, walk: Walk, verdict: str, **facts: object) -> Observation:
+    def _note(self, walk: Walk, shows: Shows, **facts: object) -> Observation:
         assert walk.place.statement is not None
-        return self.seen(walk.place.frame.file, walk.place.statement, "backward", verdict, **facts)
+        return self.seen(walk.place.frame.file, walk.place.statement, shows, **facts)
 
     def _judge(self, trace: Trace, walks: list[Walk], order: dict[int, int]) -> Observation:
         first, second = walks[0], walks[1]
@@ -87,27 +87,27 @@ class BackwardInLossLoop(Rule):
         shared = _shared(first, second) if second.follows(first) else []
         before = [n for n in shared if n.certain and not loop.holds(n.place)]
         if not _proven(first, second, before):
-            return self._note(first, "needed", why="the turns share no graph from before the loop")
+            return self._note(first, Shows.NEEDED, why="the turns share no graph from before the loop")
         sums = [a for a in trace.accumulations if loop.holds(a.place) and _sums(a, first)]
         if not sums and any(loop.holds(n.place) for n in shared):
-            return self._note(first, "needed", why="a state is carried from turn to turn")
+            return self._note(first, Shows.NEEDED, why="a state is carried from turn to turn")
         if sums and not all(isinstance(o, Const) for o in _starts(sums, loop)):
-            return self._note(first, "needed", why="the sum goes on from something older")
+            return self._note(first, Shows.NEEDED, why="the sum goes on from something older")
         mine = {id(w) for w in walks}
         if any(id(w) not in mine and loop.meets(w.place) for w in trace.walks):
-            return self._note(first, "needed", why="another backward in the loop")
+            return self._note(first, Shows.NEEDED, why="another backward in the loop")
         if any(loop.meets(s.place) for s in trace.steps):
-            return self._note(first, "needed", why="an optimizer steps in the loop")
+            return self._note(first, Shows.NEEDED, why="an optimizer steps in the loop")
         if backward_runs_code(trace) or any(tells_backwards_apart(m) and loop.meets(m.place) for m in trace.marks):
-            return self._note(first, "needed", why="gradients are read, cleared or changed")
+            return self._note(first, Shows.NEEDED, why="gradients are read, cleared or changed")
         last = max(order[id(w)] for w in walks)
         if any(order[id(w)] > last for n in before for w in n.walks):
-            return self._note(first, "needed", why="the shared graph is walked again")
+            return self._note(first, Shows.NEEDED, why="the shared graph is walked again")
         layers = sum(n.kind is NodeKind.MODULE and loop.holds(n.place) for n in second.seen)
         produced = max(before, key=lambda n: n.birth).place
         return self._note(
             first,
-            "fault",
+            Shows.FAULT,
             retains=first.retains,
             late=late(trace, first, second),
             argument=first.retain_argument,
@@ -119,7 +119,7 @@ class BackwardInLossLoop(Rule):
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "backward"):
+        for site in sites(observations):
             file = decision.files(site.path) if site.faulty else None
             if file is None:
                 continue

@@ -8,12 +8,13 @@ a mistake only if it is one wherever it ran.
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
-from codemods.proofs.observations import Decision, Observation
+from codemods.proofs.observations import Decision, Observation, Shows
 from codemods.source.gates import Form
 from codemods.terms.findings import Finding, Promise
 
@@ -42,6 +43,8 @@ class Rule:
         """The findings that follow from the observations of all runs."""
         raise NotImplementedError
 
-    def seen(self, file: ParsedFile, node: ast.AST, kind: str, verdict: str, **facts: Any) -> Observation:
+    def seen(
+        self, file: ParsedFile, node: ast.AST, shows: Shows, kind: enum.Enum | None = None, /, **facts: Any
+    ) -> Observation:
         """An observation of this rule at a node."""
-        return Observation(self.name, file.path, file.span(node), kind, verdict, facts)
+        return Observation(self.name, file.path, file.span(node), shows, kind, facts)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.trace import Forward, Ran, Trace
 from codemods.proofs.gradients import suite_of
-from codemods.proofs.observations import Decision, Observation, sites
+from codemods.proofs.observations import Decision, Observation, Shows, sites
 from codemods.proofs.syntax import LOOPS
 from codemods.rules.base import Rule
 from codemods.terms.edits import InsertStatements
@@ -64,18 +64,18 @@ class EmptyCache(Rule):
             if any(_within(whole, other) for other, _ in passes if other is not ran) or _within_steps(trace, ran):
                 continue
             file = ran.frame.file
-            verdict = "needed" if _empties(trace, ran) else "fault"
+            shows = Shows.NEEDED if _empties(trace, ran) else Shows.FAULT
             shown = forwards[0].place
             trail = [
                 (shown.path, shown.line, "evaluated here"),
                 (file.path, file.span(ran.statement).line, "the pass ends here"),
             ]
-            yield self.seen(file, ran.statement, "pass", verdict, trail=trail)
+            yield self.seen(file, ran.statement, shows, trail=trail)
 
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "pass"):
+        for site in sites(observations):
             if site.faulty:
                 yield Finding(
                     self.name, site.path, site.span, Promise.BEHAVIOUR,

@@ -9,7 +9,7 @@ from codemods.graph.model.kinds import WRITTEN, NodeKind, UseKind
 from codemods.graph.model.nodes import Alias, Node, Walk
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.observations import Decision, Observation, sites
+from codemods.proofs.observations import Decision, Observation, Shows, sites
 from codemods.proofs.paired_flags import mended
 from codemods.proofs.reach import savers
 from codemods.rules.base import Rule
@@ -64,11 +64,11 @@ class InplaceOnDetached(Rule):
         )
         late = ((walk.place.path, walk.place.line), (change.place.path, change.place.line))
         return self.seen(
-            alias.place.frame.file, alias.place.node, "alias", "fault", form=alias.form.value, trail=trail, late=[late]
+            alias.place.frame.file, alias.place.node, Shows.FAULT, form=alias.form.value, trail=trail, late=[late]
         )
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "alias"):
+        for site in sites(observations):
             file = decision.files(site.path)
             node = file.find(site.span, ast.Call, ast.Attribute) if file is not None else None
             if file is None or not isinstance(node, (ast.Call, ast.Attribute)):

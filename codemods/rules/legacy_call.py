@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,7 @@ from codemods.graph.model.nodes import Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import OldForm, Trace
 from codemods.graph.model.values import Join, Library, Tensor, Unknown
-from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.rules.base import Rule
 from codemods.source.gates import Form, form
 from codemods.source.walking import walk
@@ -62,6 +63,17 @@ def _word(path: str) -> bytes | Form:
 
 
 _OF_LIBRARY = (OldKind.CALL, OldKind.BASE, OldKind.LOSS, OldKind.VERBOSE)
+
+
+class _Form(enum.Enum):
+    CALL = "call"
+    BASE = "base"
+    LOSS = "loss"
+    VERBOSE = "verbose"
+    KEYWORD = "keyword"
+    NEXT = "next"
+    MASK = "mask"
+    SIX = "six"
 
 
 class LegacyCall(Rule):
@@ -124,7 +136,7 @@ class LegacyCall(Rule):
             elif old.kind in _OF_LIBRARY and isinstance(old.value, Library):
                 alone = old.kind is OldKind.BASE or trace.called.get(old.place.node) == old.value.path
                 fits = alone and (old.kind in (OldKind.LOSS, OldKind.VERBOSE) or _is_its_name(old))
-                yield self._note(old, old.kind.value, "fault" if fits else "unsure", path=old.value.path)
+                yield self._note(old, _Form(old.kind.value), Shows.FAULT if fits else Shows.UNSURE, path=old.value.path)
         done: set[int] = set()
         for frame in trace.frames:
             if id(frame.file) not in done:
@@ -137,10 +149,10 @@ class LegacyCall(Rule):
         if not file.holds(_ASYNC):
             return
         for node in file.once(_asynchronous, file.tree):
-            yield self.seen(file, node, "keyword", "fault", argument="async", today="non_blocking")
+            yield self.seen(file, node, Shows.FAULT, _Form.KEYWORD, argument="async", today="non_blocking")
 
-    def _note(self, old: OldForm, kind: str, verdict: str = "fault", **more: str) -> Observation:
-        return self.seen(old.place.frame.file, old.place.node, kind, verdict, **more)
+    def _note(self, old: OldForm, form: _Form, shows: Shows = Shows.FAULT, **more: str) -> Observation:
+        return self.seen(old.place.frame.file, old.place.node, shows, form, **more)
 
     def _method(self, old: OldForm) -> Iterator[Observation]:
         call = old.place.node
@@ -150,27 +162,26 @@ class LegacyCall(Rule):
         names = {k.arg for k in call.keywords}
         if method == "next":
             if not call.args and not names:
-                yield self._note(old, "next", "fault" if _is_iterator(old.value) else "unsure")
+                yield self._note(old, _Form.NEXT, Shows.FAULT if _is_iterator(old.value) else Shows.UNSURE)
         elif method in _MASKED:
             if call.args and _is_byte(call.args[0]):
-                yield self._note(old, "mask", "fault" if _is_tensor(old.value) else "unsure")
+                yield self._note(old, _Form.MASK, Shows.FAULT if _is_tensor(old.value) else Shows.UNSURE)
         elif "device_id" in names and method == "cuda":
-            yield self._note(old, "keyword", argument="device_id", today="device")
+            yield self._note(old, _Form.KEYWORD, argument="device_id", today="device")
 
     def _imports(self, file: ParsedFile) -> Iterator[Observation]:
         if "torch._six" not in file.text:
             return
         for node in file.tree.body:
             if isinstance(node, ast.ImportFrom) and node.module == "torch._six" and not node.level:
-                yield self.seen(file, node, "six", "fault")
+                yield self.seen(file, node, Shows.FAULT, _Form.SIX)
 
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         lines: dict[tuple[str, Span, str, Promise], list[_Change]] = defaultdict(list)
-        kinds = {"call": _call, "base": _base, "loss": _loss, "verbose": _verbose, "keyword": _keyword}
-        for kind, make in {**kinds, "next": _next, "mask": _mask, "six": _six}.items():
-            for site in sites(observations, kind):
+        for old, make in _MAKES.items():
+            for site in sites(observations, old):
                 file = decision.files(site.path) if site.faulty else None
                 change = make(site, file) if file is not None else None
                 if file is None or change is None:
@@ -396,5 +407,17 @@ def _six(site: Site, file: ParsedFile) -> _Change | None:
     edits = (InsertStatements(site.span, "after", code), RemoveStatement(site.span))
     return _Change(site.span, "torch._six is gone", f"write `{'; '.join(code.splitlines())}`", edits)
 
+
+_MAKES = {
+    _Form.CALL: _call,
+    _Form.BASE: _base,
+    _Form.LOSS: _loss,
+    _Form.VERBOSE: _verbose,
+    _Form.KEYWORD: _keyword,
+    _Form.NEXT: _next,
+    _Form.MASK: _mask,
+    _Form.SIX: _six,
+}
+"""What becomes of each form, in the order in which a line tells them."""
 
 RULE = LegacyCall

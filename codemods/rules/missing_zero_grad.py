@@ -14,7 +14,7 @@ from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer
 from codemods.proofs.gradients import suite_of
 from codemods.proofs.marks import changes_gradients, clears, out_of_sight, touches_gradients
-from codemods.proofs.observations import Decision, Observation, sites
+from codemods.proofs.observations import Decision, Observation, Shows, sites
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
 from codemods.proofs.turns import crossed, loops_around
 from codemods.rules.base import Rule
@@ -79,31 +79,30 @@ class MissingZeroGrad(Rule):
             cleared = [m for m in touching if clears(m)]
             if cleared and len(cleared) == len(touching) and all(_other_branch(m, step) for m in cleared):
                 trail.append((cleared[0].place.path, cleared[0].place.line, "cleared here, on another branch"))
-                yield self.seen(file, anchor, "backward", "branch", optimizer=name, trail=trail)
+                yield self.seen(file, anchor, Shows.BRANCH, optimizer=name, trail=trail)
             else:
-                yield self.seen(file, anchor, "backward", "needed", optimizer=name)
+                yield self.seen(file, anchor, Shows.NEEDED, optimizer=name)
             return
         if not _plain(trace, steps, walks):
-            yield self.seen(file, anchor, "backward", "unsure", optimizer=name)
+            yield self.seen(file, anchor, Shows.UNSURE, optimizer=name)
             return
         others = {id(s.optimizer) for s in trace.steps if s.optimizer is not step.optimizer and _inside(s, step)}
         several = bool(others) and len(walks) > 1
-        yield self.seen(file, anchor, "backward", "fault", optimizer=name, trail=trail, several=several)
+        yield self.seen(file, anchor, Shows.FAULT, optimizer=name, trail=trail, several=several)
 
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         faults: dict[tuple[str, Span], list[dict[str, Any]]] = defaultdict(list)
         for name in sorted({o.facts["optimizer"] for o in observations}):
-            for site in sites([o for o in observations if o.facts["optimizer"] == name], "backward"):
-                verdicts = {o.verdict for o in site.observations}
-                if verdicts == {"branch"}:
+            for site in sites([o for o in observations if o.facts["optimizer"] == name]):
+                if site.shows == {Shows.BRANCH}:
                     yield Finding(
                         self.name, site.path, site.span, Promise.ADVICE,
                         f"this branch steps with `{name}` and never clears its gradients; another branch clears them",
                         "", _trail([site.facts]),
                     )  # fmt: skip
-                elif verdicts == {"fault"}:
+                elif site.faulty:
                     faults[site.path, site.span].append({**site.facts, "several": site.any("several")})
         for (path, span), found in faults.items():
             names = [facts["optimizer"] for facts in found]

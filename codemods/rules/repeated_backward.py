@@ -23,7 +23,7 @@ from codemods.proofs.blocks import (
 )
 from codemods.proofs.early_changes import late
 from codemods.proofs.marks import backward_runs_code, changes_gradients, clearings, clears, sees_each_backward
-from codemods.proofs.observations import Decision, Observation, Site, sites, station
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired, weakest
 from codemods.proofs.reach import reached_surely, reads_value
 from codemods.rules.base import Rule
@@ -77,7 +77,7 @@ class RepeatedBackward(Rule):
         if second.kind is WalkKind.GRAD:
             statement = first.place.statement
             if pair.for_nothing() and statement is not None:
-                yield self._note(first, statement, "advice", pair, "fills")
+                yield self._note(first, statement, Shows.ADVICE, pair, "fills")
             return
         statement = pair.later.statement
         if statement is None:
@@ -85,17 +85,16 @@ class RepeatedBackward(Rule):
         promise = pair.promise()
         if promise is None:
             if pair.why:
-                yield self._note(second, statement, "advice", pair, pair.why)
+                yield self._note(second, statement, Shows.ADVICE, pair, pair.why)
             return
-        yield self._note(second, statement, "fault", pair, "", promise=promise.value, edits=pair.edits())
+        yield self._note(second, statement, Shows.FAULT, pair, "", promise=promise.value, edits=pair.edits())
 
-    def _note(self, walk: Walk, at: ast.stmt, verdict: str, pair: _Pair, why: str, **more: Any) -> Observation:
+    def _note(self, walk: Walk, at: ast.stmt, shows: Shows, pair: _Pair, why: str, **more: Any) -> Observation:
         made = max(walk.roots, key=lambda r: r.birth).place if walk.roots else pair.first.place
         return self.seen(
             pair.file,
             at,
-            "backward",
-            verdict,
+            shows,
             why=why,
             made=(made.path, made.line),
             first=(pair.first.place.path, pair.first.place.line),
@@ -110,7 +109,7 @@ class RepeatedBackward(Rule):
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         alone = SURPLUS in decision.options.ignore
-        for site in sites(observations, "backward"):
+        for site in sites(observations):
             yield from self._findings(site, alone=alone)
 
     def _findings(self, site: Site, *, alone: bool) -> Iterator[Finding]:

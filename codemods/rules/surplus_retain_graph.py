@@ -10,7 +10,7 @@ from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UnseenKind
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
-from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.reach import library_model
 from codemods.proofs.unseen import Way, computes, leaves_sight
 from codemods.rules.base import Rule
@@ -81,29 +81,28 @@ class SurplusRetainGraph(Rule):
         partly = not trace.complete or any("not entered" in note for note in trace.notes)
         judge = _Judge(trace)
         for i, walk in asked:
-            verdict, why = judge.verdict(i, walk)
-            if partly and verdict == "fault":
-                verdict, why = "advice", "not all that runs was looked at"
-            yield self._note(walk, verdict, why)
+            shows, why = judge.judge(i, walk)
+            if partly and shows is Shows.FAULT:
+                shows, why = Shows.ADVICE, "not all that runs was looked at"
+            yield self._note(walk, shows, why)
 
-    def _note(self, walk: Walk, verdict: str, why: str) -> Observation:
+    def _note(self, walk: Walk, shows: Shows, why: str) -> Observation:
         assert walk.call is not None
         made = max((r for r in walk.roots if r.parents), key=lambda r: r.birth, default=None)
         trail = [] if made is None else [(made.place.path, made.place.line)]
         return self.seen(
-            walk.place.frame.file, walk.call, "flag", verdict, why=why, argument=walk.retain_argument, made=trail,
+            walk.place.frame.file, walk.call, shows, why=why, argument=walk.retain_argument, made=trail,
             walker=walk.kind.value,
         )  # fmt: skip
 
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "flag"):
-            verdicts = {o.verdict for o in site.observations}
-            if verdicts == {"fault"}:
+        for site in sites(observations):
+            if site.faulty:
                 yield from self._finding(site, decision, advice="")
-            elif verdicts <= {"fault", "advice"}:
-                why = next(o.facts["why"] for o in site.observations if o.verdict == "advice")
+            elif site.shows <= {Shows.FAULT, Shows.ADVICE}:
+                why = next(o.facts["why"] for o in site.observations if o.shows is Shows.ADVICE)
                 yield from self._finding(site, decision, advice=why)
 
     def _finding(self, site: Site, decision: Decision, *, advice: str) -> Iterator[Finding]:
@@ -171,37 +170,37 @@ class _Judge:
         self.exposed, self.left = _exposed(trace)
         self.hooked = any(mark.kind is Marked.MODULE_HOOK for mark in trace.marks)
 
-    def verdict(self, index: int, walk: Walk) -> tuple[str, str]:
+    def judge(self, index: int, walk: Walk) -> tuple[Shows, str]:
         """``fault`` (surplus), ``needed``, ``advice`` or ``unsure``, and why."""
         graph = [n for n in walk.seen if n.kind not in _KINDS]
         if not graph or any(_orphan(n) for n in graph):
-            return "unsure", "the loss comes from code that cannot be seen"
+            return Shows.UNSURE, "the loss comes from code that cannot be seen"
         function = walk.call.func if walk.call is not None else None
         if walk.kind is WalkKind.BACKWARD and isinstance(function, ast.Attribute) and function.attr not in _WRAPPERS:
-            return "unsure", "an unseen wrapper takes the flag"
+            return Shows.UNSURE, "an unseen wrapper takes the flag"
         for node in walk.seen:
             if node.leaf or _frees_nothing(node):
                 continue
             # a graph of the module's top level may have been walked in another run
             if any(self.order.get(id(other), -1) > index for other in node.walks):
-                return "needed", "walked again"
+                return Shows.NEEDED, "walked again"
             if id(node) in self.exposed:
-                return "unsure", "it reaches code that cannot be seen"
+                return Shows.UNSURE, "it reaches code that cannot be seen"
         if any(first < n.birth < last for n in graph for first, last in self.trace.shared_weights):
-            return "unsure", "forwards share what parametrizations compute"
+            return Shows.UNSURE, "forwards share what parametrizations compute"
         why = self._frames(walk, graph)
         if why:
-            return "unsure", why
+            return Shows.UNSURE, why
         made = {key for key, unseen in self.sources[index].items() if unseen.kind is UnseenKind.CALL}
         later = enumerate(self.trace.walks[index + 1 :], index + 1)
         if made and any(_comes_from_unseen(w) and not made.isdisjoint(self.sources[i]) for i, w in later):
-            return "unsure", "gradients are taken of what comes of an unseen call that is part of both losses"
+            return Shows.UNSURE, "gradients are taken of what comes of an unseen call that is part of both losses"
         if any(later > index for later in self.blind):
-            return "advice", "a later backward uses a graph that cannot be seen"
+            return Shows.ADVICE, "a later backward uses a graph that cannot be seen"
         if any(u.kind is UnseenKind.LOST for u in self.sources[index].values()):
-            return "advice", "part of its graph may lie where it is not known"
+            return Shows.ADVICE, "part of its graph may lie where it is not known"
         if self.hooked:
-            return "advice", "hooks of modules may keep activations"
+            return Shows.ADVICE, "hooks of modules may keep activations"
         return self._doubts(walk, graph, index)
 
     def _frames(self, walk: Walk, graph: list[Node]) -> str:
@@ -218,32 +217,32 @@ class _Judge:
             place = frame.call
         return ""
 
-    def _doubts(self, walk: Walk, graph: list[Node], index: int) -> tuple[str, str]:
+    def _doubts(self, walk: Walk, graph: list[Node], index: int) -> tuple[Shows, str]:
         for node in graph:
             unseen = node.kind is NodeKind.MODULE and node.label == "module"
             if unseen and not library_model(node) and not self._saved_here(node):
-                return "advice", "the class of the model is not in the tree and may keep a graph between its calls"
+                return Shows.ADVICE, "the class of the model is not in the tree and may keep a graph between its calls"
             if node.kind is NodeKind.CALL and "." not in node.label:
-                return "advice", f"what {node.label or 'an unseen call'}() keeps of the graph cannot be seen"
+                return Shows.ADVICE, f"what {node.label or 'an unseen call'}() keeps of the graph cannot be seen"
         for later in all_descendants(graph):
             if later.kind is NodeKind.CALL and later.birth > walk.place.clock and not computes(later.label):
-                return "advice", f"what {later.label or 'an unseen call'}() does with the graph cannot be seen"
+                return Shows.ADVICE, f"what {later.label or 'an unseen call'}() does with the graph cannot be seen"
         for node in graph:
             if id(node) in self.left:
-                return "advice", "code that cannot be seen may use what stays of the graph on its object"
+                return Shows.ADVICE, "code that cannot be seen may use what stays of the graph on its object"
         mine = self.sources[index]
         argument = next((u for u in mine.values() if u.kind is UnseenKind.ARGUMENT), None)
         if argument is not None and walk.with_gradient:
-            return "unsure", "part of a backward by hand, which goes on where this one ends"
+            return Shows.UNSURE, "part of a backward by hand, which goes on where this one ends"
         if argument is not None:
-            return "advice", f"what is given for `{argument.name}` may bring a graph that its caller uses, too"
+            return Shows.ADVICE, f"what is given for `{argument.name}` may bring a graph that its caller uses, too"
         shared = next((mine[key] for other in self.sources[index + 1 :] for key in mine if key in other), None)
         if shared is not None:
-            return "advice", f"two losses share what comes of `{shared.name}`, which may be part of the graph"
+            return Shows.ADVICE, f"two losses share what comes of `{shared.name}`, which may be part of the graph"
         if mine:
             name = next(iter(mine.values())).name
-            return "advice", f"what {name or 'an unseen call'}() returns may be part of the graph"
-        return "fault", ""
+            return Shows.ADVICE, f"what {name or 'an unseen call'}() returns may be part of the graph"
+        return Shows.FAULT, ""
 
     def _saved_here(self, node: Node) -> bool:
         """Whether the model comes whole out of a file, where otherwise one of the tree is called whose class the

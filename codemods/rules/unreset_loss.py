@@ -12,7 +12,7 @@ from codemods.graph.model.trace import Accumulation, Trace
 from codemods.graph.model.values import nodes_of
 from codemods.proofs.blocks import parting, stepped_between, suites_around
 from codemods.proofs.early_changes import late
-from codemods.proofs.observations import Decision, Observation, Site, sites, station
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired, weakest
 from codemods.proofs.reach import reached_surely, reads_value
 from codemods.proofs.syntax import FUNCTIONS, free_name
@@ -91,8 +91,7 @@ class UnresetLoss(Rule):
         yield self.seen(
             file,
             statement,
-            "loss",
-            "fault" if found is not None else "advice",
+            Shows.FAULT if found is not None else Shows.ADVICE,
             promise=promise.value,
             edits=found[1] if found is not None else None,
             remedy=plan.remedy,
@@ -108,7 +107,7 @@ class UnresetLoss(Rule):
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "loss"):
+        for site in sites(observations):
             yield from self._findings(site, decision)
 
     def _findings(self, site: Site, decision: Decision) -> Iterator[Finding]:

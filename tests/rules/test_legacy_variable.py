@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from codemods.graph.model.nodes import Place
+from codemods.proofs.observations import Shows
 from codemods.rules import rule
 from codemods.rules.legacy_variable import rule as legacy_variable
 from codemods.source.options import Options
@@ -627,8 +628,8 @@ def test_at_no_budget_data_that_is_written_through_is_called_read() -> None:
     followed = 0
     for budget in range(30, 500, 7):
         trace = run_tree({"main.py": dedent(code)}, budget=budget).trace
-        said = {o.verdict for o in rule(RULE).observe(trace) if o.kind == "data"}
-        assert said <= {"needed"}
+        said = {o.shows for o in rule(RULE).observe(trace) if o.kind is legacy_variable._Form.DATA}
+        assert said <= {Shows.NEEDED}
         followed += bool(said)
     assert followed
 

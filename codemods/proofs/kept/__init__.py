@@ -34,5 +34,5 @@ def observe(rule: str, trace: Trace) -> Iterator[Observation]:
     results = _RESULTS.get(trace)
     if results is None:
         results = _RESULTS[trace] = list(Places(trace).read())
-    for path, span, verdict, seen in results:
-        yield Observation(rule, path, span, "kept", verdict, seen)
+    for path, span, shows, seen in results:
+        yield Observation(rule, path, span, shows, facts=seen)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codemods.proofs.kept.model import HISTORY, TOTAL
-from codemods.proofs.observations import Decision, Observation
+from codemods.proofs.observations import Decision, Observation, Shows
 from codemods.terms.edits import Edit, WrapExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
@@ -27,7 +27,7 @@ def decide(rule: str, promise: Promise, observations: Iterable[Observation], dec
     places: dict[tuple[str, Span], _Observed] = defaultdict(_Observed)
     for observation in observations:
         place = places[(observation.path, observation.span)]
-        if observation.verdict == "fault":
+        if observation.shows is Shows.FAULT:
             place.faults.append(observation.facts)
         else:
             place.needed = True

@@ -23,6 +23,7 @@ from codemods.proofs.kept.model import (
 )
 from codemods.proofs.kept.run import Run
 from codemods.proofs.kept.uses import arithmetic, benign, changes_in_place, had_before
+from codemods.proofs.observations import Shows
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.terms.spans import Span
@@ -62,7 +63,7 @@ class Judge:
         """The observations about a kept value, which ``outlives`` its step or not."""
         if any(n.walks for n in first.sums):
             # most sums are walked: residual connections, losses of several tasks
-            yield first.place.path, statement_span(first.place), "needed", {"why": "walked"}
+            yield first.place.path, statement_span(first.place), Shows.NEEDED, {"why": "walked"}
             return
         if not any(a.walks for n in first.nodes for a in n.ancestors() if not a.leaf):
             return
@@ -74,11 +75,11 @@ class Judge:
             path, span = kept.place.path, statement_span(kept.place)
             needed, tensor = self._uses(kept, freed)
             if needed:
-                yield path, span, "needed", {"why": needed}
+                yield path, span, Shows.NEEDED, {"why": needed}
                 continue
             lasting = outlives() if lasting is None else lasting
             if lasting:
-                yield path, span, "fault", self._facts(kept, tensor)
+                yield path, span, Shows.FAULT, self._facts(kept, tensor)
             return
 
     def _handed_over(self, kept: Kept) -> Iterator[Kept]:

@@ -12,13 +12,14 @@ from codemods.graph.model.nodes import Carrier, Node, Place, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of
+from codemods.proofs.observations import Shows
 from codemods.terms.spans import Span
 
 TOTAL = "attached-loss-total"
 HISTORY = "attached-loss-history"
 
-Result = tuple[str, Span, str, dict[str, Any]]
-"""Path, span, verdict and facts."""
+Result = tuple[str, Span, Shows, dict[str, Any]]
+"""Path, span, what is shown, and facts."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ from codemods.proofs.kept.model import (
 )
 from codemods.proofs.kept.run import Run
 from codemods.proofs.kept.uses import assigned
+from codemods.proofs.observations import Shows
 from codemods.proofs.sums import averages
 from codemods.proofs.syntax import DEFINITIONS, LOOPS
 
@@ -46,7 +47,7 @@ class Places:
             # nothing is known of what would have come
             places = [e.place for e in sums if e.parts] + [e.place for e in self.run.trace.storings if e.parts]
             for place in places:
-                yield place.path, statement_span(place), "needed", {"why": "budget"}
+                yield place.path, statement_span(place), Shows.NEEDED, {"why": "budget"}
             return
         if not self.run.trace.walks:
             return
@@ -74,7 +75,8 @@ class Places:
             if any(averages(self.run.trace, event) for event in events):
                 continue
             if any(_of_a_library(event.old) for event in events):
-                yield events[0].place.path, statement_span(events[0].place), "needed", {"why": "an object of a library"}
+                first = events[0].place
+                yield first.path, statement_span(first), Shows.NEEDED, {"why": "an object of a library"}
                 continue
             for i, event in enumerate(events):
                 attached = self.run.proven(nodes_of(event.added))

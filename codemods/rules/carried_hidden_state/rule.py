@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.nodes import Walk
@@ -9,7 +10,7 @@ from codemods.graph.model.trace import Trace
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import detaching, stands_behind
-from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import SURPLUS, Flag, flags, once, paired
 from codemods.proofs.repackaging import broken_helpers
 from codemods.rules.base import Rule
@@ -20,6 +21,13 @@ from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
 _Place = tuple[str, Span]
+
+
+class _Site(enum.Enum):
+    HELPER = "helper"
+    STATE = "state"
+    SOMETIMES = "sometimes"
+    """A state that only some paths carry on."""
 
 
 class CarriedHiddenState(Rule):
@@ -68,7 +76,9 @@ class CarriedHiddenState(Rule):
     )
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
-        yield from broken_helpers(trace)
+        for path, span, name, edits in broken_helpers(trace):
+            facts = {"name": name, "edits": edits}
+            yield Observation(self.name, path, span, Shows.FAULT, _Site.HELPER, facts)
         if not trace.complete:
             return
         ledger = Ledger(trace)
@@ -87,7 +97,7 @@ class CarriedHiddenState(Rule):
             return
         first = carries[0]
         yield self.seen(
-            first.store.frame.file, statement, "sometimes", "advice", name=_spoken(carries),
+            first.store.frame.file, statement, Shows.ADVICE, _Site.SOMETIMES, name=_spoken(carries),
             goes="go" if len({c.carrier.name for c in carries}) > 1 else "goes",
             way=first.child.place.line, window=_window(first), retained=first.freed_by.retains is True,
             trail=trail(first),
@@ -114,8 +124,8 @@ class CarriedHiddenState(Rule):
         yield self.seen(
             store.frame.file,
             store.statement,
-            "state",
-            "fault",
+            Shows.FAULT,
+            _Site.STATE,
             promise=promise,
             name=_spoken(carries),
             goes="go" if len({c.carrier.name for c in carries}) > 1 else "goes",
@@ -132,9 +142,9 @@ class CarriedHiddenState(Rule):
         )
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "helper"):
+        for site in sites(observations, _Site.HELPER):
             yield self._mended(site)
-        states = sites(observations, "state")
+        states = sites(observations, _Site.STATE)
         found = {(site.path, site.span): list(self._cut(site, decision)) for site in states}
         cut = {place for place, mended in found.items() if mended[0].promise is not Promise.ADVICE}
         for site in states:
@@ -142,7 +152,7 @@ class CarriedHiddenState(Rule):
                 # a flag that keeps several states alive goes with all of them
                 joint = [flag for o in site.observations for flag in o.facts["joint"]]
                 found[(site.path, site.span)] = list(self._cut(site, decision, joint))
-        for site in sites(observations, "sometimes"):
+        for site in sites(observations, _Site.SOMETIMES):
             if (site.path, site.span) not in found:
                 found[(site.path, site.span)] = [self._sometimes_cut(site)]
         yield from once(finding for mended in found.values() for finding in mended)

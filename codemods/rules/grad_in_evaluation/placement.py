@@ -13,6 +13,7 @@ from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.rules.base import Rule
 from codemods.rules.grad_in_evaluation.blocks import is_inside, returns_value, switches_off
+from codemods.rules.grad_in_evaluation.recordings import SiteOf
 from codemods.source.walking import walk
 from codemods.terms.edits import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -38,23 +39,23 @@ class Placement:
     def __init__(self, rule: Rule, observations: list[Observation], decision: Decision) -> None:
         self.rule = rule
         self.decision = decision
-        self.functions = {(s.path, s.span): s for s in sites(observations, "function")}
-        self.statements = {(s.path, s.span): s for s in sites(observations, "statement")}
+        self.functions = {(s.path, s.span): s for s in sites(observations, SiteOf.FUNCTION)}
+        self.statements = {(s.path, s.span): s for s in sites(observations, SiteOf.STATEMENT)}
         self.partial: set[tuple[str, Span | None]] = {
-            *((s.path, s.span) for s in sites(observations, "partial")),
-            *((s.path, None) for s in sites(observations, "partial-script")),
+            *((s.path, s.span) for s in sites(observations, SiteOf.PARTIAL)),
+            *((s.path, None) for s in sites(observations, SiteOf.PARTIAL_SCRIPT)),
         }
         """Functions, and scripts (None), that were followed in part: a block in them would cover a part of what they
         evaluate."""
-        self.open = {(s.path, s.span) for s in sites(observations, "open")}
+        self.open = {(s.path, s.span) for s in sites(observations, SiteOf.OPEN)}
         """Functions that hand out graphs: who may call them, and back-propagate these, is not known."""
-        self.covered = {(s.path, s.span) for s in sites(observations, "covered")}
+        self.covered = {(s.path, s.span) for s in sites(observations, SiteOf.COVERED)}
         """Functions that somebody calls with gradients switched off."""
-        self.leaving = {(s.path, s.span) for s in sites(observations, "leaving")}
+        self.leaving = {(s.path, s.span) for s in sites(observations, SiteOf.LEAVING)}
         """Statements that make graphs which outlive the call of the function that they stand in."""
-        self.forwards = [o for o in observations if o.kind == "forward"]
+        self.forwards = [o for o in observations if o.kind is SiteOf.FORWARD]
         self.style = decision.options.no_grad_style
-        if self.style == "auto" and sites(observations, "tells-wrappers"):
+        if self.style == "auto" and sites(observations, SiteOf.TELLS_WRAPPERS):
             # What stands below a decorator would not be taken for what it is.
             self.style = "with"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import itertools
 import math
 from bisect import bisect_left, bisect_right
@@ -18,6 +19,7 @@ from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer, Parameters, Unknown, options_of
 from codemods.proofs.idle_steps import meant_for_idle_steps
 from codemods.proofs.marks import clearings
+from codemods.proofs.observations import Shows
 from codemods.proofs.reach import folds
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.unseen import Way, leaves_sight, ways_out
@@ -67,17 +69,41 @@ _MOST = 2000
 advice fixable."""
 
 
+class SiteOf(enum.Enum):
+    """What of a place an observation is about."""
+
+    FUNCTION = "function"
+    STATEMENT = "statement"
+    FORWARD = "forward"
+    OPEN = "open"
+    """A function that hands out graphs."""
+    COVERED = "covered"
+    """A function that somebody calls with gradients switched off."""
+    LEAVING = "leaving"
+    """A statement that makes graphs which outlive its function."""
+    PARTIAL = "partial"
+    """A function that was followed in part."""
+    PARTIAL_SCRIPT = "partial-script"
+    TELLS_WRAPPERS = "tells-wrappers"
+    """A file that tells decorated functions from others."""
+
+
+class _Fate(enum.Enum):
+    NEEDED = "needed"
+    DOUBTED = "doubted"
+
+
 class Recordings:
     """What was recorded, needed and tampered with, as sorted clocks, so that any stretch of a run is judged at once."""
 
     def __init__(self, trace: Trace) -> None:
         blind = max(trace.blind, default=-1)
         given = _Given(trace)
-        fates = {n: "needed" if _was_there(n, blind) else given.fate(n) for n in trace.nodes}
+        fates = {n: _Fate.NEEDED if _was_there(n, blind) else given.fate(n) for n in trace.nodes}
         # a step that finds no gradient was meant to: its forwards are no evaluation, their loss is cut off
-        wanted = [n for n, fate in fates.items() if fate == "needed"]
+        wanted = [n for n, fate in fates.items() if fate is _Fate.NEEDED]
         needed = {id(n) for n in all_ancestors([*wanted, *meant_for_idle_steps(trace)])}
-        doubted = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate == "doubted"])}
+        doubted = {id(n) for n in all_ancestors([n for n, fate in fates.items() if fate is _Fate.DOUBTED])}
         real = [n for n in trace.nodes if n.kind not in (NodeKind.LEAF, NodeKind.PHI, NodeKind.ARGUMENT)]
         self._made = [n for n in real if n.certain]
         self._made.sort(key=lambda n: n.birth)
@@ -153,8 +179,8 @@ class Recordings:
         """Whether something detached from one of the nodes (or computed of it) takes part in a loss."""
         return any(id(n) in self._taught for n in nodes)
 
-    def judge(self, first: int, last: int) -> tuple[str, dict[str, Any]]:
-        """``fault`` (graphs recorded for nothing), ``needed``, or ``quiet`` where nothing was recorded.
+    def judge(self, first: int, last: int) -> tuple[Shows, dict[str, Any]]:
+        """A fault where graphs are recorded for nothing, and what the rule wants to remember of it.
 
         A fault is ``doubted`` where code that cannot be seen gets what was recorded, and does something with it;
         ``handed`` where it gets a model, of which it may take gradients, as attacks on it do.
@@ -162,21 +188,21 @@ class Recordings:
         low = bisect_left(self._marks, (first, ""))
         marked = low < len(self._marks) and self._marks[low][0] < last
         if _count(self._walks, first, last):
-            return "needed", {"walks": True, "marked": marked, "steps": _count(self._steps, first, last) > 0}
+            return Shows.NEEDED, {"walks": True, "marked": marked, "steps": _count(self._steps, first, last) > 0}
         if marked:
-            return "needed", {"why": self._marks[low][1], "marked": True}
+            return Shows.NEEDED, {"why": self._marks[low][1], "marked": True}
         if _count(self._needed, first, last):
-            return "needed", {"flows": True}
+            return Shows.NEEDED, {"flows": True}
         if any(start < first and last < end and _count(self._needed, last, end) for start, end in self._trace.caching):
-            return "needed", {"why": "its forwards share what is made of their weights with others", "marked": True}
+            return Shows.NEEDED, {"why": "its forwards share what is made of their weights with others", "marked": True}
         if not self.made_in(first, last):
-            return "quiet", {}
+            return Shows.NOTHING, {}
         if self._watched:
-            return "needed", {"why": "hooks see what is saved for a backward", "marked": True}
+            return Shows.NEEDED, {"why": "hooks see what is saved for a backward", "marked": True}
         doubted = _count(self._doubted, first, last) > 0
         padded, kernels = _count(self._padded, first, last) > 0, _count(self._kernels, first, last) > 0
         handed = _count(self._handed, first, last) > 0
-        return "fault", {"kernels": kernels, "padding": padded, "doubted": doubted, "handed": handed}
+        return Shows.FAULT, {"kernels": kernels, "padding": padded, "doubted": doubted, "handed": handed}
 
     def source(self, made: list[Node], forward: Forward) -> str:
         """Where the graphs come from that go into a forward: ``trained`` if a backward walks one of them, ``evaluated``
@@ -286,23 +312,23 @@ class _Given:
             if any(is_module(o) for o in options):
                 self._moduled.add(handing.place.node)
 
-    def fate(self, node: Node) -> str:
+    def fate(self, node: Node) -> _Fate | None:
         """``needed`` where a graph is walked or may be kept to be walked; ``doubted`` where that depends on code that
         cannot be seen, and that got nothing to step with."""
         history = any(use.kind is UseKind.HISTORY_READ and not use.detached for use in node.uses)
         if node.walks or history or leaves_sight([node], (Way.ESCAPED, Way.STORED)):
-            return "needed"
+            return _Fate.NEEDED
         fates = {self._called(out.name, out.place) for out in ways_out(node) if out.way is Way.CALL and out.place}
-        return next((fate for fate in ("needed", "doubted") if fate in fates), "")
+        return next((fate for fate in _Fate if fate in fates), None)
 
-    def _called(self, name: str, place: Place) -> str:
+    def _called(self, name: str, place: Place) -> _Fate | None:
         """What a call may do: anything where it gets an optimizer or parameters as well; where nothing is made of what
         it returns, it must have done something."""
         if place.node in self._armed or name.rpartition(".")[2] in _LEARNS:
-            return "needed"
+            return _Fate.NEEDED
         if not isinstance(place.node, ast.Call) or not is_dropped(place):
-            return ""
-        return "needed" if place.node in self._moduled else "doubted"
+            return None
+        return _Fate.NEEDED if place.node in self._moduled else _Fate.DOUBTED
 
 
 def is_module(value: Value | None) -> bool:
@@ -354,5 +380,5 @@ def _count(clocks: list[int], first: int, last: int) -> int:
     return bisect_left(clocks, last) - bisect_left(clocks, first)
 
 
-def severity(verdict: str) -> int:
-    return ("quiet", "fault", "needed").index(verdict)
+def severity(shows: Shows) -> int:
+    return (Shows.NOTHING, Shows.FAULT, Shows.NEEDED).index(shows)

@@ -12,12 +12,13 @@ from codemods.graph.model.nodes import Frame
 from codemods.graph.model.program import receiver_name
 from codemods.graph.model.trace import Forward, Ran, Trace
 from codemods.graph.model.values import Instance
-from codemods.proofs.observations import Decision, Observation
+from codemods.proofs.observations import Decision, Observation, Shows
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.rules.base import Rule
 from codemods.rules.grad_in_evaluation.placement import Placement
 from codemods.rules.grad_in_evaluation.recordings import (
     Recordings,
+    SiteOf,
     is_dropped,
     is_loss_of_others,
     is_named,
@@ -90,56 +91,56 @@ class GradInEvaluation(Rule):
     def _poison(self, trace: Trace) -> Iterator[Observation]:
         for frame in trace.frames:
             if isinstance(frame.definition, DEFINITIONS):
-                yield self.seen(frame.file, frame.definition, "function", "needed", why="budget")
+                yield self.seen(frame.file, frame.definition, Shows.NEEDED, SiteOf.FUNCTION, why="budget")
         for ran in trace.ran:
-            yield self.seen(ran.frame.file, ran.statement, "statement", "needed", why="budget")
+            yield self.seen(ran.frame.file, ran.statement, Shows.NEEDED, SiteOf.STATEMENT, why="budget")
 
     def _functions(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
-        seen: dict[int, tuple[Frame, str, dict[str, Any]]] = {}
+        seen: dict[int, tuple[Frame, Shows, dict[str, Any]]] = {}
         opened: dict[int, Frame] = {}
         covered: dict[int, Frame] = {}
         for frame in trace.frames:
             if not isinstance(frame.definition, DEFINITIONS) or frame.end < 0:
                 continue
-            verdict, facts = ledger.judge(frame.birth, frame.end + 1)
+            shows, facts = ledger.judge(frame.birth, frame.end + 1)
             if frame.left_unseen or ledger.outliving(frame):
                 opened[id(frame.definition)] = frame
-            if verdict == "quiet" and frame.grad is False and not frame.root:
+            if shows is Shows.NOTHING and frame.grad is False and not frame.root:
                 covered[id(frame.definition)] = frame
             key = id(frame.definition)
             known = seen.get(key)
-            if known is None or severity(verdict) > severity(known[1]):
-                seen[key] = (frame, verdict, facts)
-        for frame, verdict, facts in seen.values():
-            if verdict != "quiet":
+            if known is None or severity(shows) > severity(known[1]):
+                seen[key] = (frame, shows, facts)
+        for frame, shows, facts in seen.values():
+            if shows is not Shows.NOTHING:
                 assert frame.definition is not None
-                yield self.seen(frame.file, frame.definition, "function", verdict, **facts)
+                yield self.seen(frame.file, frame.definition, shows, SiteOf.FUNCTION, **facts)
         for file in dict.fromkeys(frame.file for frame in trace.frames):
             tells = file.once(_tells_wrappers, file.tree)
             if tells and file.tree.body:
-                yield self.seen(file, file.tree.body[0], "tells-wrappers", "needed")
+                yield self.seen(file, file.tree.body[0], Shows.NEEDED, SiteOf.TELLS_WRAPPERS)
         for frame in opened.values():
             assert frame.definition is not None
-            yield self.seen(frame.file, frame.definition, "open", "needed")
+            yield self.seen(frame.file, frame.definition, Shows.NEEDED, SiteOf.OPEN)
         for frame in covered.values():
             assert frame.definition is not None
-            yield self.seen(frame.file, frame.definition, "covered", "needed")
+            yield self.seen(frame.file, frame.definition, Shows.NEEDED, SiteOf.COVERED)
 
     def _statements(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
-        seen: dict[int, tuple[Ran, str, dict[str, Any]]] = {}
+        seen: dict[int, tuple[Ran, Shows, dict[str, Any]]] = {}
         leaving: dict[int, Ran] = {}
         for ran in trace.ran:
             if ledger.leaves(ran.frame, ran.first, ran.last):
                 leaving[id(ran.statement)] = ran
-            verdict, facts = ledger.judge(ran.first, ran.last)
+            shows, facts = ledger.judge(ran.first, ran.last)
             known = seen.get(id(ran.statement))
-            if known is None or severity(verdict) > severity(known[1]):
-                seen[id(ran.statement)] = (ran, verdict, facts)
-        for ran, verdict, facts in seen.values():
-            if verdict != "quiet":
-                yield self.seen(ran.frame.file, ran.statement, "statement", verdict, **facts)
+            if known is None or severity(shows) > severity(known[1]):
+                seen[id(ran.statement)] = (ran, shows, facts)
+        for ran, shows, facts in seen.values():
+            if shows is not Shows.NOTHING:
+                yield self.seen(ran.frame.file, ran.statement, shows, SiteOf.STATEMENT, **facts)
         for ran in leaving.values():
-            yield self.seen(ran.frame.file, ran.statement, "leaving", "needed")
+            yield self.seen(ran.frame.file, ran.statement, Shows.NEEDED, SiteOf.LEAVING)
 
     def _forwards(self, trace: Trace, ledger: Recordings, *, training: bool) -> Iterator[Observation]:
         chains: dict[tuple[int | None, ...], Observation] = {}
@@ -149,8 +150,8 @@ class GradInEvaluation(Rule):
             if not (training or forward.volatile or forward.mode in (ModuleMode.EVAL, ModuleMode.LOADED)):
                 # a self-test at the end of a model's file: nothing says that this is evaluation
                 continue
-            verdict, facts = ledger.judge(forward.first, forward.last)
-            if verdict != "fault":
+            shows, facts = ledger.judge(forward.first, forward.last)
+            if shows is not Shows.FAULT:
                 continue
             if forward.method != "forward" and not ledger.applies_layers(forward.first, forward.last):
                 # a method that looks at its parameters, not a forward
@@ -181,9 +182,9 @@ class GradInEvaluation(Rule):
         yield from chains.values()
         for frame in trace.cut_short:
             if isinstance(frame.definition, DEFINITIONS):
-                yield self.seen(frame.file, frame.definition, "partial", "needed")
+                yield self.seen(frame.file, frame.definition, Shows.NEEDED, SiteOf.PARTIAL)
             elif frame.definition is None:
-                yield self.seen(frame.file, frame.file.tree.body[0], "partial-script", "needed")
+                yield self.seen(frame.file, frame.file.tree.body[0], Shows.NEEDED, SiteOf.PARTIAL_SCRIPT)
         yield from self._own_methods(trace, ledger)
 
     def _own_methods(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
@@ -196,15 +197,15 @@ class GradInEvaluation(Rule):
                 continue
             if not frame.receiver.cls.is_module or frame.end < 0 or not _calls_own_eval(definition):
                 continue
-            verdict, facts = ledger.judge(frame.birth, frame.end + 1)
-            if verdict == "fault":
+            shows, facts = ledger.judge(frame.birth, frame.end + 1)
+            if shows is Shows.FAULT:
                 first = definition.body[0]
                 chain = ((frame.file.path, frame.file.span(definition), frame.file.span(first)),)
                 yield self.seen(
                     frame.file,
                     definition,
-                    "forward",
-                    "fault",
+                    Shows.FAULT,
+                    SiteOf.FORWARD,
                     chain=chain,
                     volatile=(),
                     dropped=(),
@@ -243,8 +244,8 @@ class GradInEvaluation(Rule):
         return self.seen(
             forward.place.frame.file,
             forward.place.node,
-            "forward",
-            "fault",
+            Shows.FAULT,
+            SiteOf.FORWARD,
             chain=tuple(chain),
             volatile=volatile,
             dropped=tuple(v for v, p in zip(volatile, forward.volatile, strict=True) if _is_literally_volatile(p.node)),

@@ -13,6 +13,7 @@ from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
 from codemods.graph.model.values import Instance, Unknown, options_of
+from codemods.proofs.observations import Shows
 from codemods.proofs.reach import library_model, maybe_frozen, opaque
 from codemods.proofs.syntax import called
 from codemods.proofs.unseen import Way, ways_out
@@ -167,17 +168,17 @@ class Leaves:
             return "no code that can be seen computes its gradient, and it was made elsewhere"
         return ""
 
-    def verdict(self, leaf: Node) -> tuple[str, str]:
+    def judge(self, leaf: Node) -> tuple[Shows, str]:
         """``fault`` (nobody would miss it), ``needed`` or ``unsure``, and why."""
         if leaf in self.read:
-            return "needed", self.read[leaf]
+            return Shows.NEEDED, self.read[leaf]
         if leaf not in self.candidates:
-            return "needed", "its variable also holds a tensor whose gradient is taken"
+            return Shows.NEEDED, "its variable also holds a tensor whose gradient is taken"
         if any(c.kind is CarrierKind.ELEMENT for c, _ in leaf.stores):
-            return "unsure", "an element of a container"
+            return Shows.UNSURE, "an element of a container"
         others = self._of_others(leaf) or _by_a_setting(leaf.place)
         if others:
-            return "unsure", others
+            return Shows.UNSURE, others
         affected = self.affected
         loose = [n for n in leaf.descendants() if not affected.get(n, True)]
         for walk in self.trace.walks:
@@ -185,19 +186,19 @@ class Leaves:
                 continue
             for root in walk.roots:
                 if not affected.get(root, True) or self._skipped(root, walk.place, self.loose):
-                    return "needed", "the only leaf of a loss"
+                    return Shows.NEEDED, "the only leaf of a loss"
         if any(node.saves and not node.leaf and node in self.used_again for node in loose):
-            return "unsure", "a backward that comes to its graph a second time may raise, and be caught"
+            return Shows.UNSURE, "a backward that comes to its graph a second time may raise, and be caught"
         if self._raises_by_a_step(leaf):
-            return "unsure", "a backward after a step of its optimizer may raise, and be caught"
+            return Shows.UNSURE, "a backward after a step of its optimizer may raise, and be caught"
         for node in loose:
             why = self._exposed(leaf, node)
             if why:
-                return "unsure", why
+                return Shows.UNSURE, why
         for mark in self.trace.marks:
             if mark.kind in _BRANCHES and any(n in loose for n in mark.of or ()):
-                return "unsure", "the program asks whether it requires gradients"
-        return "fault", ""
+                return Shows.UNSURE, "the program asks whether it requires gradients"
+        return Shows.FAULT, ""
 
     def _raises_by_a_step(self, leaf: Node) -> bool:
         """Whether a caught backward walks what weights that have changed since were saved for: only its gradient asks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.trace import Trace
-from codemods.proofs.observations import Decision, Observation, sites
+from codemods.proofs.observations import Decision, Observation, Shows, sites
 from codemods.proofs.reach import folds
 from codemods.rules.base import Rule
 from codemods.rules.input_requires_grad.edits import edit_for, statement_of
@@ -56,19 +56,17 @@ class InputRequiresGrad(Rule):
         judge = Leaves(trace)
         for leaf in judge.leaves:
             file = leaf.place.frame.file
-            verdict, why = ("unsure", "budget") if not trace.complete else judge.verdict(leaf)
-            used = judge.lasting(leaf) if verdict == "fault" else None
+            shows, why = (Shows.UNSURE, "budget") if not trace.complete else judge.judge(leaf)
+            used = judge.lasting(leaf) if shows is Shows.FAULT else None
             steps = [(leaf.place.path, leaf.place.line, "asks for gradients here")]
             steps += [(w.place.path, w.place.line, "computed here, and read nowhere") for w in leaf.walks[:1]]
             taken, folded = judge.taken(leaf), any(folds(child) for child in leaf.children)
-            yield self.seen(
-                file, leaf.place.node, "leaf", verdict, why=why, lasting=used, trail=steps, taken=taken, folds=folded
-            )
+            yield self.seen(file, leaf.place.node, shows, why=why, lasting=used, trail=steps, taken=taken, folds=folded)
 
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "leaf"):
+        for site in sites(observations):
             file = decision.files(site.path) if site.faulty and site.any("taken") else None
             if file is None:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections import defaultdict
 
 from codemods.graph.model.facts.layers import RECURRENT
@@ -93,22 +94,35 @@ _SHAPED = frozenset(("view", "reshape", "flatten", "ravel", "unsqueeze", "expand
 """What makes tensors of one dimension at least, written as people write it."""
 
 
-def history_of(value: Value) -> str:
-    """Whether a value is attached: ``plain``, ``attached``, ``maybe``, or ``unsure`` where it may be no tensor."""
+class History(enum.Enum):
+    """Whether the tensor that ``Variable`` gets has a history."""
+
+    PLAIN = "plain"
+    ATTACHED = "attached"
+    MAYBE = "maybe"
+    UNSURE = "unsure"
+    """It may be no tensor."""
+    UNSEEN = "unseen"
+    """The call did not run."""
+
+
+def history_of(value: Value) -> History:
+    """Whether a value has a history."""
     if isinstance(value, Join):
         found = {
             history_of(option) for option in value.options if not (isinstance(option, Const) and option.value is None)
         }
-        return next((word for word in ("unsure", "maybe", "attached") if word in found), "plain" if found else "unsure")
+        order = (History.UNSURE, History.MAYBE, History.ATTACHED)
+        return next((one for one in order if one in found), History.PLAIN if found else History.UNSURE)
     if isinstance(value, Parameters):
-        return "attached" if value.element else "unsure"
+        return History.ATTACHED if value.element else History.UNSURE
     if not isinstance(value, (Tensor, Unknown)):
-        return "unsure"
+        return History.UNSURE
     if value.node is not None:
-        return "attached"
+        return History.ATTACHED
     if any(isinstance(origin, Unseen) for origin in value.shadow):
-        return "maybe"
-    return "plain" if isinstance(value, Tensor) or value.data else "maybe"
+        return History.MAYBE
+    return History.PLAIN if isinstance(value, Tensor) or value.data else History.MAYBE
 
 
 def one_element(value: Value) -> bool:

@@ -81,7 +81,7 @@ def without_unseen(site: Site) -> Site:
     """A site by what runs showed; where none came through, by what its function says."""
     ran = [o for o in site.observations if not o.facts["unreached"]]
     if ran:
-        return Site(site.path, site.span, site.kind, tuple(ran))
+        return Site(site.path, site.span, tuple(ran))
     return site
 
 

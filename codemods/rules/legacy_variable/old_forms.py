@@ -9,6 +9,7 @@ from codemods.graph.model.cutting import INTEGERS
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.observations import Site
 from codemods.proofs.syntax import FUNCTIONS, called
+from codemods.rules.legacy_variable.aliases import History
 from codemods.rules.legacy_variable.changes import Change, change_of
 from codemods.rules.legacy_variable.histories import (
     argument_of,
@@ -56,16 +57,16 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
     call = file.find(site.span, ast.Call)
     if not isinstance(call, ast.Call):
         return None
-    histories = {o.facts["history"] for o in site.observations} - {"unseen"} or {"maybe"}
+    histories = {o.facts["history"] for o in site.observations} - {History.UNSEEN} or {History.MAYBE}
     given = argument_of(call, 0, "data")
     known = {"data", "requires_grad", "volatile"}
-    if given is None or "unsure" in histories or any(isinstance(a, ast.Starred) for a in call.args):
+    if given is None or History.UNSURE in histories or any(isinstance(a, ast.Starred) for a in call.args):
         return None
     if len(call.args) > 3 or any(k.arg not in known for k in call.keywords) or isinstance(given, ast.Constant):
         return None
     if _loses_comments(file, call, given):
         return None
-    plain = histories == {"plain"} or is_plain(file, given)
+    plain = histories == {History.PLAIN} or is_plain(file, given)
     fresh = is_fresh(file, given)
     asks = argument_of(call, 1, "requires_grad")
     wants = ""

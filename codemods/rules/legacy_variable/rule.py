@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import functools
 from collections.abc import Iterable, Iterator
 
@@ -12,13 +13,14 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Tensor
 from codemods.graph.python.old_forms import first_element
-from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, suspends
 from codemods.rules.base import Rule
 from codemods.rules.legacy_variable import old_forms as forms
 from codemods.rules.legacy_variable import unit_gradients as gradients
 from codemods.rules.legacy_variable.aliases import (
     Changes,
+    History,
     has_dimension,
     history_of,
     old_forms,
@@ -33,6 +35,16 @@ from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
 _SURPLUS = SurplusRetainGraph.name
+
+
+class _Form(enum.Enum):
+    VARIABLE = "Variable(x)"
+    DATA = "x.data"
+    ITEM = "x.data[0]"
+    TYPE = "type(x) is Variable"
+    VOLATILE = "x.volatile = True"
+    GRADIENT = "backward(torch.ones(1))"
+    RETAIN = "retain_variables"
 
 
 class LegacyVariable(Rule):
@@ -115,10 +127,12 @@ class LegacyVariable(Rule):
                 fed = alias.grad is not False and (not trace.complete or id(node) in recorded)
                 feeds = recorded.get(id(node), ()) if trace.complete else ()
                 changed = changes.objects(alias)
-                yield self.seen(file, node, "variable", "fault", history=history, changed=changed, fed=fed, feeds=feeds)
+                yield self.seen(
+                    file, node, Shows.FAULT, _Form.VARIABLE, history=history, changed=changed, fed=fed, feeds=feeds
+                )
             elif alias.form is AliasForm.DATA and isinstance(node, ast.Attribute):
                 written = changes.tied(alias) or not _followed(alias.place.frame, trace)
-                yield self.seen(file, node, "data", "needed" if written else "fault")
+                yield self.seen(file, node, Shows.NEEDED if written else Shows.FAULT, _Form.DATA)
         for old in trace.old:
             file, node = old.place.frame.file, old.place.node
             if old.kind is OldKind.FIRST_ELEMENT:
@@ -126,10 +140,10 @@ class LegacyVariable(Rule):
                 if has_dimension(old.value, old.subject):
                     proven = False
                 subject = file.span(old.subject)
-                verdict = "fault" if proven else "unsure"
-                yield self.seen(file, node, "item", verdict, subject=subject, unreached=False)
+                shows = Shows.FAULT if proven else Shows.UNSURE
+                yield self.seen(file, node, shows, _Form.ITEM, subject=subject, unreached=False)
             elif old.kind is OldKind.TYPE_IS_VARIABLE:
-                yield self.seen(file, node, "type", "fault")
+                yield self.seen(file, node, Shows.FAULT, _Form.TYPE)
         for change in trace.alterations:
             statement = change.place.statement
             if (
@@ -137,7 +151,7 @@ class LegacyVariable(Rule):
                 and isinstance(change.value, Tensor)
                 and isinstance(statement, ast.Assign)
             ):
-                yield self.seen(change.place.frame.file, statement, "volatile", "fault")
+                yield self.seen(change.place.frame.file, statement, Shows.FAULT, _Form.VOLATILE)
         yield from self._retained(trace)
         yield from self._unreached(trace)
 
@@ -155,13 +169,20 @@ class LegacyVariable(Rule):
                     continue
                 if isinstance(node, ast.Call):
                     yield self.seen(
-                        frame.file, node, "variable", "fault", history="unseen", changed=False, fed=True, feeds=()
+                        frame.file,
+                        node,
+                        Shows.FAULT,
+                        _Form.VARIABLE,
+                        history=History.UNSEEN,
+                        changed=False,
+                        fed=True,
+                        feeds=(),
                     )
                 elif (subject := first_element(node)) is not None:
                     proven = reduced(subject) or walked(subject, code)
                     span = frame.file.span(subject)
-                    verdict = "fault" if proven else "unsure"
-                    yield self.seen(frame.file, node, "item", verdict, subject=span, unreached=True)
+                    shows = Shows.FAULT if proven else Shows.UNSURE
+                    yield self.seen(frame.file, node, shows, _Form.ITEM, subject=span, unreached=True)
 
     def _given(self, trace: Trace) -> Iterator[Observation]:
         """The backward passes that get a gradient."""
@@ -169,20 +190,20 @@ class LegacyVariable(Rule):
         for walk, call in gradients.given_gradients(trace):
             file = walk.place.frame.file
             program = top is not None and top.function is None and top.file is file
-            verdict = "fault" if gradients.is_dimensionless(walk) else "needed"
+            shows = Shows.FAULT if gradients.is_dimensionless(walk) else Shows.NEEDED
             elsewhere = gradients.named_elsewhere(trace, file)
-            yield self.seen(file, call, "gradient", verdict, program=program, elsewhere=elsewhere)
+            yield self.seen(file, call, shows, _Form.GRADIENT, program=program, elsewhere=elsewhere)
 
     def _retained(self, trace: Trace) -> Iterator[Observation]:
         walks = [w for w in trace.walks if w.retain_argument == "retain_variables" and w.call is not None]
         if not walks:
             return
-        surplus = {(o.path, o.span): o.verdict for o in SurplusRetainGraph().observe(trace)}
+        surplus = {(o.path, o.span): o.shows for o in SurplusRetainGraph().observe(trace)}
         for walk in walks:
             assert walk.call is not None
             file = walk.place.frame.file
-            dropped = surplus.get((file.path, file.span(walk.call))) == "fault"
-            yield self.seen(file, walk.call, "retain", "fault", dropped=dropped)
+            dropped = surplus.get((file.path, file.span(walk.call))) is Shows.FAULT
+            yield self.seen(file, walk.call, Shows.FAULT, _Form.RETAIN, dropped=dropped)
 
     # deciding
 
@@ -198,24 +219,26 @@ class LegacyVariable(Rule):
         yield from self._gradients(observations, decision)
 
     def _changes(self, observations: list[Observation], decision: Decision) -> Iterator[Change]:
-        items = [without_unseen(s) for s in sites(observations, "item")]
+        items = [without_unseen(s) for s in sites(observations, _Form.ITEM)]
         numbers = [(s.path, s.span) for s in items]
         yield from changes_at([s for s in items if s.faulty], decision, forms.item)
         variable = functools.partial(forms.variable, found=decision.found)
-        yield from changes_at(sites(observations, "variable"), decision, variable)
-        data = [s for s in sites(observations, "data") if not any(within(s, *number) for number in numbers)]
+        yield from changes_at(sites(observations, _Form.VARIABLE), decision, variable)
+        data = [s for s in sites(observations, _Form.DATA) if not any(within(s, *number) for number in numbers)]
         yield from changes_at([s for s in data if s.faulty], decision, forms.data)
-        yield from changes_at(sites(observations, "type"), decision, forms.type_asked)
-        yield from changes_at(sites(observations, "volatile"), decision, forms.volatile_set)
+        yield from changes_at(sites(observations, _Form.TYPE), decision, forms.type_asked)
+        yield from changes_at(sites(observations, _Form.VOLATILE), decision, forms.volatile_set)
         owned = _SURPLUS not in decision.options.ignore and _SURPLUS in (decision.options.select or (_SURPLUS,))
         retained = [
-            s for s in sites(observations, "retain") if not (owned and all(o.facts["dropped"] for o in s.observations))
+            s
+            for s in sites(observations, _Form.RETAIN)
+            if not (owned and all(o.facts["dropped"] for o in s.observations))
         ]
         yield from changes_at(retained, decision, forms.retain)
 
     def _gradients(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         by_path: dict[str, list[Site]] = {}
-        for site in sites(observations, "gradient"):
+        for site in sites(observations, _Form.GRADIENT):
             by_path.setdefault(site.path, []).append(site)
         for path, found in by_path.items():
             file = decision.files(path)

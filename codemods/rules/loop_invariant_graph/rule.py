@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import Parting, meeting, parting, stepped_between
 from codemods.proofs.early_changes import late
-from codemods.proofs.observations import Decision, Observation, Site, sites, station
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired, weakest
 from codemods.proofs.reach import reached_surely, reaches_one_of
 from codemods.proofs.turns import crossed, in_some_turns
@@ -22,6 +23,11 @@ from codemods.rules.loop_invariant_graph.move import Move
 from codemods.terms.edits import Edit, MoveStatement, WrapExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
+
+
+class _Site(enum.Enum):
+    COPY = "copy"
+    GRAPH = "graph"
 
 
 class LoopInvariantGraph(Rule):
@@ -89,8 +95,8 @@ class LoopInvariantGraph(Rule):
             yield self.seen(
                 place.frame.file,
                 place.statement,
-                "copy",
-                "fault",
+                Shows.FAULT,
+                _Site.COPY,
                 call=(place.path, place.frame.file.span(call)),
                 again=(walk.place.path, walk.place.line),
             )
@@ -115,8 +121,8 @@ class LoopInvariantGraph(Rule):
         yield self.seen(
             place.frame.file,
             place.statement,
-            "graph",
-            "fault" if moves else "advice",
+            Shows.FAULT if moves else Shows.ADVICE,
+            _Site.GRAPH,
             promise=promise.value,
             moves=[(tuple(t), tuple(anchor)) for t in moves] if moves and anchor else None,
             why=plan.why,
@@ -132,9 +138,9 @@ class LoopInvariantGraph(Rule):
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         alone = SURPLUS in decision.options.ignore
-        for site in sites(observations, "graph"):
+        for site in sites(observations, _Site.GRAPH):
             yield from self._findings(site, alone=alone)
-        for site in sites(observations, "copy"):
+        for site in sites(observations, _Site.COPY):
             edits = [(path, WrapExpression(span, "", ".detach()")) for path, span in _of_all(site, "call")]
             line = site.facts["again"][1]
             trail = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.trace import Mark, Trace
 from codemods.proofs.early_changes import Group, early_changes
-from codemods.proofs.observations import Decision, Observation, Site, sites, station
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.rules.base import Rule
 from codemods.rules.step_between_backwards.remedies import Remedy
 from codemods.terms.edits import Edit, MoveStatement
@@ -66,8 +66,7 @@ class StepBetweenBackwards(Rule):
             yield self.seen(
                 file,
                 statement,
-                "step",
-                "fault" if fix else "advice",
+                Shows.FAULT if fix else Shows.ADVICE,
                 fix=fix,
                 why=why,
                 writes=isinstance(change, Mark),
@@ -81,7 +80,7 @@ class StepBetweenBackwards(Rule):
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "step"):
+        for site in sites(observations):
             if decision.files(site.path) is not None:
                 yield self._finding(site)
 

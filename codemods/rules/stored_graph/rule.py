@@ -12,7 +12,7 @@ from codemods.graph.model.values import Sequence, Tensor, nodes_of
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import detaching, stands_behind
-from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import SURPLUS, flags, paired
 from codemods.proofs.reach import opaque, reach
 from codemods.proofs.sums import averages
@@ -166,8 +166,7 @@ class StoredGraph(Rule):
         return self.seen(
             place.frame.file,
             place.statement,
-            "stored",
-            "fault",
+            Shows.FAULT,
             promise=promise,
             edits=edits,
             where=where,
@@ -221,7 +220,7 @@ class StoredGraph(Rule):
                 edits: list[tuple[str, Edit]] = [(file.path, WrapExpression(file.span(target), "", ".detach()"))]
                 yield (
                     self.seen(
-                        file, statement, "stored", "fault",
+                        file, statement, Shows.FAULT,
                         promise=Promise.EXACT, edits=edits, where="what is added to it",
                         name=_spoken(reading.carrier, statement), how="running", retained=False, flags=[],
                         trail=_short_trail(old, old.place, reading, walk),
@@ -251,7 +250,7 @@ class StoredGraph(Rule):
             edits: list[tuple[str, Edit]] = [(file.path, WrapExpression(file.span(expression), "", ".detach()"))]
             yield (
                 self.seen(
-                    file, statement, "stored", "fault",
+                    file, statement, Shows.FAULT,
                     promise=Promise.EXACT, edits=edits, where="where it is stored",
                     name=f"`{ast.unparse(expression)}`", how="kept", retained=False, flags=[],
                     trail=_short_trail(old, storings[0].place, reading, walk),
@@ -297,7 +296,7 @@ class StoredGraph(Rule):
     # findings
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "stored"):
+        for site in sites(observations):
             yield from self._finding(site, decision)
 
     def _finding(self, site: Site, decision: Decision) -> Iterator[Finding]:

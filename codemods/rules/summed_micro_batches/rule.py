@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
-from codemods.proofs.observations import Decision, Observation, Site, sites, station
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.reach import maybe_frozen
 from codemods.proofs.sums import Sum, sums_of, sums_through_calls
 from codemods.rules.base import Rule
@@ -70,7 +70,7 @@ class SummedMicroBatches(Rule):
             if mine:
                 yield self._judge(trace, walk, statement, mine)
             elif sums_through_calls(trace, walk):
-                yield self.seen(walk.place.frame.file, statement, "backward", "advice")
+                yield self.seen(walk.place.frame.file, statement, Shows.ADVICE)
 
     def _judge(self, trace: Trace, walk: Walk, statement: ast.Expr, sums: list[Sum]) -> Observation:
         file = walk.place.frame.file
@@ -81,8 +81,7 @@ class SummedMicroBatches(Rule):
         return self.seen(
             file,
             statement,
-            "backward",
-            "needed" if edits is None else "fault",
+            Shows.NEEDED if edits is None else Shows.FAULT,
             why=why,
             edits=edits,
             produced=(produced.path, produced.line),
@@ -92,9 +91,8 @@ class SummedMicroBatches(Rule):
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations, "backward"):
-            verdicts = {o.verdict for o in site.observations}
-            if verdicts == {"advice"}:
+        for site in sites(observations):
+            if site.shows == {Shows.ADVICE}:
                 yield Finding(
                     self.name,
                     site.path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.proofs.early_changes import late
 from codemods.proofs.gradients import Lives, leaf_masks
-from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import SURPLUS, Late, paired
 from codemods.proofs.reach import folds
 from codemods.proofs.turns import crossed
@@ -19,6 +20,15 @@ from codemods.rules.base import Rule
 from codemods.rules.undetached_generator_output.cuts import Attempt, arguments, node_of
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
+
+
+class _Site(enum.Enum):
+    CUT = "cut"
+    """A call at which the graph can be cut."""
+    VAGUE = "vague"
+    SHARED = "shared"
+    ARGUMENT = "argument"
+    """An argument whose graph another forward needs."""
 
 
 class UndetachedGeneratorOutput(Rule):
@@ -84,14 +94,14 @@ class UndetachedGeneratorOutput(Rule):
         for attempt in attempts:
             for call in attempt.shared:
                 assert call.statement is not None
-                yield self.seen(call.frame.file, call.statement, "shared", "fault", trail=attempt.trail(call))
+                yield self.seen(call.frame.file, call.statement, Shows.FAULT, _Site.SHARED, trail=attempt.trail(call))
         gone = {id(a.walk): a.gone for a in mended}
         for attempt in mended:
             first = min(attempt.cuts, key=lambda cut: (cut.call.path, cut.call.line))
             assert first.call.statement is not None
             flags, later = _flags(trace, gone)
             yield self.seen(
-                first.call.frame.file, first.call.statement, "cut", "fault",
+                first.call.frame.file, first.call.statement, Shows.FAULT, _Site.CUT,
                 edits=[edit for cut in attempt.cuts for edit in cut.edits()],
                 sites=[(cut.call.path, cut.call.frame.file.span(cut.expression)) for cut in attempt.cuts],
                 name=ast.unparse(first.expression), late=_too_late(trace, attempt),
@@ -108,7 +118,8 @@ class UndetachedGeneratorOutput(Rule):
             first = min(again.cuts, key=lambda cut: (cut.call.path, cut.call.line))
             assert first.call.statement is not None
             yield self.seen(
-                first.call.frame.file, first.call.statement, "vague", "fault", name=ast.unparse(first.expression),
+                first.call.frame.file, first.call.statement, Shows.FAULT, _Site.VAGUE,
+                name=ast.unparse(first.expression),
                 sites=[(cut.call.path, cut.call.frame.file.span(cut.expression)) for cut in again.cuts],
                 trail=again.trail(first.call),
             )  # fmt: skip
@@ -125,19 +136,19 @@ class UndetachedGeneratorOutput(Rule):
                     node = node_of(value)
                     if node is None or not masks.get(id(node)) or not _reaches(walk, forward, node):
                         continue
-                    yield self.seen(forward.place.frame.file, expression, "argument", "needed")
+                    yield self.seen(forward.place.frame.file, expression, Shows.NEEDED, _Site.ARGUMENT)
 
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        needed = {(site.path, site.span) for site in sites(observations, "argument")}
+        needed = {(site.path, site.span) for site in sites(observations, _Site.ARGUMENT)}
         done: set[tuple[str, Span]] = set()
-        for site in sites(observations, "cut"):
+        for site in sites(observations, _Site.CUT):
             if any(place in needed for o in site.observations for place in o.facts["sites"]):
                 continue
             done.add((site.path, site.span))
             yield from self._finding(site, decision)
-        for site in sites(observations, "vague"):
+        for site in sites(observations, _Site.VAGUE):
             if (site.path, site.span) in done or any(p in needed for o in site.observations for p in o.facts["sites"]):
                 continue
             done.add((site.path, site.span))
@@ -148,7 +159,7 @@ class UndetachedGeneratorOutput(Rule):
                 "if it is a tensor, detach it for this loss",
                 "", tuple(dict.fromkeys(TrailStep(*step) for step in site.facts["trail"])),
             )  # fmt: skip
-        for site in sites(observations, "shared"):
+        for site in sites(observations, _Site.SHARED):
             if (site.path, site.span) not in done:
                 yield Finding(
                     self.name, site.path, site.span, Promise.ADVICE,
