@@ -10,13 +10,15 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Ran, Trace
 from codemods.proofs.observations import Observation
 from codemods.proofs.turns import loops_around
-from codemods.rules._advice import AdvisingRule, under
+from codemods.rules._sites import SiteRule, under
+from codemods.terms.edits import RemoveStatement
+from codemods.terms.findings import Promise
 
 _SETTING = frozenset({"torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly"})
 _BLOCK = frozenset({"torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly"})
 
 
-class AnomalyModeLeftOn(AdvisingRule):
+class AnomalyModeLeftOn(SiteRule):
     """Anomaly detection that is on for the whole of a training run.
 
     Why it hurts: it is a tool for finding a fault. With it, each operation of a forward records the stack of Python
@@ -27,14 +29,18 @@ class AnomalyModeLeftOn(AdvisingRule):
     Left alone: what an option, a condition or a variable decides; what is switched off again; blocks around less than
     a loop of steps; programs in which no optimizer is seen to step in a loop.
 
-    Advice: take it out once the fault is found, or let an option decide.
+    The rewrite: the statement that switches it on goes.
 
-    Promise: advice. It may be meant: whoever looks for a fault needs it, and with it a gradient that is NaN raises.
+    Advice: a ``with`` block of anomaly detection is named and left. Let an option decide what is needed now and then.
+
+    Promise: behaviour. It may be meant: with it a gradient that is NaN raises. Where none is NaN, the parameters are
+    updated bit for bit as before.
 
     Source: https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection
     """
 
     name = "anomaly-mode-left-on"
+    promise = Promise.BEHAVIOUR
     summary = "anomaly detection slows every step of a training run"
     gate = (b".backward(", b"autograd.backward(")
 
@@ -64,6 +70,7 @@ class AnomalyModeLeftOn(AdvisingRule):
                     "backward looks for NaN",
                     "remove it when the fault is found, or put it behind an option",
                     (steps[0].place, "each of these steps pays for it"),
+                    edits=[RemoveStatement(file.span(ran.statement))] if isinstance(ran.statement, ast.Expr) else [],
                 )
 
 

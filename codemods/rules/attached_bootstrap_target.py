@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from codemods.graph.model.facts.layers import TUPLE_OUTPUT
 from codemods.graph.model.facts.operations import KEEPS_SHAPE
 from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
@@ -16,7 +17,9 @@ from codemods.proofs.blocks import meeting
 from codemods.proofs.marks import concerns, hooked, may_touch_gradients
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import opaque
-from codemods.rules._advice import AdvisingRule
+from codemods.rules._sites import SiteRule
+from codemods.terms.edits import Edit, WrapExpression
+from codemods.terms.findings import Promise
 
 _COMPARES = frozenset(
     (
@@ -42,7 +45,7 @@ _ENVIRONMENTS = ("gym.", "gymnasium.", "pettingzoo.", "dm_control.", "ale_py.")
 _COPIES = frozenset((Marked.PARAMETERS_LOADED, Marked.PARAMETERS_CHANGED, Marked.DATA_WRITTEN))
 
 
-class AttachedBootstrapTarget(AdvisingRule):
+class AttachedBootstrapTarget(SiteRule):
     """A loss that compares a prediction with a target that a network computed, graph and all.
 
     Why it hurts: ``y = r + gamma * net(s2).max(1)[0]`` is attached to the network that is being trained. The loss then
@@ -55,16 +58,19 @@ class AttachedBootstrapTarget(AdvisingRule):
     value (a module's output times a number and added to its input); networks that an optimizer may train, whose
     gradients somebody reads, or which code gets that cannot be seen; parameters that are frozen.
 
-    Advice: compute the target under ``torch.no_grad()``, or compare with ``y.detach()``. Where the copy was meant to
-    learn, give its parameters to an optimizer; where the gradient through the target is meant (residual gradients), say
-    so with ``# codemod: ignore``.
+    The rewrite: ``y = (r + gamma * net(s2).max(1)[0]).detach()``, where the function that compares computes the target.
 
-    Promise: advice. Of a network that trains, another thing is learned without that gradient.
+    Advice: compute any other target under ``torch.no_grad()``, or compare with ``y.detach()``. Where the copy was meant
+    to learn, give its parameters to an optimizer; where the gradient through the target is meant (residual gradients),
+    say so with ``# codemod: ignore``.
+
+    Promise: behaviour. Of a network that trains, another thing is learned without that gradient.
 
     Source: https://docs.pytorch.org/tutorials/intermediate/reinforcement_q_learning.html
     """
 
     name = "attached-bootstrap-target"
+    promise = Promise.BEHAVIOUR
     summary = "a loss back-propagates into the target that it compares with"
     gate = (b".backward(", b"autograd.backward(", b"manual_backward(")
 
@@ -89,6 +95,7 @@ class AttachedBootstrapTarget(AdvisingRule):
                         (found.source.place, "a network computes it here, with its graph"),
                         (found.node.place, "compared with the prediction here"),
                         (walk.place, "this backward goes on into the target"),
+                        edits=_cut(trace, found),
                     )  # fmt: skip
 
     def _own(self, trace: Trace, walk: Walk, found: _Comparison) -> tuple[str, str] | None:
@@ -258,6 +265,18 @@ def _stands(found: _Comparison) -> Place | None:
     """Where the target is made, as the function sees it that compares."""
     met = meeting(found.target.place, found.node.place)
     return met[0] if met is not None and met[0].statement is not None else None
+
+
+def _cut(trace: Trace, found: _Comparison) -> list[Edit]:
+    """The edit that detaches a target where torch computes it, in the function that compares."""
+    place, file = found.target.place, found.target.place.frame.file
+    made = place.node
+    if place.frame is not found.node.place.frame or not isinstance(made, ast.expr):
+        return []
+    layer = found.target.kind is NodeKind.MODULE and found.target.operation not in TUPLE_OUTPUT
+    if not (isinstance(made, ast.BinOp) or layer or trace.called.get(made, "").startswith("torch.")):
+        return []
+    return [WrapExpression(file.span(made), "", ".detach()")]
 
 
 RULE = AttachedBootstrapTarget

@@ -11,12 +11,15 @@ from codemods.graph.model.trace import Mark, Ran, Step, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import FUNCTIONS
-from codemods.rules._advice import AdvisingRule, everywhere, scope
+from codemods.rules._sites import SiteRule, everywhere, scope
+from codemods.source.walking import walk
+from codemods.terms.edits import Edit, InsertStatements, KeepPart, WrapExpression
+from codemods.terms.findings import Promise
 
 _MOVING = frozenset(["to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "to_empty", "apply"])
 
 
-class BestStateNotCopied(AdvisingRule):
+class BestStateNotCopied(SiteRule):
     """A ``state_dict`` that is kept while training goes on and loaded later: it holds the newest weights, not the best.
 
     Why it hurts: ``best = model.state_dict()`` copies nothing. The tensors in it are the parameters' own memory, which
@@ -29,14 +32,15 @@ class BestStateNotCopied(AdvisingRule):
     the loop is left; optimizers of classes of the tree; models with a ``state_dict`` of their own, and such as cannot
     be seen.
 
-    Advice: ``best = copy.deepcopy(model.state_dict())``.
+    The rewrite: ``best = copy.deepcopy(model.state_dict())``, with ``import copy`` where the file has none.
 
-    Promise: advice. What is loaded in the end is another model.
+    Promise: behaviour. What is loaded in the end is another model: the one that was best.
 
     Source: https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
     name = "best-state-not-copied"
+    promise = Promise.BEHAVIOUR
     summary = "a state dict is kept over steps without a copy and loaded later"
     gate = (b".backward(", b"autograd.backward(")
 
@@ -58,6 +62,7 @@ class BestStateNotCopied(AdvisingRule):
                     f"write `{name} = copy.deepcopy({ast.unparse(_plain(taken.value))})`",
                     (step.place, "writes to the tensors in it"),
                     (load.place, "loaded here, into themselves"),
+                    edits=_copied(file, taken.value),
                 )
 
 
@@ -66,6 +71,23 @@ def _plain(value: ast.expr) -> ast.expr:
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "copy":
         return value.func.value
     return value
+
+
+def _copied(file: ParsedFile, taken: ast.expr) -> list[Edit]:
+    """The edits that copy what is taken; none where the file calls something else ``copy``."""
+    imports = [s for s in file.tree.body if isinstance(s, (ast.Import, ast.ImportFrom))]
+    given = [s for s in imports if any((alias.asname or alias.name) == "copy" for alias in s.names)]
+    used = any("copy" in (getattr(node, "id", ""), getattr(node, "arg", "")) for node in walk(file.tree))
+    edits: list[Edit] = [
+        *([] if (plain := _plain(taken)) is taken else [KeepPart(file.span(taken), file.span(plain))]),
+        WrapExpression(file.span(plain), "copy.deepcopy(", ")"),
+    ]
+    if any(isinstance(s, ast.Import) for s in given):
+        return edits
+    if given or used:
+        return []
+    first = next((s for s in imports if not isinstance(s, ast.ImportFrom) or s.module != "__future__"), None)
+    return [] if first is None else [InsertStatements(file.span(first), "before", "import copy"), *edits]
 
 
 def _kept(trace: Trace, file: ParsedFile, load: ast.Call) -> Iterator[tuple[ParsedFile, ast.Assign]]:

@@ -14,13 +14,14 @@ from codemods.proofs.reach import surely_attached
 from codemods.proofs.syntax import LOOPS
 from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import leaves_sight
-from codemods.rules._advice import AdvisingRule
+from codemods.rules._sites import SiteRule, detached
 from codemods.rules.stored_graph.rule import StoredGraph
 from codemods.rules.stored_graph.uses import ADDING, training_walk
+from codemods.terms.findings import Promise
 from codemods.terms.spans import Span
 
 
-class HookKeepsGraph(AdvisingRule):
+class HookKeepsGraph(SiteRule):
     """A forward hook that puts what a layer takes or gives into a list, with its graph, and nobody empties the list.
 
     Why it hurts: the hook runs in every forward, in training as in evaluation. What it keeps holds the graph of its
@@ -31,15 +32,16 @@ class HookKeepsGraph(AdvisingRule):
     detaches; hooks that run without gradients; what a later backward uses (distillation, penalties on activations) or
     code gets that cannot be seen; lists of which the program reads values (``stored-graph`` detaches these).
 
-    Advice: store ``output.detach()`` in the hook; take the hook away when it has done its work, by the handle that
-    ``register_forward_hook`` returns.
+    Advice: store ``output.detach()`` in the hook. This is likely: the edit is made where a run shows that it holds.
+    Take the hook away when it has done its work, by the handle that ``register_forward_hook`` returns.
 
-    Promise: advice. Where the list is read cannot be seen.
+    Promise: advice, as it cannot be seen where the list is read; exact where a run shows that nobody needs the graphs.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
     """
 
     name = "hook-keeps-graph"
+    likely = Promise.EXACT
     summary = "a forward hook piles up activations with their graphs"
     gate = (b"register_forward_hook", b"register_forward_pre_hook", b"register_module_forward_hook")
 
@@ -71,6 +73,7 @@ class HookKeepsGraph(AdvisingRule):
                 f"store `{what}.detach()`" if isinstance(found[0].value, Tensor) else "detach what is stored",
                 (old.place, "kept here in every forward"),
                 (walk.place, "its step ends here, and nothing empties the list"),
+                edits=detached(file, old),
             )  # fmt: skip
 
 

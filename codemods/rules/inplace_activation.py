@@ -15,7 +15,7 @@ from codemods.graph.model.words import words
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import maybe_frozen, reached_surely, savers
 from codemods.proofs.syntax import called
-from codemods.rules._advice import AdvisingRule
+from codemods.rules._sites import SiteRule
 
 _VIEWS = words("view squeeze unsqueeze transpose permute t narrow select unfold diagonal movedim swapaxes mT T")
 """Operations that give a view, whatever they are given (docs: Tensor Views)."""
@@ -24,7 +24,7 @@ _OTHER_TERMS = (Marked.SAVED_TENSORS_HOOKS, Marked.RECOMPUTED)
 _MUTABLE = ("torch.autograd.graph.allow_mutation_on_saved_tensors", "torch.jit.")
 
 
-class InplaceActivation(AdvisingRule):
+class InplaceActivation(SiteRule):
     """A tensor that an operation has saved for its backward is changed in place before that backward runs.
 
     Why it hurts: ``sigmoid``, ``exp`` and ``relu`` keep their output for the backward, convolutions, products and

@@ -13,12 +13,12 @@ from codemods.proofs.marks import concerns
 from codemods.proofs.observations import Observation
 from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import Way, leaves_sight
-from codemods.rules._advice import AdvisingRule
+from codemods.rules._sites import SiteRule
 
 _SEES_GRADIENT = (Marked.GRADIENT_READ, Marked.HOOK, Marked.HANDED_OUT)
 
 
-class LossRewrapped(AdvisingRule):
+class LossRewrapped(SiteRule):
     """A loss that lost its graph and is made to ask for gradients, so that ``backward`` runs.
 
     Why it hurts: ``torch.tensor(loss, requires_grad=True)``, ``Variable(loss.data, requires_grad=True)`` and

@@ -7,9 +7,12 @@ from collections.abc import Iterable
 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
+from codemods.proofs.bindings import bound_around
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import LOOPS
-from codemods.rules._advice import AdvisingRule, scope, under
+from codemods.rules._sites import SiteRule, scope, under
+from codemods.terms.edits import Edit, InsertStatements, RemoveStatement
+from codemods.terms.findings import Promise
 
 _PURE = frozenset(
     (
@@ -19,8 +22,10 @@ _PURE = frozenset(
 )
 """Methods that leave a tensor as it is and have no other use than their result (docs: Tensor)."""
 
+_MOVING = ("to", "cuda")
 
-class ResultDropped(AdvisingRule):
+
+class ResultDropped(SiteRule):
     """A tensor's method that returns a new tensor, called as a statement: what it returns is dropped.
 
     Why it hurts: ``x.to(device)`` and ``loss.detach()`` change nothing where they stand. The tensor stays on its
@@ -32,14 +37,19 @@ class ResultDropped(AdvisingRule):
     statement itself, as to wake a device up; names that nobody reads afterwards; statements that try something
     (``try``) or repeat it to be timed; the last line of a notebook's cell, which shows it.
 
-    Advice: keep the result, ``x = x.to(device)``, or call the method that works in place (``detach_``, ``clamp_``).
+    The rewrite: ``x = x.to(device)``, for the methods that move (``to``, ``cuda``) and variables of the function around
+    the statement.
 
-    Promise: advice. Which of the two was meant is not written there.
+    Advice: keep the result of any other, ``x = x.float()``, or call the method that works in place (``detach_``,
+    ``clamp_``): which of the two was meant is not written there.
+
+    Promise: behaviour. What runs on one device does so as before; what was meant to move does.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html
     """
 
     name = "result-dropped"
+    promise = Promise.BEHAVIOUR
     summary = "a method that changes nothing in place is called as a statement"
     gate = (b".backward(", b"autograd.backward(")
 
@@ -69,7 +79,20 @@ class ResultDropped(AdvisingRule):
                 call,
                 f"`{ast.unparse(call)}` returns a new tensor, which is dropped here; `{name}` stays as it is",
                 f"write `{name} = {ast.unparse(call)}`",
+                edits=_kept(file, ran.statement, call),
             )
+
+
+def _kept(file: ParsedFile, statement: ast.stmt, call: ast.Call) -> list[Edit]:
+    """The edits that keep what a tensor moved to, if its name is bound where the statement stands."""
+    assert isinstance(call.func, ast.Attribute)
+    tensor = call.func.value
+    if call.func.attr not in _MOVING or not isinstance(tensor, ast.Name):
+        return []
+    if bound_around(file, statement, tensor.id) is not True:
+        return []
+    at = file.span(statement)
+    return [InsertStatements(at, "before", f"{tensor.id} = {ast.unparse(call)}"), RemoveStatement(at)]
 
 
 def _read_later(file: ParsedFile, statement: ast.stmt, tensor: ast.expr) -> bool:

@@ -13,13 +13,14 @@ from codemods.graph.model.values import Function, Sequence, Tensor
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import surely_attached
 from codemods.proofs.syntax import is_own
-from codemods.rules._advice import AdvisingRule
+from codemods.rules._sites import SiteRule, detached
 from codemods.source.walking import walk
+from codemods.terms.findings import Promise
 
 _ADDING = frozenset(("append", "appendleft", "extend"))
 
 
-class StepOutputsKept(AdvisingRule):
+class StepOutputsKept(SiteRule):
     """Outputs of Lightning's ``training_step`` that are collected on the module with their graphs.
 
     Why it hurts: Lightning calls ``backward`` on the loss when ``training_step`` has returned, and forgets it. What was
@@ -32,15 +33,17 @@ class StepOutputsKept(AdvisingRule):
     proven to have a graph; modules that are not Lightning's.
 
     Advice: append ``loss.detach()``, or let ``self.log(..., on_epoch=True)`` or a metric of torchmetrics average over
-    the epoch.
+    the epoch. The first is likely: the edit is made where a run shows that it holds.
 
-    Promise: advice. The list may be read by code that cannot be seen.
+    Promise: advice, as the list may be read by code that cannot be seen; exact where a run shows that nobody needs the
+    graphs.
 
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
     https://lightning.ai/docs/pytorch/stable/common/lightning_module.html#train-epoch-level-operations
     """
 
     name = "step-outputs-kept"
+    likely = Promise.EXACT
     summary = "outputs of Lightning's training_step are collected with their graphs"
     gate = (b"training_step",)
 
@@ -62,6 +65,7 @@ class StepOutputsKept(AdvisingRule):
                 f"append `{what}.detach()`" if isinstance(storing.value, Tensor) else "detach what is stored",
                 (next(n for n in storing.nodes if n.certain and not n.leaf).place, "graph produced here"),
                 (place, "kept from here"),
+                edits=detached(file, storing),
             )  # fmt: skip
 
     @staticmethod

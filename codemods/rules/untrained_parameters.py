@@ -5,23 +5,30 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS, MODULES_WITHOUT_PARAMETERS
 from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
+from codemods.proofs.blocks import suites_around
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.turns import loops_around
-from codemods.rules._advice import AdvisingRule, everywhere
+from codemods.rules._sites import SiteRule, everywhere
 from codemods.source.gates import form
 from codemods.source.walking import walk
+from codemods.terms.edits import Edit, KeepPart, ReplaceExpression, WrapExpression
+from codemods.terms.findings import Promise
 
 _MOVING = ("to", "cuda", "half", "double", "bfloat16")
 """What gives another tensor where it moves one or changes its type, and otherwise the same."""
 
 
-class UntrainedParameters(AdvisingRule):
+_LAYERS = MODULES_WITH_PARAMETERS | MODULES_WITHOUT_PARAMETERS
+
+
+class UntrainedParameters(SiteRule):
     """Parameters that a backward fills with gradients and that no optimizer trains: moved where they are made, in a
     plain list, or in a layer that was put in when the optimizer was made already.
 
@@ -39,15 +46,17 @@ class UntrainedParameters(AdvisingRule):
     modules; lists that are read anywhere but in the class, handed on as a whole, or whose class names parameters
     itself; layers that no backward reaches; whatever only may be of ``torch.nn``.
 
-    Advice: move the data, ``nn.Parameter(torch.empty(n, device=device))``, or the whole module once it is made; keep
-    layers in an ``nn.ModuleList`` or ``nn.ModuleDict``; make the optimizer when the model is complete.
+    The rewrite: ``nn.Parameter(x.to(device))``; ``nn.ModuleList([...])`` around a list of which every entry is a layer.
 
-    Promise: advice. Mended, the optimizer trains more than it did.
+    Advice: keep the layers of a dict in an ``nn.ModuleDict``; make the optimizer when the model is complete.
+
+    Promise: behaviour. Mended, the optimizer trains more than it did.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.Parameter.html
     """
 
     name = "untrained-parameters"
+    promise = Promise.BEHAVIOUR
     summary = "parameters get gradients and no optimizer trains them"
     gate = (
         form(r"Parameter\(.*\)\s*\.(?:to|cuda|half|double|bfloat16)\(", word="Parameter("),
@@ -67,6 +76,7 @@ class UntrainedParameters(AdvisingRule):
                 statement,
                 f"where this moves it, `{name}` is a plain tensor and no parameter: nothing trains or saves it",
                 "move what is in it: `nn.Parameter(data.to(device))`",
+                edits=_moved_within(file, statement, made),
             )
         if trace.complete and any(loops_around(step.place) for step in trace.steps):
             reached = {
@@ -77,6 +87,7 @@ class UntrainedParameters(AdvisingRule):
 
     def _in_plain_containers(self, trace: Trace, reached: set[Node]) -> Iterable[Observation]:
         told: set[ast.stmt] = set()
+        layers = _layers(trace, reached)
         for place in (place for leaf in reached if trace.called.get(leaf.place.node) for place in leaf.place.chain()):
             file = place.frame.file
             kept = _container(file, place.node) if _in_constructor(place.frame) else None
@@ -94,6 +105,7 @@ class UntrainedParameters(AdvisingRule):
                 "them, and they are not saved",
                 f"keep them in an `nn.{'ModuleList' if kind == 'list' else 'ModuleDict'}`",
                 (place, "its parameters get gradients nonetheless"),
+                edits=_registered(file, statement, name, layers) if kind == "list" else [],
             )
 
     def _made_too_late(self, trace: Trace, reached: set[Node]) -> Iterable[Observation]:
@@ -220,6 +232,67 @@ def _extended(trace: Trace) -> bool:
         if isinstance(node, ast.Attribute) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
     }
     return "add_param_group" in words or {"param_groups", "params"} <= words
+
+
+def _moved_within(file: ParsedFile, statement: ast.Assign, made: ast.Call) -> list[Edit]:
+    """The edits that move the data of a parameter instead of the parameter."""
+    outer = statement.value
+    assert isinstance(outer, ast.Call)
+    assert isinstance(outer.func, ast.Attribute)
+    moving = ast.unparse(ast.Call(ast.Attribute(ast.Name("x"), outer.func.attr), outer.args, outer.keywords))
+    return [
+        KeepPart(file.span(outer), file.span(made)),
+        WrapExpression(file.span(made.args[0]), "", moving.removeprefix("x")),
+    ]
+
+
+def _layers(trace: Trace, reached: set[Node]) -> dict[ast.AST, str]:
+    """The calls that are seen to make a layer, with how a file calls ``torch.nn`` where it is one of that."""
+    found = {
+        call: ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        for call, path in trace.called.items()
+        if path.startswith("torch.nn.") and path.rpartition(".")[2] in _LAYERS
+    }
+    for leaf in reached:
+        inner = None
+        for place in leaf.place.chain():
+            if inner is not None and _in_constructor(inner.frame):
+                found.setdefault(place.node, "")
+            inner = place
+    return found
+
+
+def _registered(
+    file: ParsedFile, statement: ast.Assign | ast.AnnAssign, name: str, layers: dict[ast.AST, str]
+) -> list[Edit]:
+    """The edit that makes a list of layers known to its module; none if anything else may be in it."""
+    begun = statement.value
+    entries: list[ast.AST] = [begun.elt] if isinstance(begun, ast.ListComp) else [*getattr(begun, "elts", ())]
+    for node in walk(file.enclosing(statement, ast.ClassDef) or file.tree):
+        if not isinstance(node, ast.Attribute) or node.attr != name:
+            continue
+        outer = file.parent(node)
+        if isinstance(outer, ast.Subscript) and not isinstance(outer.ctx, ast.Load):
+            return []
+        if isinstance(outer, ast.Attribute):
+            call = file.parent(outer)
+            if outer.attr != "append" or not isinstance(call, ast.Call):
+                return []
+            entries += call.args
+    if begun is None or not entries or not layers.keys() >= set(entries) or not _begun(file, statement):
+        return []
+    module = next(filter(None, (layers[entry] for entry in entries)), "{torch}.nn")
+    if isinstance(begun, ast.List) and not begun.elts:
+        return [ReplaceExpression(file.span(begun), f"{module}.ModuleList()")]
+    return [WrapExpression(file.span(begun), f"{module}.ModuleList(", ")")]
+
+
+def _begun(file: ParsedFile, statement: ast.stmt) -> bool:
+    """Whether the module is ready to take layers: its base has been set up in the same suite."""
+    suite, at = next(suites_around(file, statement))
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "__init__" for one in suite[:at] for node in ast.walk(one)
+    )
 
 
 def _optimizer_before(trace: Trace, leaf: Node, target: str) -> Place | None:

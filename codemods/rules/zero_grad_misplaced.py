@@ -10,13 +10,16 @@ from codemods.graph.model.nodes import Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer
+from codemods.proofs.blocks import common_suite
 from codemods.proofs.marks import clearings, clears, concerns, may_touch_gradients
 from codemods.proofs.observations import Observation
 from codemods.proofs.turns import crossed, loops_around
-from codemods.rules._advice import AdvisingRule, always
+from codemods.rules._sites import SiteRule, always
+from codemods.terms.edits import Edit, MoveStatement
+from codemods.terms.findings import Promise
 
 
-class ZeroGradMisplaced(AdvisingRule):
+class ZeroGradMisplaced(SiteRule):
     """Gradients that are cleared between the ``backward`` that fills them and the ``step`` that should use them.
 
     Why it hurts: ``zero_grad`` drops what ``backward`` has just computed. The step that follows finds no gradient:
@@ -29,14 +32,17 @@ class ZeroGradMisplaced(AdvisingRule):
     reads, clips, changes or keeps on the way; parameters that the clearing does not reach wholly; optimizers of classes
     of the tree, closures, and whatever cannot be seen.
 
-    Advice: clear the gradients before the ``backward``, or after the ``step``; with micro-batches after the step.
+    The rewrite: the statement that clears moves behind the step.
 
-    Promise: advice. A program that learns is another program than one that does not.
+    Advice: what clears in another function than the one that steps is named and left.
+
+    Promise: behaviour. A program that learns is another program than one that does not.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html
     """
 
     name = "zero-grad-misplaced"
+    promise = Promise.BEHAVIOUR
     summary = "gradients are cleared before the step that should use them"
     gate = (b".backward(", b"autograd.backward(")
 
@@ -63,6 +69,7 @@ class ZeroGradMisplaced(AdvisingRule):
                 (walk.place, "the gradients are computed here"),
                 (step.place, "taken here, in some turns only"),
                 (mark.place, "cleared here, in all turns"),
+                edits=_moved(mark, step),
             )
 
     def _before_a_step(self, trace: Trace) -> Iterable[Observation]:
@@ -79,10 +86,11 @@ class ZeroGradMisplaced(AdvisingRule):
                 file,
                 step.place.node,
                 "this step finds no gradients: they are cleared between the backward that computes them and the step",
-                "clear them before that backward",
+                "clear them after the step",
                 (walk.place, "the gradients are computed here"),
                 (clearing.place, "cleared here"),
                 (step.place, "the step finds none here"),
+                edits=_moved(clearing, step),
             )
 
     @staticmethod
@@ -118,6 +126,22 @@ class ZeroGradMisplaced(AdvisingRule):
             ),
             None,
         )
+
+
+def _moved(clearing: Mark, step: Step) -> list[Edit]:
+    """The edit that moves what clears behind the step, if both stand in one function and names mean the same there."""
+    statement, target, file = clearing.place.statement, step.place.statement, clearing.place.frame.file
+    if not isinstance(statement, ast.Expr) or target is None or clearing.place.frame is not step.place.frame:
+        return []
+    suites = common_suite(file, statement, target)
+    if suites is None or statement not in suites[0]:
+        return []
+    suite, one, other = suites
+    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    between = (node for passed in suite[min(one, other) : max(one, other) + 1] for node in ast.walk(passed))
+    if any(isinstance(n, ast.Name) and n.id in names and not isinstance(n.ctx, ast.Load) for n in between):
+        return []
+    return [MoveStatement(file.span(statement), file.span(target), "after")]
 
 
 def _wasted(trace: Trace, clearing: Mark, step: Step) -> tuple[Walk, Step, int] | None:

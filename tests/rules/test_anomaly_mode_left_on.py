@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.rules.tools import LEARNING, advising
+from pathlib import Path
+
+from codemods.terms.findings import Promise
+from tests.rules.tools import LEARNING, found, mended, sited
 
 RULE = "anomaly-mode-left-on"
 HEAD = (
@@ -84,4 +87,13 @@ LEFT = {
         """,
 }
 
-told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)
+told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)
+
+
+def test_the_statement_goes_and_a_block_stays(tmp_path: Path) -> None:
+    head = HEAD.rstrip() + "\n"
+    (finding,) = found(tmp_path, RULE, head, *["torch.autograd.set_detect_anomaly(True)", "train()"])
+    assert finding.promise is Promise.BEHAVIOUR
+    assert mended(tmp_path, [finding]) == f"{head}\ntrain()"
+    (finding,) = found(tmp_path, RULE, head, FOUND["a block around the loop"][0])
+    assert finding.promise is Promise.ADVICE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.tools import advising
+from tests.rules.tools import sited
 
 RULE = "attached-bootstrap-target"
 HEAD = """\
@@ -46,6 +46,7 @@ FOUND = {
             learn(F.mse_loss(q, y))
         """,
         "y = r + gamma * net(s2).max(1)[0].unsqueeze(1)",
+        "y = (r + gamma * net(s2).max(1)[0].unsqueeze(1)).detach()",
     ),
     "the other side of the loss": (
         """
@@ -57,6 +58,7 @@ FOUND = {
             learn(criterion(y, net(s).gather(1, a)))
         """,
         "y = gamma * best * (1 - done) + r",
+        "y = (gamma * best * (1 - done) + r).detach()",
     ),
     "a value without actions, at the end of episodes": (
         """
@@ -71,6 +73,7 @@ FOUND = {
             opt.step()
         """,
         "error = r + gamma * (1 - done) * value(s2) - value(s)",
+        "error = (r + gamma * (1 - done) * value(s2)).detach() - value(s)",
     ),
     "an environment's reward": (
         """
@@ -91,6 +94,7 @@ FOUND = {
             s = s2
         """,
         "error = r + gamma * value(s2) - value(s)",
+        "error = (r + gamma * value(s2)).detach() - value(s)",
     ),
     "a copy that nobody trains": (
         """
@@ -102,6 +106,7 @@ FOUND = {
                 other.load_state_dict(net.state_dict())
         """,
         "y = r + gamma * other(s2).max(1)[0].unsqueeze(1) * (1 - done)",
+        "y = (r + gamma * other(s2).max(1)[0].unsqueeze(1) * (1 - done)).detach()",
     ),
     "a copy whose values are written into a table": (
         """
@@ -145,6 +150,7 @@ FOUND = {
             agent.update(*batch())
         """,
         "wanted = r + gamma * (1 - done) * following",
+        "wanted = (r + gamma * (1 - done) * following).detach()",
     ),
 }
 
@@ -268,4 +274,4 @@ LEFT = {
         """,
 }
 
-told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)
+told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)

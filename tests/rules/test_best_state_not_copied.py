@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.tools import LEARNING, advising
+from tests.rules.tools import LEARNING, sited
 
 RULE = "best-state-not-copied"
 HEAD = (
@@ -45,6 +45,7 @@ FOUND = {
         net.load_state_dict(best)
         """,
         "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
     ),
     "begun in one line with others": (
         """
@@ -57,6 +58,7 @@ FOUND = {
         net.load_state_dict(best)
         """,
         "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
     ),
     "begun with its type": (
         """
@@ -67,6 +69,7 @@ FOUND = {
         net.load_state_dict(best)
         """,
         "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
     ),
     "early stopping": (
         """
@@ -83,6 +86,7 @@ FOUND = {
         net.load_state_dict(kept)
         """,
         "kept = net.state_dict()",
+        "kept = copy.deepcopy(net.state_dict())",
     ),
     "a copy of the dict alone": (
         """
@@ -92,6 +96,7 @@ FOUND = {
                 net.load_state_dict(before)
         """,
         "before = net.state_dict().copy()",
+        "before = copy.deepcopy(net.state_dict())",
     ),
     "in a function": (
         """
@@ -111,6 +116,7 @@ FOUND = {
         fit(net, opt)
         """,
         "kept = model.state_dict()",
+        "kept = copy.deepcopy(model.state_dict())",
     ),
     "in an object that watches the loss": (
         STOPPER
@@ -121,6 +127,7 @@ FOUND = {
         net.load_state_dict(stop.best)
         """,
         "self.best = model.state_dict()",
+        "self.best = copy.deepcopy(model.state_dict())",
     ),
     "in a trainer, and saved as well": (
         """
@@ -141,6 +148,7 @@ FOUND = {
         Trainer(net).run()
         """,
         "self.kept = self.model.state_dict()",
+        "self.kept = copy.deepcopy(self.model.state_dict())",
     ),
 }
 """Programs with the line that is found."""
@@ -293,4 +301,4 @@ LEFT = {
         """,
 }
 
-told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)
+told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)

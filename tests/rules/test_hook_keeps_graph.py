@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from codemods.source.options import Options
-from tests.rules.tools import LEARNING, advising, analysed
+from tests.rules.tools import LEARNING, analysed, sited
 
 RULE = "hook-keeps-graph"
 TRAINING = """
@@ -23,6 +23,7 @@ FOUND = {
         """
         + TRAINING.replace("\n", "\n        "),
         "kept.append(made)",
+        "kept.append(made.detach())",
     ),
     "a lambda": (
         """
@@ -33,6 +34,7 @@ FOUND = {
         print(torch.stack(kept).std())
         """,
         "net[0].register_forward_hook(lambda module, given, made: kept.append(made))",
+        "net[0].register_forward_hook(lambda module, given, made: kept.append(made.detach()))",
     ),
     "an object that is called": (
         """
@@ -51,6 +53,7 @@ FOUND = {
         print(recorder.made[0].shape)
         """,
         "self.made.append(made)",
+        "self.made.append(made.detach())",
     ),
     "a list for each layer": (
         """
@@ -67,6 +70,7 @@ FOUND = {
             learn(criterion(net(x), y))
         """,
         "kept[name].append(made)",
+        "kept[name].append(made.detach())",
     ),
     "what a layer is given": (
         """
@@ -96,6 +100,7 @@ FOUND = {
             learn(criterion(net(x), y))
         """,
         "self.maps.append(made)",
+        "self.maps.append(made.detach())",
     ),
 }
 
@@ -192,7 +197,7 @@ LEFT = {
         """,
 }
 
-told, test_found, test_left = advising(RULE, LEARNING, FOUND, LEFT)
+told, test_found, test_left = sited(RULE, LEARNING, FOUND, LEFT)
 
 
 def test_one_place_is_told_once(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.tools import LEARNING, advising
+from tests.rules.tools import LEARNING, sited
 
 RULE = "inplace-activation"
 HEAD = (
@@ -232,4 +232,4 @@ LEFT = {
         """,
 }
 
-told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)
+told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)

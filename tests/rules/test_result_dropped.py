@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.tools import LEARNING, advising
+from tests.rules.tools import LEARNING, sited
 
 RULE = "result-dropped"
 HEAD = (
@@ -21,6 +21,7 @@ FOUND = {
             learn(criterion(net(x), y))
         """,
         "x.to(device)",
+        "x = x.to(device)",
     ),
     "detach": (
         """
@@ -126,4 +127,4 @@ LEFT = {
         """,
 }
 
-told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)
+told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.tools import advising
+from tests.rules.tools import sited
 
 RULE = "step-outputs-kept"
 HEAD = """\
@@ -54,12 +54,17 @@ FOUND = {
     "both in a dict": (
         module('self.outputs.append({"loss": loss, "out": out})'),
         'self.outputs.append({"loss": loss, "out": out})',
+        "self.outputs.append(loss.detach())",
+        "self.outputs.append(out.detach())",
     ),
     "a list in a dict": (module('self.parts["loss"].append(loss)'), 'self.parts["loss"].append(loss)'),
     "in a method that the step calls": (module("self.collect(loss)", SHARED), "self.outputs.append(loss)"),
     "the older name of the library": (
         "import pytorch_lightning\n" + module("self.outputs.append(loss)", base="pytorch_lightning.LightningModule"),
         "self.outputs.append(loss)",
+        'self.parts["loss"].append(loss.detach())',
+        "self.outputs.append(loss.detach())",
+        "self.outputs.append(loss.detach())",
     ),
     "validation clears it": (
         module(
@@ -70,6 +75,7 @@ FOUND = {
 """,
         ),
         "self.outputs.append(loss)",
+        "self.outputs.append(loss.detach())",
     ),
 }
 
@@ -114,4 +120,4 @@ LEFT = {
     ),
 }
 
-told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)
+told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tests.rules.tools import LEARNING, advising
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.rules.tools import LEARNING, found, mended, sited
 
 RULE = "zero-grad-misplaced"
 HEAD = (
@@ -67,6 +72,7 @@ FOUND = {
                 opt.step()
         """,
         "opt.zero_grad()",
+        "opt.zero_grad()",
     ),
     "in every micro-batch, by the module": (
         """
@@ -80,6 +86,7 @@ FOUND = {
                     opt.step()
         train()
         """,
+        "net.zero_grad()",
         "net.zero_grad()",
     ),
 }
@@ -240,4 +247,88 @@ LEFT = {
         """,
 }
 
-told, test_found, test_left = advising(RULE, HEAD, FOUND, LEFT)
+told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)
+
+
+MOVED = {
+    "to the end of the turn": (
+        """
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            opt.zero_grad()  # not yet
+            opt.step()
+            print("stepped")
+        """,
+        """
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            opt.step()
+            opt.zero_grad()  # not yet
+            print("stepped")
+        """,
+    ),
+    "within the condition of the step": (
+        """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            if (i + 1) % 4 == 0:
+                opt.zero_grad()
+                opt.step()
+        """,
+        """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+                opt.zero_grad()
+        """,
+    ),
+    "into the condition of the step": (
+        """
+        for i, (x, y) in enumerate(batches()):
+            opt.zero_grad()
+            criterion(net(x), y).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+        """,
+        """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+                opt.zero_grad()
+        """,
+    ),
+    "nowhere out of a function": (
+        """
+        def clear():
+            opt.zero_grad()
+
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            clear()
+            opt.step()
+        """,
+        None,
+    ),
+    "nowhere past another optimizer of its name": (
+        """
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            mine, opt = opt, opt
+            mine.step()
+        """,
+        None,
+    ),
+}
+"""Programs, and what they become, if anything."""
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_what_clears_moves_behind_the_step(tmp_path: Path, name: str) -> None:
+    before, after = MOVED[name]
+    findings = found(tmp_path, RULE, HEAD, before)
+    assert len(findings) == 1
+    assert bool(findings[0].edits) is (after is not None)
+    assert mended(tmp_path, findings) == "\n".join((HEAD, dedent(after or before)))

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,7 +15,7 @@ from codemods.edits import apply_edits
 from codemods.source.files import read_source
 from codemods.source.options import Options
 from codemods.terms.edits import Edit
-from codemods.terms.findings import Finding, Promise
+from codemods.terms.findings import Finding, Promise, promoted
 
 MAIN = "train.py"
 
@@ -101,42 +101,55 @@ def assert_mended(folder: Path, rule: str, promise: str, head: str, before: str,
     assert mended(folder, findings) == head + dedent(after)
 
 
-def advised(folder: Path, rule: str, head: str, programs: Mapping[str, str]) -> dict[str, list[str]]:
-    """What an advising ``rule`` finds in several programs, looked at in one go: the lines of code, by their names."""
+class Told(NamedTuple):
+    """What a rule says of a program: the lines that it finds, and those that its edits write, likely ones too."""
+
+    lines: list[str]
+    written: list[str]
+
+
+def told_of(folder: Path, rule: str, head: str, programs: Mapping[str, str]) -> dict[str, Told]:
+    """What ``rule`` says of several programs, by their names; they are looked at in one go."""
     (folder / "pyproject.toml").touch()
     files = {f"program_{i}.py": (name, head + dedent(text)) for i, (name, text) in enumerate(programs.items())}
     for file, (_, text) in files.items():
         (folder / file).write_text(text)
     targets = [read_source(folder / file, file) for file in files]
-    told: dict[str, list[str]] = {name: [] for name in programs}
-    for finding in analyse(targets, options=Options(unsafe=True, select=(rule,)), jobs=1).findings:
-        assert finding.promise is Promise.ADVICE
-        assert not finding.edits
+    found: dict[str, list[Finding]] = defaultdict(list)
+    for finding in promoted(analyse(targets, options=Options(unsafe=True, select=(rule,)), jobs=1).findings):
         assert finding.remedy
-        name, text = files[finding.path]
-        told[name].append(text.splitlines()[finding.span.line - 1].strip())
-    return told
+        assert bool(finding.edits) is (finding.promise is not Promise.ADVICE)
+        found[finding.path].append(finding)
+    return {
+        name: Told(
+            [text.splitlines()[finding.span.line - 1].strip() for finding in found[file]],
+            added(text, mended(folder, found[file], file)),
+        )
+        for file, (name, text) in files.items()
+    }
 
 
-def advising(
-    rule: str, head: str, found: Mapping[str, tuple[str, str]], left: Mapping[str, str]
+def sited(
+    rule: str, head: str, found: Mapping[str, tuple[str, ...]], left: Mapping[str, str]
 ) -> tuple[Any, Callable[..., None], Callable[..., None]]:
-    """The fixture ``told`` and the two tests of an advising ``rule``, which looks at all programs in one go.
+    """The fixture ``told`` and the two tests of a ``rule`` of single sites, which looks at all programs in one go.
 
-    ``found`` are programs with the line that the rule points at, ``left`` those of which it says nothing.
+    ``found`` are programs with the line that the rule points at and those that its edits write; ``left`` are those of
+    which it says nothing.
     """
 
     @pytest.fixture(scope="module", name="told")
-    def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-        programs = {name: text for name, (text, _) in found.items()} | dict(left)
-        return advised(tmp_path_factory.mktemp(rule), rule, head, programs)
+    def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
+        programs = {name: text for name, (text, *_) in found.items()} | dict(left)
+        return told_of(tmp_path_factory.mktemp(rule), rule, head, programs)
 
     @pytest.mark.parametrize("name", found)
-    def test_found(told: dict[str, list[str]], name: str) -> None:
-        assert told[name] == [found[name][1]]
+    def test_found(told: dict[str, Told], name: str) -> None:
+        _, line, *written = found[name]
+        assert told[name] == Told([line], written)
 
     @pytest.mark.parametrize("name", left)
-    def test_left(told: dict[str, list[str]], name: str) -> None:
-        assert told[name] == []
+    def test_left(told: dict[str, Told], name: str) -> None:
+        assert told[name] == Told([], [])
 
     return told, test_found, test_left

@@ -1,45 +1,76 @@
-"""What rules share that only advise: a finding for each site at which every run saw the mistake."""
+"""What rules share that find a mistake at one site: a finding for each at which every run saw it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
-from codemods.graph.model.trace import Trace
+from codemods.graph.model.trace import Storing, Trace
+from codemods.graph.model.values import Tensor
 from codemods.proofs.blocks import meeting
 from codemods.proofs.observations import Decision, Observation, Shows, sites
 from codemods.proofs.syntax import FUNCTIONS
 from codemods.rules.base import Rule
 from codemods.source.walking import walk
+from codemods.terms.edits import Edit, WrapExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
 
 
-class AdvisingRule(Rule):
-    """A rule without a rewrite: ``observe`` notes faults by :meth:`fault` and all else by :meth:`fine`."""
+class SiteRule(Rule):
+    """A rule of single sites: ``observe`` notes faults by :meth:`fault` and all else by :meth:`fine`."""
 
     promise = Promise.ADVICE
+    likely: Promise | None = None
+    """What the edits of an advising rule promise once a run has shown that they hold."""
 
     def fault(
-        self, file: ParsedFile, node: ast.AST, message: str, remedy: str, *trail: tuple[Place, str]
+        self,
+        file: ParsedFile,
+        node: ast.AST,
+        message: str,
+        remedy: str,
+        *trail: tuple[Place, str],
+        edits: Iterable[Edit] = (),
     ) -> Observation:
-        """A mistake at ``node``, what to do about it, and the places that show it."""
+        """A mistake at ``node``, what to do about it, the places that show it, and the edits of ``file`` that mend it;
+        without any it is advice."""
         steps = [(place.path, place.line, note) for place, note in trail]
-        return self.seen(file, node, Shows.FAULT, message=message, remedy=remedy, trail=steps)
+        return self.seen(file, node, Shows.FAULT, message=message, remedy=remedy, trail=steps, edits=tuple(edits))
 
     def fine(self, file: ParsedFile, node: ast.AST) -> Observation:
         """The same place in a run in which nothing is wrong with it, or nothing is proven."""
         return self.seen(file, node, Shows.NEEDED)
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        """One advice a place."""
+        """One finding a site, with the edits that all runs ask for."""
         for site in sites(observations):
-            if site.faulty:
-                facts: dict[str, Any] = site.facts
-                trail = tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"]))
-                yield Finding(self.name, site.path, site.span, Promise.ADVICE, facts["message"], facts["remedy"], trail)
+            if not site.faulty:
+                continue
+            facts: dict[str, Any] = site.facts
+            asked = {seen.facts["edits"] for seen in site.observations}
+            edits = tuple((site.path, edit) for edit in asked.pop()) if len(asked) == 1 else ()
+            yield Finding(
+                self.name,
+                site.path,
+                site.span,
+                self.promise if edits else Promise.ADVICE,
+                facts["message"],
+                facts["remedy"],
+                tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"])),
+                edits,
+                likely=self.likely if edits else None,
+            )
+
+
+def detached(file: ParsedFile, storing: Storing) -> list[Edit]:
+    """The edit that stores a tensor without its graph; none for anything else."""
+    stored = storing.value_expr
+    if not isinstance(storing.value, Tensor) or not isinstance(stored, ast.expr):
+        return []
+    return [WrapExpression(file.span(stored), "", ".detach()")]
 
 
 def scope(file: ParsedFile, node: ast.AST) -> ast.AST:
