@@ -13,7 +13,9 @@ from codemods.proofs.marks import concerns
 from codemods.proofs.observations import Observation
 from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import Way, leaves_sight
-from codemods.rules._sites import SiteRule
+from codemods.rules._sites import SiteRule, scope
+from codemods.terms.edits import Edit, KeepPart, RemoveIdentity
+from codemods.terms.findings import Promise
 
 _SEES_GRADIENT = (Marked.GRADIENT_READ, Marked.HOOK, Marked.HANDED_OUT)
 
@@ -29,15 +31,18 @@ class LossRewrapped(SiteRule):
     parameters as well (inputs, latent codes, checkpoints by hand); steps that find gradients of another backward, or
     such as are assigned; graphs that code gets that cannot be seen.
 
-    Advice: call ``backward`` on the loss itself. If that raises because it has no graph, the cause stands where it was
-    computed: ``no_grad``, ``detach``, ``item``, ``argmax``, NumPy.
+    The rewrite: where the loss has its graph until it is wrapped, the wrapping goes: ``loss``.
 
-    Promise: advice. The program runs and learns nothing; mended it is another one.
+    Advice: of any other loss the cause stands where it is computed: ``no_grad``, ``detach``, ``item``, ``argmax``,
+    NumPy.
+
+    Promise: behaviour. The program runs and learns nothing; mended it is another one.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.tensor.html
     """
 
     name = "loss-rewrapped"
+    promise = Promise.BEHAVIOUR
     summary = "a loss without its graph is made to ask for gradients; its backward reaches no parameter"
     gate = (b".backward(", b"autograd.backward(")
 
@@ -62,6 +67,7 @@ class LossRewrapped(SiteRule):
                 (lost.place, "a graph that no backward reaches"),
                 (walk.place, "this backward ends at the new leaf"),
                 (step.place, "this step finds no gradients"),
+                edits=_taken_back(leaf, lost),
             )
 
 
@@ -94,6 +100,46 @@ def _missing(idle: list[tuple[Step, int]], leaf: Node, walk: Walk) -> tuple[Step
         if lost and not leaves_sight(lost, MAY_WALK):
             return step, max(lost, key=lambda node: node.birth)
     return None, None
+
+
+def _taken_back(leaf: Node, lost: Node) -> list[Edit]:
+    """The edits that leave a loss as it is, where what is wrapped is the expression that computes it, or its name."""
+    file, made, statement = leaf.place.frame.file, leaf.place.node, leaf.place.statement
+    if not isinstance(made, ast.Call) or not made.args or lost.place.frame is not leaf.place.frame:
+        return []
+    inner = _wrapped(made.args[0])
+    edits: list[Edit] = [KeepPart(file.span(made), file.span(inner))]
+    if inner is lost.place.node:
+        return edits
+    given = lost.place.statement
+    if not isinstance(inner, ast.Name) or not isinstance(given, ast.Assign) or given.value is not lost.place.node:
+        return []
+    own = {*ast.walk(given), statement, *([] if statement is None else ast.walk(statement))}
+    bound = (n for n in ast.walk(scope(file, made)) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    if not _gives(given, inner.id) or not own.issuperset(n for n in bound if n.id == inner.id):
+        return []
+    if isinstance(statement, ast.Assign) and statement.value is made and _gives(statement, inner.id):
+        edits.append(RemoveIdentity(file.span(statement)))
+    return edits
+
+
+def _gives(statement: ast.Assign, name: str) -> bool:
+    return [ast.unparse(target) for target in statement.targets] == [name]
+
+
+def _wrapped(value: ast.expr) -> ast.expr:
+    """What is given to a wrapper, without what takes its graph away."""
+    match value:
+        case ast.Attribute(value=inner, attr="data"):
+            return _wrapped(inner)
+        case ast.Call(
+            func=ast.Attribute(value=inner, attr="detach" | "item" | "clone" | "tolist" | "numpy"), args=[], keywords=[]
+        ):
+            return _wrapped(inner)
+        case ast.Call(func=ast.Name(id="float"), args=[inner], keywords=[]):
+            return _wrapped(inner)
+        case _:
+            return value
 
 
 RULE = LossRewrapped

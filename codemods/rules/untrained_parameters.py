@@ -248,10 +248,10 @@ def _moved_within(file: ParsedFile, statement: ast.Assign, made: ast.Call) -> li
 
 def _layers(trace: Trace, reached: set[Node]) -> dict[ast.AST, str]:
     """The calls that are seen to make a layer, with how a file calls ``torch.nn`` where it is one of that."""
-    found = {
+    found: dict[ast.AST, str] = {
         call: ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
         for call, path in trace.called.items()
-        if path.startswith("torch.nn.") and path.rpartition(".")[2] in _LAYERS
+        if isinstance(call, ast.Call) and path.startswith("torch.nn.") and path.rpartition(".")[2] in _LAYERS
     }
     for leaf in reached:
         inner = None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
+from textwrap import dedent
+
+import pytest
 
 from codemods.terms.findings import Promise
-from tests.rules.tools import LEARNING, found, mended, sited
+from tests.rules.tools import LEARNING, found, marked, mended, sited
 
 RULE = "anomaly-mode-left-on"
 HEAD = (
@@ -90,10 +94,67 @@ LEFT = {
 told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)
 
 
-def test_the_statement_goes_and_a_block_stays(tmp_path: Path) -> None:
-    head = HEAD.rstrip() + "\n"
-    (finding,) = found(tmp_path, RULE, head, *["torch.autograd.set_detect_anomaly(True)", "train()"])
+GONE = {
+    "in a function": """
+        def main():
+            torch.autograd.set_detect_anomaly(True)  #
+            train()
+
+        main()
+        """,
+    "by another name": """
+        from torch import autograd as ag
+        ag.set_detect_anomaly(True, check_nan=False)  #
+        train()
+        """,
+    "the only statement of a function": """
+        def debug():
+            torch.autograd.set_detect_anomaly(True)  #
+
+        debug()
+        train()
+        """,
+    "in a constructor": """
+        class Trainer:
+            def __init__(self):
+                torch.autograd.set_detect_anomaly(mode=True)  #
+                self.epochs = 2
+
+            def run(self):
+                for _ in range(self.epochs):
+                    train()
+
+        Trainer().run()
+        """,
+    "beside others on its line": """
+        torch.manual_seed(0); torch.autograd.set_detect_anomaly(True)  #
+        train()
+        """,
+    "below its documentation": """
+        # anomalies
+        torch.autograd.set_detect_anomaly(True)  #
+        train()
+        """,
+}
+"""Programs with a statement that goes, in the marked line."""
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_the_statement_goes(tmp_path: Path, name: str) -> None:
+    (finding,) = found(tmp_path, RULE, HEAD, GONE[name])
     assert finding.promise is Promise.BEHAVIOUR
-    assert mended(tmp_path, [finding]) == f"{head}\ntrain()"
-    (finding,) = found(tmp_path, RULE, head, FOUND["a block around the loop"][0])
+    assert finding.span.line == marked("\n".join((HEAD, dedent(GONE[name]))))
+    text = mended(tmp_path, [finding])
+    ast.parse(text)
+    assert "detect_anomaly" not in text
+    assert [line for line in dedent(GONE[name]).splitlines() if not line.endswith(("#", "as ag"))] == [
+        line for line in text[len(HEAD) + 1 :].splitlines() if not line.endswith(("#", "pass"))
+    ]
+
+
+def test_a_block_stays(tmp_path: Path) -> None:
+    (finding,) = found(tmp_path, RULE, HEAD, FOUND["a block around the loop"][0])
     assert finding.promise is Promise.ADVICE
+
+
+WRITTEN = len(GONE)

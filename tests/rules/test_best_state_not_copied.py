@@ -302,3 +302,6 @@ LEFT = {
 }
 
 told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)
+
+
+WRITTEN = sum(len(program) > 2 for program in FOUND.values())

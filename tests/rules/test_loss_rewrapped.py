@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tests.rules.tools import LEARNING, sited
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from codemods.terms.findings import Promise
+from tests.rules.tools import LEARNING, found, mended, sited
 
 RULE = "loss-rewrapped"
 HEAD = (
@@ -41,6 +47,25 @@ FOUND = {
             learn(again / 2)
         """,
         "again = torch.tensor(criterion(net(x), y).item(), requires_grad=True)",
+        "again = criterion(net(x), y)",
+    ),
+    "given to the next function by another name": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            learn(Variable(loss.detach().clone(), requires_grad=True))
+        """,
+        "learn(Variable(loss.detach().clone(), requires_grad=True))",
+        "learn(loss)",
+    ),
+    "a loss of two names, one for what has no graph": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss = loss.detach()
+            learn(torch.tensor(loss, requires_grad=True))
+        """,
+        "learn(torch.tensor(loss, requires_grad=True))",
     ),
     "asked for gradients by a method": (
         """
@@ -67,6 +92,7 @@ FOUND = {
             learn(criterion(out, y))
         """,
         "out = torch.tensor(net(x).tolist(), requires_grad=True)",
+        "out = net(x)",
     ),
     "a number that was computed before": (
         """
@@ -179,3 +205,23 @@ LEFT = {
 }
 
 told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)
+
+
+WRAPPED = ("torch.tensor(loss, requires_grad=True)", "Variable(loss.data, requires_grad=True)")
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+def test_a_loss_that_keeps_its_name_is_not_wrapped_any_more(tmp_path: Path, wrapped: str) -> None:
+    program = """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss = {wrapped}
+            learn(loss)
+        """
+    (finding,) = found(tmp_path, RULE, HEAD, program.format(wrapped=wrapped))
+    assert finding.promise is Promise.BEHAVIOUR
+    left = [line for line in dedent(program).splitlines() if "wrapped" not in line]
+    assert mended(tmp_path, [finding]).splitlines()[-len(left) :] == left
+
+
+WRITTEN = sum(len(program) > 2 for program in FOUND.values()) + len(WRAPPED)

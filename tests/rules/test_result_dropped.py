@@ -23,6 +23,61 @@ FOUND = {
         "x.to(device)",
         "x = x.to(device)",
     ),
+    "to a device in a function": (
+        """
+        def step(x, y):
+            x.cuda()
+            y = y.cuda()
+            learn(criterion(net(x), y))
+
+        for x, y in batches():
+            step(x, y)
+        """,
+        "x.cuda()",
+        "x = x.cuda()",
+    ),
+    "to a device, without waiting": (
+        """
+        for x, y in batches():
+            y.to(device, non_blocking=True)
+            learn(criterion(net(x), y))
+        """,
+        "y.to(device, non_blocking=True)",
+        "y = y.to(device, non_blocking=True)",
+    ),
+    "a tensor of all turns": (
+        """
+        weights = torch.rand(2)
+        weights.to(device)
+        for x, y in batches():
+            learn((criterion(net(x), y) * weights).sum())
+        """,
+        "weights.to(device)",
+        "weights = weights.to(device)",
+    ),
+    "one of several": (
+        """
+        for x, y in batches():
+            noise = torch.randn(16, 4)
+            noise.to(device)
+            learn(criterion(net(x + noise), y))
+        """,
+        "noise.to(device)",
+        "noise = noise.to(device)",
+    ),
+    "a variable of the file, in a function": (
+        """
+        offset = torch.rand(4)
+
+        def step(x, y):
+            offset.to(device)
+            learn(criterion(net(x + offset), y))
+
+        for x, y in batches():
+            step(x, y)
+        """,
+        "offset.to(device)",
+    ),
     "detach": (
         """
         for x, y in batches():
@@ -128,3 +183,6 @@ LEFT = {
 }
 
 told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)
+
+
+WRITTEN = sum(len(program) > 2 for program in FOUND.values())

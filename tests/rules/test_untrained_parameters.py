@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.rules.tools import LEARNING, advised
+from tests.rules.tools import LEARNING, Told, told_of
 
 RULE = "untrained-parameters"
 HEAD = (
@@ -34,11 +34,13 @@ for x, y in batches():
     sgd.step()
 """
 
-FOUND = (
-    "self.scale = nn.Parameter(torch.ones(2)).to(device)",
-    "self.scale = torch.nn.Parameter(torch.ones(2)).cuda()",
-    "self.scale = torch.nn.parameter.Parameter(torch.ones(2), requires_grad=True).double()",
-)
+FOUND = {
+    "self.scale = nn.Parameter(torch.ones(2)).to(device)": "self.scale = nn.Parameter(torch.ones(2).to(device))",
+    "self.scale = torch.nn.Parameter(torch.ones(2)).cuda()": "self.scale = torch.nn.Parameter(torch.ones(2).cuda())",
+    "self.scale = torch.nn.parameter.Parameter(torch.ones(2), requires_grad=True).double()": (
+        "self.scale = torch.nn.parameter.Parameter(torch.ones(2).double(), requires_grad=True)"
+    ),
+}
 
 LEFT = (
     "self.scale = nn.Parameter(torch.ones(2).to(device))",
@@ -78,10 +80,15 @@ def layers(line: str, uses: str = "for layer in self.layers: x = layer(x)", more
 
 COMPREHENSION = "self.layers = [nn.Linear(4, 4) for _ in range(3)]"
 FOUND_LAYERS = {
-    "a list": (layers(COMPREHENSION), COMPREHENSION),
+    "a list": (
+        layers(COMPREHENSION),
+        COMPREHENSION,
+        "self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])",
+    ),
     "written out": (
         layers("self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]", "x = self.layers[1](self.layers[0](x))"),
         "self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]",
+        "self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])",
     ),
     "a dict": (
         layers("self.layers = {'a': nn.Linear(4, 4)}", "x = self.layers['a'](x)"),
@@ -90,12 +97,29 @@ FOUND_LAYERS = {
     "filled": (
         layers("self.layers = []\n        for _ in range(2): self.layers.append(nn.Linear(4, 4))"),
         "self.layers = []",
+        "self.layers = nn.ModuleList()",
+    ),
+    "with something that is no layer": (
+        layers("self.layers = [nn.Linear(4, 4), torch.tanh()]", "x = self.layers[0](x)"),
+        "self.layers = [nn.Linear(4, 4), torch.tanh()]",
+    ),
+    "filled with what is not seen to be a layer": (
+        "from elsewhere import make\n"
+        + layers("self.layers = []\n        self.layers.append(nn.Linear(4, 4)); self.layers.append(make())"),
+        "self.layers = []",
+    ),
+    "begun before the module": (
+        layers(COMPREHENSION)
+        .replace("        super().__init__()\n", "")
+        .replace(COMPREHENSION, COMPREHENSION + "\n        super().__init__()"),
+        COMPREHENSION,
     ),
     "of blocks": (
         "class Block(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         "        self.inner = nn.Linear(4, 4)\n    def forward(self, x):\n        return self.inner(x)\n"
         + layers("self.layers = [Block() for _ in range(2)]"),
         "self.layers = [Block() for _ in range(2)]",
+        "self.layers = torch.nn.ModuleList([Block() for _ in range(2)])",
     ),
     "replaced behind the optimizer": (
         layers("pass", "pass", after="own.out = nn.Linear(4, 2)"),
@@ -158,29 +182,33 @@ LEFT_LAYERS = {
     ),
 }
 ELSEWHERE = {
-    "no module": MODULE.replace("(nn.Module)", "").format(line=FOUND[0]),
-    "of another library": "from elsewhere import nn\n" + MODULE.format(line=FOUND[0]),
+    "no module": MODULE.replace("(nn.Module)", "").format(line=next(iter(FOUND))),
+    "of another library": "from elsewhere import nn\n" + MODULE.format(line=next(iter(FOUND))),
 }
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
     programs = {line: dedent(MODULE).format(line=line) for line in (*FOUND, *LEFT)} | ELSEWHERE
-    programs |= {name: dedent(text) for name, (text, _) in FOUND_LAYERS.items()}
+    programs |= {name: dedent(text) for name, (text, *_) in FOUND_LAYERS.items()}
     programs |= {name: dedent(text) for name, text in LEFT_LAYERS.items()}
-    return advised(tmp_path_factory.mktemp(RULE), RULE, HEAD, programs)
+    return told_of(tmp_path_factory.mktemp(RULE), RULE, HEAD, programs)
 
 
 @pytest.mark.parametrize("line", FOUND)
-def test_found(told: dict[str, list[str]], line: str) -> None:
-    assert told[line] == [line]
+def test_found(told: dict[str, Told], line: str) -> None:
+    assert told[line] == Told([line], [FOUND[line]])
 
 
 @pytest.mark.parametrize("name", FOUND_LAYERS)
-def test_layers_that_nothing_trains_are_found(told: dict[str, list[str]], name: str) -> None:
-    assert told[name] == [FOUND_LAYERS[name][1]]
+def test_layers_that_nothing_trains_are_found(told: dict[str, Told], name: str) -> None:
+    _, line, *written = FOUND_LAYERS[name]
+    assert told[name] == Told([line], written)
 
 
 @pytest.mark.parametrize("name", [*LEFT, *ELSEWHERE, *LEFT_LAYERS])
-def test_left(told: dict[str, list[str]], name: str) -> None:
-    assert told[name] == []
+def test_left(told: dict[str, Told], name: str) -> None:
+    assert told[name] == Told([], [])
+
+
+WRITTEN = len(FOUND) + sum(len(program) > 2 for program in FOUND_LAYERS.values())

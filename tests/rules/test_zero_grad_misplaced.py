@@ -332,3 +332,6 @@ def test_what_clears_moves_behind_the_step(tmp_path: Path, name: str) -> None:
     assert len(findings) == 1
     assert bool(findings[0].edits) is (after is not None)
     assert mended(tmp_path, findings) == "\n".join((HEAD, dedent(after or before)))
+
+
+WRITTEN = sum(len(program) > 2 for program in FOUND.values()) + sum(after is not None for _, after in MOVED.values())

@@ -5,7 +5,7 @@ Optimizers are identified by their class and the number of their values: a scrip
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -109,13 +109,18 @@ def lost(before: Run, after: Run, *, died: bool) -> Loss:
     return Loss(tuple(never), tuple(later), nothing)
 
 
-def idle_optimizers(before: Record, after: Record) -> tuple[str, ...]:
+def idle_optimizers(before: Record, after: Record, *, resized: bool = False) -> tuple[str, ...]:
     """Return the optimizers that step in ``before``, but not in equally many steps of ``after``.
 
-    The last quarter does not count: an optimizer that first steps there may step a little later.
+    The last quarter does not count: an optimizer that first steps there may step a little later. With ``resized`` an
+    optimizer may have got more parameters, or fewer.
     """
     mine = {(step.name, step.count) for step in before.steps[: len(after.steps) * 3 // 4]}
-    return tuple(name for name, _ in sorted(mine - {(step.name, step.count) for step in after.steps}))
+    theirs = {(step.name, step.count) for step in after.steps}
+    if resized:
+        lost = Counter(name for name, _ in mine) - Counter(name for name, _ in theirs)
+        return tuple(sorted(lost))
+    return tuple(name for name, _ in sorted(mine - theirs))
 
 
 def _waiting(record: Record, other: Learning) -> Iterator[Parameter]:

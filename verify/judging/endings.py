@@ -56,10 +56,11 @@ def worse(before: Run, after: Run) -> str:
     return f"the rewritten program {ending_text(after)}, which the one before does not"
 
 
-def earlier(before: Run, after: Run, *, calls: bool = False) -> str:
+def earlier(before: Run, after: Run, *, calls: bool = False, resized: bool = False) -> str:
     """Say in which process ``after`` ended by itself after fewer optimizer steps than ``before``; empty if in none.
 
-    With ``calls`` backwards are counted where neither makes steps.
+    With ``calls`` backwards are counted where neither makes steps. With ``resized`` an optimizer may train other
+    parameters than before.
     """
     theirs = {record.process: record for record in after.records}
     for mine in before.records:
@@ -70,7 +71,7 @@ def earlier(before: Run, after: Run, *, calls: bool = False) -> str:
             continue
         if other.end == "watchdog" or _ended_by_mate(other, after):
             continue
-        idle = idle_optimizers(mine, other)
+        idle = idle_optimizers(mine, other, resized=resized)
         if idle:
             return f"in the rewritten program {idle[0]} no longer makes steps"
         if other.end in STOPPED:

@@ -68,7 +68,7 @@ def check(
     if worse:
         unknown = "" if new.error is not None else cut_short(before, after)
         return Check(None if unknown else False, unknown or worse, comparison)
-    sooner = earlier(before, after, calls=promise is Promise.EXACT)
+    sooner = earlier(before, after, calls=promise is Promise.EXACT, resized=promise is Promise.BEHAVIOUR)
     if sooner:
         return Check(False if deterministic else None, sooner, comparison)
     if new.leak and not old.leak and old.error is None:

@@ -119,3 +119,15 @@ def test_an_optimizer_that_steps_no_more() -> None:
         result = check(promise, run(two), run(one), deterministic=True, tolerance=1e-3)
         assert result.held is False
         assert "Adam no longer makes steps" in result.why
+
+
+def test_an_optimizer_that_gets_more_parameters() -> None:
+    few, many = learned(*[BOTH] * 8), learned(*[BOTH] * 8)
+    many.steps[:] = [replace(step, params=values([1.0], [1.0], [1.0])) for step in many.steps]
+    assert idle_optimizers(few, many) != ()
+    assert idle_optimizers(few, many, resized=True) == ()
+    assert check(Promise.BEHAVIOUR, run(few), run(many), deterministic=True, tolerance=1e-3).held is True
+    assert check(Promise.REPAIR, run(few), run(many), deterministic=True, tolerance=1e-3).held is False
+    both = learned(*[BOTH] * 8)
+    both.steps[1::2] = [replace(step, params=values([1.0], [1.0])) for step in both.steps[1::2]]
+    assert idle_optimizers(both, many, resized=True) == (few.steps[0].name,)
