@@ -49,21 +49,29 @@ SHARED = """
 """
 
 FOUND = {
-    "losses": (module("self.outputs.append(loss)"), "self.outputs.append(loss)"),
-    "outputs of the layer": (module("self.outputs.append(out)"), "self.outputs.append(out)"),
+    "losses": (module("self.outputs.append(loss)"), "self.outputs.append(loss)", "self.outputs.append(loss.detach())"),
+    "outputs of the layer": (
+        module("self.outputs.append(out)"),
+        "self.outputs.append(out)",
+        "self.outputs.append(out.detach())",
+    ),
     "both in a dict": (
         module('self.outputs.append({"loss": loss, "out": out})'),
         'self.outputs.append({"loss": loss, "out": out})',
-        "self.outputs.append(loss.detach())",
-        "self.outputs.append(out.detach())",
     ),
-    "a list in a dict": (module('self.parts["loss"].append(loss)'), 'self.parts["loss"].append(loss)'),
-    "in a method that the step calls": (module("self.collect(loss)", SHARED), "self.outputs.append(loss)"),
+    "a list in a dict": (
+        module('self.parts["loss"].append(loss)'),
+        'self.parts["loss"].append(loss)',
+        'self.parts["loss"].append(loss.detach())',
+    ),
+    "in a method that the step calls": (
+        module("self.collect(loss)", SHARED),
+        "self.outputs.append(loss)",
+        "self.outputs.append(loss.detach())",
+    ),
     "the older name of the library": (
         "import pytorch_lightning\n" + module("self.outputs.append(loss)", base="pytorch_lightning.LightningModule"),
         "self.outputs.append(loss)",
-        'self.parts["loss"].append(loss.detach())',
-        "self.outputs.append(loss.detach())",
         "self.outputs.append(loss.detach())",
     ),
     "validation clears it": (
