@@ -67,6 +67,52 @@ for x in xs:
     opt_c.step()
 """
 
+IMPLICIT = """
+inner = nn.Linear(4, 4)
+norms = []
+
+class Calling:
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, grad):
+        return self.function(grad)
+
+for x in xs:
+    h = net[:2](x)
+    point = h.detach().requires_grad_()
+    again = torch.tanh(inner(point))
+
+    def implicit(grad):
+        for _ in range(3):
+            grad = 0.5 * torch.autograd.grad(again, point, grad, retain_graph=True)[0] + grad
+        return grad
+
+    {hook}
+    loss = net[2](h).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+CACHE = """
+anchor = torch.randn(5, 3)
+class Cache:
+    def __init__(self):
+        self.kept = None
+
+    def get(self, x):
+        {get}
+
+cache = Cache()
+for x in xs:
+    out = net(x)
+    loss = out.pow(2).mean() + F.mse_loss(out, {read})
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 PROGRAMS = {
     "a second backward in a truth": LATER.format(
         before=CHECK.format(method="__bool__", result="True"), inside="if Check(out): pass"
@@ -803,6 +849,29 @@ for out in things.kept:
     out.sum().backward()
 print(line.weight.grad.sum().item())
 """,
+    "a hook that walks another graph": IMPLICIT.format(hook="h.register_hook(implicit)"),
+    "the same where the graph is asked for": IMPLICIT.format(hook="h.grad_fn and h.register_hook(implicit)"),
+    "the same as an object that is called": IMPLICIT.format(hook="h.register_hook(Calling(implicit))"),
+    "the same on a node of the graph": IMPLICIT.format(
+        hook="h.grad_fn.register_prehook(lambda grads: (implicit(grads[0]),))"
+    ),
+    "the same for several tensors": IMPLICIT.format(
+        hook="torch.autograd.graph.register_multi_grad_hook([h], lambda grads: norms.append(implicit(grads[0]).norm()))"
+    ),
+    "what is computed when it is first asked for": CACHE.format(
+        get="if self.kept is None:\n            self.kept = net(anchor)\n        return self.kept", read="cache.get(x)"
+    ),
+    "the same as a property": CACHE.format(
+        get="return 0\n\n    @property\n    def built(self):\n        if self.kept is None:\n"
+        "            self.kept = net(anchor)\n        return self.kept",
+        read="cache.built",
+    ),
+    "the same in one expression": CACHE.format(
+        get="self.kept = net(anchor) if self.kept is None else self.kept\n        return self.kept", read="cache.get(x)"
+    ),
+    "the same of the first batch": CACHE.format(
+        get="if self.kept is None:\n            self.kept = net(x)\n        return self.kept", read="cache.get(x)"
+    ),
     "a node of the graph that is called": LATER.format(
         before="", inside="print(loss.grad_fn(torch.ones(()))[0].sum().item())"
     ),

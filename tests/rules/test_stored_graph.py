@@ -639,3 +639,52 @@ def test_a_mean_of_weights_is_cut_where_it_is_made(tmp_path: Path, begin: str, u
 )
 def test_a_mean_of_weights_that_is_left_alone(tmp_path: Path, begin: str, update: str, end: str) -> None:
     assert findings(tmp_path, AVERAGED.format(begin=begin, update=update, end=end)) == []
+
+
+# what is stored once
+
+CACHE = """
+data = torch.randn(3, 4)
+
+class Prototypes:
+    def __init__(self):
+        self.kept, self.old = None, True
+
+    def get(self, x):
+        {get}
+
+prototypes = Prototypes()
+for x in batches():
+    step(torch.cdist(net(x), prototypes.get(x)).mean())
+"""
+
+CACHES = {
+    "if none": "if self.kept is None:\n            self.kept = net(data)\n        return self.kept",
+    "otherwise": "if self.kept is not None:\n            return self.kept\n"
+    "        self.kept = net(data)\n        return self.kept",
+    "in one expression": "self.kept = net(data) if self.kept is None else self.kept\n        return self.kept",
+    "of the first batch": "if self.kept is None:\n            self.kept = net(x)[:3]\n        return self.kept",
+    "an attribute that is there or not": "if not hasattr(self, 'first'):\n            self.first = net(data)\n"
+    "        return self.first",
+}
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_a_cache_may_have_to_be_computed_anew(name: str, tmp_path: Path) -> None:
+    found = findings(tmp_path, CACHE.format(get=CACHES[name]))
+    assert [(f.rule, f.promise) for f in found] == [(RULE, Promise.ADVICE)]
+    assert "compute it in every step, or detach it if it should not be trained" in found[0].message
+
+
+def test_what_every_step_stores_is_no_cache(tmp_path: Path) -> None:
+    get = (
+        "if self.kept is None:\n            self.kept = torch.zeros(3, 2)\n"
+        "        self.kept = 0.9 * self.kept + 0.1 * net(x)[:3]\n        return self.kept"
+    )
+    found = findings(tmp_path, CACHE.format(get=get))
+    assert [(f.rule, f.promise) for f in found] == [(RULE, Promise.REPAIR)]
+
+
+@pytest.mark.parametrize("get", ["return net(data)", "return net(data).detach()", "return data[:, :2]"])
+def test_what_is_computed_in_every_step_is_left_alone(get: str, tmp_path: Path) -> None:
+    assert findings(tmp_path, CACHE.format(get=get)) == []

@@ -97,6 +97,7 @@ class Libraries(Stores):
         if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
             # one for several tensors, or for all modules
             self.mark(Marked.HOOK, at)
+            self.run_callbacks(args, at)
         if last == "saved_tensors_hooks":
             self.mark(Marked.SAVED_TENSORS_HOOKS, at)
             self.run_callbacks(args, at)

@@ -101,6 +101,7 @@ class MethodCalls(Standard):
             self.freeze(receiver.owner, None if truth is None else not truth)
         elif name in HOOKING_METHODS:
             self.mark_owned(Marked.HOOK, at, receiver)
+            self.run_callbacks(args, at)
         elif name.endswith("_") and not name.startswith("_"):
             self.mark_owned(Marked.PARAMETERS_CHANGED, at, receiver)
         return self.tensor_method(receiver, name, args, at) if receiver.element else receiver

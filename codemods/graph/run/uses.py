@@ -366,6 +366,7 @@ class Uses(Joins):
                 if (
                     isinstance(option, (Function, Partial))
                     or (isinstance(option, Method) and option.function is not None)
+                    or (isinstance(option, Instance) and isinstance(option.cls.find("__call__"), Function))
                     or (kept and more)
                 ):
                     if not extra and not keywords:

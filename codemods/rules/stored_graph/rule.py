@@ -26,6 +26,7 @@ from codemods.rules.stored_graph.uses import (
     in_container,
     is_handed_on,
     is_loss,
+    kept_for_good,
     training_walk,
     turn_walks,
     unwalked,
@@ -34,6 +35,9 @@ from codemods.rules.stored_graph.uses import (
 from codemods.rules.stored_graph.values import new_part, reads_in, running_sum, simple_sum, stored_expression
 from codemods.terms.edits import Edit, WrapExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
+
+_UNCERTAIN = "detach the old value, where it may also be a plain number"
+_OF_A_CACHE = "compute it in every step, or detach it if it should not be trained"
 
 
 class StoredGraph(Rule):
@@ -53,6 +57,9 @@ class StoredGraph(Rule):
     what goes to code that cannot be seen; state that is computed from itself through weights
     (``carried-hidden-state``); losses that are listed or summed up (``attached-loss-history``,
     ``attached-loss-total``); sums with parameters that save nothing (dual variables of ADMM).
+
+    Advice: what one step stores and no later one stores again (a cache): it may have to be computed in every step, so
+    that it learns.
 
     Promise: repair where the later backward raises; exact where the kept graph is never used again; ``behaviour`` where
     it is used again without an error, because its operations save no tensors.
@@ -87,15 +94,21 @@ class StoredGraph(Rule):
         carry = carries[0]
         if is_loss(ledger, carry.old) and not is_handed_on(carry):
             return
+        store = carry.store
+        promise = ledger.promise(carry)
+        if promise is None or store.statement is None:
+            return
+        if any(kept_for_good(ledger, c) for c in carries):
+            # a cut would keep what it is made of from learning, and nothing says that this was meant
+            if not any(c.read_in_some_turns for c in carries):
+                cached = self._noted(ledger, carries, store, promise, None, "", "walked", advice=_OF_A_CACHE)
+                yield cached, store.statement
+            return
         # what grows behind its step, and is read elsewhere, is cut where it is stored
         apart = carry.child.place.statement is not carry.store.statement
         apart = apart and not any(used_through(ledger, c) for c in carries)
         if ledger.grows(carry) and not is_handed_on(carry) and not apart:
             yield from self._mean_walked_again(ledger, carries)
-            return
-        store = carry.store
-        promise = ledger.promise(carry)
-        if promise is None or store.statement is None:
             return
         edits: list[tuple[str, Edit]] | None = []
         where = "where it is stored"
@@ -160,6 +173,7 @@ class StoredGraph(Rule):
         edits: list[tuple[str, Edit]] | None,
         where: str,
         kind: str,
+        advice: str = _UNCERTAIN,
     ) -> Observation:
         assert place.statement is not None
         carry = carries[0]
@@ -170,6 +184,7 @@ class StoredGraph(Rule):
             promise=promise,
             edits=edits,
             where=where,
+            advice=advice,
             name=_spoken(carry.carrier, place.statement),
             how=kind,
             retained=carry.freed_by.retains is True,
@@ -324,10 +339,12 @@ class StoredGraph(Rule):
             for edit in other["edits"] or ():
                 if edit not in edits and other["how"] == facts["how"]:
                     edits.append(edit)
-        if not edits or facts["edits"] is None:
+        doubtful = next((f for f in found if f["how"] == facts["how"] and f["edits"] is None), None)
+        if not edits or doubtful is not None:
+            advice = (doubtful or facts).get("advice", _UNCERTAIN)
             yield Finding(
                 self.name, site.path, site.span, Promise.ADVICE,
-                f"{message}; detach the old value, where it may also be a plain number", "", steps,
+                f"{message}; {advice}", "", steps,
             )  # fmt: skip
             return
         dropped = list(dict.fromkeys(flag for f in found for flag in f["flags"]))

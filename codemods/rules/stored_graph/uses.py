@@ -107,9 +107,13 @@ def used_through(ledger: Ledger, carry: Carry) -> bool:
     if not walks:
         return False
     wanted = {carry.old} | set(reach([carry.old])) if carry.old.kind is NodeKind.PHI else {carry.old}
+    wanted |= _joined_with(carry.old)
     for node in wanted:
         for reading in ledger.readings_of.get(node, ()):
-            if not store.clock < reading.place.clock < walks[-1].place.clock:
+            if not store.clock <= reading.place.clock < walks[-1].place.clock:
+                continue
+            if reading.place.clock == store.clock and reading.place.statement is store.statement:
+                # the container is read to be written to
                 continue
             if crossed(store, reading.place) is carry.loop:
                 continue
@@ -117,6 +121,28 @@ def used_through(ledger: Ledger, carry: Carry) -> bool:
             if same and any(node in w.seen for w in walks) and not _other_key(store, reading.place):
                 return True
     return False
+
+
+def kept_for_good(ledger: Ledger, carry: Carry) -> bool:
+    """Whether what its step stored is still there at the end of a later one, which stores nothing of its own.
+
+    Such a cache may be meant to be computed anew in every step, and a cut would keep its parameters from learning.
+    """
+    return not any(
+        place.clock > carry.store.clock and node is not carry.old and crossed(carry.store, place) is carry.loop
+        for place, node in ledger.stored_in[carry.carrier]
+    )
+
+
+def _joined_with(node: Node) -> set[Node]:
+    """What a variable holds that has this node on one path and something else on another."""
+    found: set[Node] = set()
+    stack = [node]
+    while stack:
+        joins = {child for child in stack.pop().children if child.kind is NodeKind.PHI} - found
+        found |= joins
+        stack.extend(joins)
+    return found
 
 
 def goes_on_in_its_step(ledger: Ledger, statement: ast.stmt) -> bool:

@@ -1,4 +1,4 @@
-"""A loss that the next turn computes with."""
+"""What the next turn computes with: a loss, what is built when it is first asked for. And graphs that a hook walks."""
 
 from __future__ import annotations
 
@@ -29,4 +29,75 @@ def carried_loss(s: Sketch) -> Turn:
     parts.update(s, "total", [s.optimizer], [s.model])
     kept = s.choices.one(("loss", "loss", "loss", "total", "loss.detach()", "(loss)"))
     s.add("turn_end", f"{place} = {kept}")
+    return Turn("loss", "out")
+
+
+_WHEN = (
+    "if {c} is None:\n    {c} = {made}",
+    "if {c} is None:\n    {c} = {made}",
+    "{c} = {made} if {c} is None else {c}",
+    "if {c} is None or i % 2 == 0:\n    {c} = {made}",
+    "if {c} is not None:\n    pass\nelse:\n    {c} = {made}",
+)
+_USES = ("+ (out - {c}).pow(2).mean()", "+ F.mse_loss(out, {c}) + 0.1 * {c}.abs().mean()", "* {c}.pow(2).mean()")
+
+
+@task("built when asked for")
+def built_when_asked_for(s: Sketch) -> Turn:
+    """Outputs of the model for what is there before the loop, which the first turn computes and the others find."""
+    trained(s)
+    data = s.share("anchor", "torch.randn(4, 3)")
+    place = s.share("built", "None", held=True)
+    made = s.forward(data) + s.choices.one(("", "", "", ".detach()", ".clone()"))
+    s.add("forward", f"out = {s.forward('x')}")
+    s.add("forward", s.choices.one(_WHEN).format(c=place, made=made))
+    s.add("forward", f"loss = {routes.reduced(s, 'out')} {s.choices.one(_USES).format(c=place)}")
+    update, o = s.choices.one(("loss.backward()", "loss.backward()", "loss.backward(retain_graph=True)")), s.optimizer
+    s.add("update", f"{o}.zero_grad()\n{update}\n{o}.step()")
+    if s.choices.chance(30):
+        s.add("epoch_start", f"{place} = None")
+    return Turn("loss", "out")
+
+
+_HOOKS = (
+    "out.register_hook(implicit)",
+    "if out.requires_grad:\n    out.register_hook(implicit)",
+    "out.grad_fn.register_prehook(lambda grads: (implicit(grads[0]),))",
+    "out.register_hook(Calling(implicit))",
+    "out.register_hook(functools.partial(Calling.run, implicit))",
+)
+
+
+@task("walked by a hook")
+def walked_by_a_hook(s: Sketch) -> Turn:
+    """A layer whose gradient is that of a fixed point: a hook walks another graph, which has a leaf of its own."""
+    trained(s)
+    s.need("import functools")
+    s.define(
+        """
+        class Calling:
+            def __init__(self, function):
+                self.function = function
+
+            def __call__(self, grad):
+                return self.function(grad)
+
+            @staticmethod
+            def run(function, grad):
+                return function(grad)
+        """
+    )
+    inner = s.share("inner", "nn.Linear(2, 2)")
+    turns, flag = s.choices.one(("1", "3")), s.choices.one((", retain_graph=True", ", retain_graph=True", ""))
+    walk = f"torch.autograd.grad(again, point, grad{flag if turns == '1' else ', retain_graph=True'})[0]"
+    s.add(
+        "forward",
+        f"out = {s.forward('x')}\n"
+        "point = out.detach().requires_grad_()\n"
+        f"again = torch.tanh({inner}(point))\n"
+        f"def implicit(grad):\n    for k in range({turns}):\n        grad = 0.5 * {walk} + grad\n    return grad",
+    )
+    s.add("forward", s.choices.one(_HOOKS))
+    s.add("forward", f"loss = {routes.reduced(s, 'out')}")
+    parts.update(s, "loss", [s.optimizer], [s.model])
     return Turn("loss", "out")

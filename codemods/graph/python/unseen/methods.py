@@ -84,6 +84,7 @@ def _wrapped_backward(engine: BuiltinCalls, receiver: Unknown, name: str, args: 
 def _hook(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
     # of a node of the graph, perhaps
     engine.mark(Marked.HOOK, at)
+    engine.run_callbacks(args, at)
 
 
 @OF_UNSEEN.of("register_forward_hook", "register_forward_pre_hook")

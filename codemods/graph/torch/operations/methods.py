@@ -88,6 +88,7 @@ def _requires_grad(engine: Results, tensor: Value, name: str, args: Arguments, a
 def _hook(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.use(tensor, UseKind.METHOD, at, name)
     engine.mark(Marked.HOOK, at, engine.nodes_of(tensor) or None)
+    engine.run_callbacks(args, at)
     engine.wants_gradient(tensor, at)
     return engine.opaque(at, name, [])
 
