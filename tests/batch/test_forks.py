@@ -11,26 +11,29 @@ from codemods.batch import forks
 from codemods.batch.campaign import read
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.sources import of_path, parse
-from tests.batch.forge import served
-from tests.batch.test_requests import World
 from tests.batch.tools import git
+from tests.batch.worlds import Rewound, World, rewound
 
 ME = "campaigner"
 
 
-@pytest.fixture(params=["gh", "glab"])
-def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+@pytest.fixture(scope="module", params=["gh", "glab"])
+def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rewound]:
     """Two repositories, of which ``o/one`` may not be pushed to; nothing is published."""
-    world = World(tmp_path, request.param)
-    state = world.forge.read()
-    state["repos"]["127.0.0.1/o/one"]["push"] = False
-    world.forge.write(state)
-    git(world.forge.root / "o" / "one.git", "config", "http.receivepack", "false")
-    for name, value in world.forge.environment().items():
-        monkeypatch.setenv(name, value)
-    with served(world.forge.root) as address:
-        world.begin(address, "fork = true\n")
-        yield world
+
+    def forbid(world: World) -> None:
+        state = world.forge.read()
+        state["repos"]["127.0.0.1/o/one"]["push"] = False
+        world.forge.write(state)
+        git(world.forge.root / "o" / "one.git", "config", "http.receivepack", "false")
+
+    with rewound(tmp_path_factory.mktemp(request.param), request.param, "fork = true\n", before=forbid) as made:
+        yield made
+
+
+@pytest.fixture
+def world(begun: Rewound, monkeypatch: pytest.MonkeyPatch) -> World:
+    return begun(monkeypatch)
 
 
 def heads(world: World, name: str) -> list[str]:

@@ -17,8 +17,7 @@ from codemods.batch.ledger_schema import VIEWS
 from codemods.batch.publishing import publish
 from codemods.batch.sources import of_path, parse
 from tests.batch.forge import Forge, served
-from tests.batch.inline import run_inline
-from tests.batch.test_running import verified
+from tests.batch.inline import run_inline, verified
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, git, repository
 from tests.commands import codemod
 

@@ -14,8 +14,7 @@ from codemods.batch.job import Job, Outcome
 from codemods.batch.planning import plan, plan_text
 from codemods.batch.prospects import READY, Prospect, prospects, without
 from codemods.source.entries import Entry
-from tests.batch.inline import run_inline
-from tests.batch.test_running import verified
+from tests.batch.inline import run_inline, verified
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, repository
 
 NEEDS = "import no_such_module_a\nimport helper\n" + TRAIN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import sqlite3
@@ -22,9 +23,9 @@ from codemods.batch.publishing import publish
 from codemods.batch.secrecy import require_nothing_secret
 from codemods.batch.sources import parse
 from codemods.cli.batch import requests
-from tests.batch.inline import run_inline
-from tests.batch.test_running import verified
+from tests.batch.inline import run_inline, verified
 from tests.batch.tools import CLEAN, TRAIN, bare, campaign_file, commit, git, repository
+from tests.batch.worlds import Kept
 
 REMOTE = '[publish]\nremote = "repos/{name}.git"\n'
 
@@ -61,9 +62,23 @@ class Forge:
         return dict(line.split() for line in lines)
 
 
+@pytest.fixture(scope="module")
+def made() -> dict[str, tuple[Forge, Kept]]:
+    """By the verdict: one that was run once, and how its folder was then."""
+    return {}
+
+
 @pytest.fixture
-def make(tmp_path: Path) -> Callable[..., Forge]:
-    return lambda *rest: Forge(tmp_path, *rest)
+def make(made: dict[str, tuple[Forge, Kept]], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Forge]:
+    def forge(verdict: str = "kept") -> Forge:
+        if verdict in made:
+            made[verdict][1].back()
+        else:
+            new = Forge(tmp_path_factory.mktemp("forge"), verdict)
+            made[verdict] = new, Kept(new.folder)
+        return copy.copy(made[verdict][0])
+
+    return forge
 
 
 def test_branches_are_pushed_once(make: Callable[..., Forge]) -> None:
@@ -172,14 +187,14 @@ def test_a_branch_in_the_clone_that_is_not_ours_is_not_pushed(make: Callable[...
     assert any("is not the one that was made" in line for line in said)
 
 
-def test_to_a_fork(make: Callable[..., Forge], tmp_path: Path) -> None:
+def test_to_a_fork(make: Callable[..., Forge]) -> None:
     forge = make()
     for name in ("one", "two"):
-        bare(tmp_path / "forks" / f"{name}.git", forge.folder / "work" / name)
+        bare(forge.folder / "forks" / f"{name}.git", forge.folder / "work" / name)
     forge.campaign = replace(forge.campaign, publishing=Publishing(remote="forks/{name}.git"))
     assert forge.publish(most=1)[0] == 0
-    assert "codemod" in git(tmp_path / "forks" / "one.git", "branch", "--list", "codemod")
-    assert not git(tmp_path / "forks" / "two.git", "branch", "--list", "codemod")
+    assert "codemod" in git(forge.folder / "forks" / "one.git", "branch", "--list", "codemod")
+    assert not git(forge.folder / "forks" / "two.git", "branch", "--list", "codemod")
     assert list(forge.refs("one")) == ["refs/heads/main"]
     forge.campaign = replace(forge.campaign, publishing=Publishing(remote="forks/{nme}.git"))
     failures, said = forge.publish()

@@ -6,151 +6,51 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from codemods.batch import pending, updating
-from codemods.batch.campaign import Campaign, read
-from codemods.batch.deeds import Manner, close, merge
+from codemods.batch.campaign import read
 from codemods.batch.errors import CampaignError
 from codemods.batch.following import follow
-from codemods.batch.ledger import Ledger, Row
 from codemods.batch.overview import status, status_text
 from codemods.batch.places import Places
-from codemods.batch.publishing import publish
-from codemods.batch.updating import outdated, update
+from codemods.batch.updating import outdated
 from codemods.cli.batch import app
-from tests.batch.forge import GREEN, RED, RUNNING, Forge, served
-from tests.batch.inline import run_inline
-from tests.batch.test_running import verified
-from tests.batch.tools import CLEAN, TRAIN, commit, git
-
-PUBLISH = """
-[publish]
-client = "{client}"
-throttle = 0
-reviewers = ["ada"]
-labels = ["codemod"]
-"""
+from tests.batch.forge import GREEN, RED, RUNNING
+from tests.batch.inline import run_inline, verified
+from tests.batch.tools import CLEAN, TRAIN, git
+from tests.batch.worlds import Rewound, World, rewound
 
 
-class World:
-    """A forge with repositories ``o/one`` and ``o/two`` that have findings, and a campaign over them."""
-
-    def __init__(self, folder: Path, client: str = "gh") -> None:
-        self.folder = folder
-        self.client = client
-        self.forge = Forge(folder / "forge")
-        self.work = {
-            name: self.forge.origin(f"o/{name}", {"train.py": TRAIN + f"print('{name}')\n"}, "127.0.0.1")
-            for name in ("one", "two")
-        }
-        self.said: list[str] = []
-
-    def begin(self, address: str, more: str = "") -> None:
-        """Write the campaign's file and run it."""
-        urls = json.dumps([f"http://{address}/o/{name}" for name in ("one", "two")])
-        self.file = self.folder / "campaign.toml"
-        self.file.write_text(
-            f'[campaign]\nwork = "work"\nartifacts = ["patch"]\n[repositories]\nurls = {urls}\n[verify]\nsteps = 6\n'
-            f'[commit]\nauthor = "A Person <person@example.org>"\n{PUBLISH.format(client=self.client)}{more}'
-        )
-        self.campaign: Campaign = read(self.file)
-        run_inline(self.campaign, verified("kept"))
-
-    def publish(self, **choices: Any) -> int:
-        self.said.clear()
-        return publish(self.campaign, self.said.append, sleep=lambda _: None, **choices)
-
-    def follow(self) -> str:
-        said: list[str] = []
-        follow(self.campaign, said.append)
-        return said[-1]
-
-    def update(self, verdict: str = "kept", **choices: Any) -> tuple[int, dict[str, str]]:
-        """Look for what is out of date and redo it; return how much failed, and the reasons."""
-        self.said.clear()
-        found = outdated(self.campaign, self.said.append, **choices)
-        if not found.reasons:
-            return found.failures, {}
-
-        def run(again: Any, slugs: list[str]) -> None:
-            run_inline(self.campaign, verified(verdict), only=slugs, again=again)
-
-        def push(slugs: list[str]) -> int:
-            return publish(self.campaign, self.said.append, only=slugs, sleep=lambda _: None)
-
-        return update(self.campaign, found, run, push, self.said.append) + found.failures, found.reasons
-
-    def close(self, **choices: Any) -> int:
-        self.said.clear()
-        return close(self.campaign, self.said.append, Manner(lambda _: True, sleep=lambda _: None), **choices)
-
-    def merge(self, confirmed: bool = True, **choices: Any) -> int:
-        self.said.clear()
-        return merge(self.campaign, self.said.append, Manner(lambda _: confirmed, sleep=lambda _: None), **choices)
-
-    def row(self, name: str) -> Row:
-        ledger = Ledger.read(self.campaign.work)
-        assert ledger is not None
-        with ledger:
-            return next(row for row in ledger.repositories() if row["slug"] == f"o+{name}")
-
-    def request(self, name: str) -> dict[str, Any]:
-        return self.forge.request(f"127.0.0.1/o/{name}")
-
-    def change(self, name: str, **values: Any) -> None:
-        self.forge.change(f"127.0.0.1/o/{name}", **values)
-
-    def at_remote(self, name: str, ref: str = "codemod") -> str:
-        return git(self.forge.root / "o" / f"{name}.git", "for-each-ref", "--format=%(objectname)", f"refs/heads/{ref}")
-
-    def moves(self, name: str, text: str) -> str:
-        """Somebody commits to the repository's main branch."""
-        made = commit(self.work[name], {"train.py": text})
-        git(self.work[name], "push", "-q", "origin", "main")
-        return made
-
-    def review(self, name: str) -> str:
-        """A reviewer adds a commit to the branch of our request."""
-        work = self.work[name]
-        git(work, "fetch", "-q", "origin", "codemod")
-        git(work, "checkout", "-q", "-B", "review", "FETCH_HEAD")
-        made = commit(work, {"notes.md": "looked at\n"})
-        git(work, "push", "-q", "origin", "review:codemod")
-        git(work, "checkout", "-q", "main")
-        return made
-
-    def events(self, stage: str) -> list[tuple[str, str]]:
-        with Ledger.open(self.campaign.work) as ledger:
-            rows = ledger.query("SELECT after, reason FROM events WHERE stage=? ORDER BY id", stage)
-        return [(row["after"], row["reason"]) for row in rows]
-
-
-@pytest.fixture(params=["gh", "glab"])
-def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+@pytest.fixture(scope="module", params=["gh", "glab"])
+def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rewound]:
     """One that has published both repositories."""
-    world = World(tmp_path, request.param)
-    for name, value in world.forge.environment().items():
-        monkeypatch.setenv(name, value)
-    with served(world.forge.root) as address:
-        world.begin(address)
+
+    def publish(world: World) -> None:
         assert world.publish() == 0
-        yield world
+
+    with rewound(tmp_path_factory.mktemp(request.param), request.param, ready=publish) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rewound]:
+    """One at GitHub that was run and has published nothing."""
+    with rewound(tmp_path_factory.mktemp("github"), "gh") as made:
+        yield made
 
 
 @pytest.fixture
-def github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """One at GitHub that was run and has published nothing."""
-    world = World(tmp_path)
-    for name, value in world.forge.environment().items():
-        monkeypatch.setenv(name, value)
-    with served(world.forge.root) as address:
-        world.begin(address)
-        yield world
+def world(published: Rewound, monkeypatch: pytest.MonkeyPatch) -> World:
+    return published(monkeypatch)
+
+
+@pytest.fixture
+def github(begun: Rewound, monkeypatch: pytest.MonkeyPatch) -> World:
+    return begun(monkeypatch)
 
 
 def test_opened_with_reviewers_and_labels_and_the_clones_go(world: World) -> None:

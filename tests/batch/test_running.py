@@ -23,9 +23,9 @@ from codemods.batch.overview import status, status_text
 from codemods.batch.pending import OTHER_TOOL, by_other_tool
 from codemods.batch.places import Places
 from codemods.batch.planning import plan, plan_text
-from codemods.batch.rewriting import BUNDLE, unproven_of
+from codemods.batch.rewriting import unproven_of
 from codemods.rewriting.changes import Proof
-from tests.batch.inline import run_inline
+from tests.batch.inline import run_inline, verified
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, commit, git, repository, tree_of
 
 
@@ -300,25 +300,6 @@ def test_a_plan_writes_nothing(campaign: Campaign) -> None:
     assert not campaign.work.exists()
     run_inline(campaign)
     assert {one["next"] for one in plan(campaign)} == {""}
-
-
-def verified(verdict: str) -> Any:
-    """A fate that has repositories verified with ``verdict`` without running them: the branch is that of a rewrite."""
-
-    def fate(job: Job) -> Outcome | None:
-        if job.stage != "verify":
-            return None
-        made = perform(replace(job, stage="rewrite"))
-        assert made.status == "done", made.reason
-        place = Path(job.folder) / "result"
-        facts = {**made.facts, "stage": "verify", "verification": verdict, "why": "told so", "verdicts": [], "runs": []}
-        if verdict == "not judged":
-            facts["head"] = ""
-            (place / BUNDLE).unlink()
-        write_facts(place, facts)
-        return replace(made, job=job, facts=facts)
-
-    return fate
 
 
 @pytest.mark.parametrize(
