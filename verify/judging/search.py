@@ -7,28 +7,26 @@ run that way, and only what was unreached before is judged by it.
 
 from __future__ import annotations
 
-import ast
 import functools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import replace
 
 from codemods.rewriting.result import Mended
 from codemods.source.entries import find_entries, read_readme
 from codemods.source.files import SourceFile
-from codemods.source.syntax import FAILURES
 from verify.errors import VerifyError
 from verify.judging.bench import Telling, as_read, driven, judge, lines_below, reached
 from verify.judging.faults import died
 from verify.judging.leaving import cautious, found, without_modules
 from verify.judging.places import EMPTY, Places
+from verify.judging.ways import SMALL, Way, parsed, unmade
 from verify.measured.records import Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, join
-from verify.measured.steered import Driven
 from verify.reaching.causes import OUTER, asked, knobs_of
 from verify.reaching.drives import drive, imports, training
 from verify.reaching.knobs import Cap, Knobs, Unfit
-from verify.reaching.leaving import Left
+from verify.reaching.options import smaller
 from verify.running.asking import wants_of
 from verify.running.missing import ended_by
 from verify.running.rewriting import Key, Rewriter, Version, below
@@ -43,22 +41,11 @@ _RUNS = 4
 _OPEN = (Verdict.NOT_REACHED, Verdict.PARTLY_REACHED)
 #: What is left of the time when other scripts are no longer tried: functions by themselves come after them.
 _OTHERS = 0.5
+#: What of the time is kept for functions by themselves: nothing reaches as many lines in one run.
+_ALONE = 0.3
 _MADE, _WITHOUT = "with made-up values for what it lacks", "without the modules that it lacks"
 #: Commands with other arguments that are tried.
-_MOST_OPTIONS = 12
-
-
-@dataclass(frozen=True)
-class _Way:
-    """A command, the version of the tree that goes on where the original dies (None: the original does), and its run,
-    with its lines as they are in the original. ``left`` is what is left out of it; ``lacks``: it was not run, because
-    nobody has installed what it imports."""
-
-    command: Command
-    base: Version | None = None
-    run: Run | None = None
-    left: tuple[Left, ...] = ()
-    lacks: bool = False
+_MOST_OPTIONS = 24
 
 
 class Search:
@@ -77,9 +64,11 @@ class Search:
         self._version = version
         self._tell = tell
         self._texts = {path: each.text for each in sources if (path := below(each.absolute, runner.root)) is not None}
-        self._trees = dict(_parsed(self._texts))
+        self._trees = dict(parsed(self._texts))
         self._places = Places(rewriter, self._trees)
         self._until = 0.0
+        #: Seconds that are kept for what comes last.
+        self._kept = 0.0
         self._groups = {group.key: group for group in version.groups}
         self._entries: list[Entry] = []
         self._unmade: dict[tuple[str, str], str] = {}
@@ -105,21 +94,22 @@ class Search:
         unreached."""
         self._entries = list(entries)
         self._until = time.monotonic() + self._runner.settings.reach_seconds
+        self._kept = _ALONE * self._runner.settings.reach_seconds if self._runner.settings.data else 0.0
         ways = []
         for command, known in zip(commands, entries, strict=True):
             if self._open() and not command.notebook:
-                ways.append(self._way(command, known))
+                ways.append(self._lighter(self._way(Way(command), known)))
                 self._knobs(ways[-1])
         for command in self._others(commands):
             if not self._open() or not self._time(_OTHERS * self._runner.settings.reach_seconds):
                 break
             if self._lacks(command):
                 # It would stop at its imports: it has a run when they are stood in for.
-                ways.append(_Way(command, lacks=True))
+                ways.append(Way(command, lacks=True))
                 continue
-            entry = self._try(_Way(command), Knobs(), "found in the tree")
+            entry = self._try(Way(command), Knobs(), "found in the tree")
             if entry is not None:
-                ways.append(self._way(command, entry))
+                ways.append(self._lighter(self._way(Way(command), entry)))
                 self._knobs(ways[-1])
         for way in ways if self._runner.settings.data else ():
             if self._open() and (way.lacks or (way.run is not None and died(way.run))):
@@ -132,65 +122,88 @@ class Search:
             self._bare(commands[0])
         return [self._explained(entry) for entry in self._entries]
 
-    def _way(self, command: Command, entry: Entry) -> _Way:
-        """How to continue from ``entry``: where its original crashes, with the rewrites that get past the crash."""
+    def _way(self, way: Way, entry: Entry) -> Way:
+        """How to continue from ``entry`` of ``way``: where its original crashes, with the rewrites that get past the
+        crash."""
         final = entry.rewritten
-        kept = {rewrite.key for rewrite in self._joined() if rewrite.verdict is Verdict.KEPT}
-        if not died(entry.original) or final is None or died(final) or not kept or not self._time(final.wall):
-            return self._known(entry, _Way(command, None, entry.original))
-        base = self._rewriter.some(kept)
-        self._tell(f"with what gets past the error: {command.text}")
-        run = self._run(_Way(command, base), Knobs(), self._open())
-        return self._known(entry, _Way(command, base, run))
+        passed = {rewrite.key for rewrite in self._joined() if rewrite.verdict is Verdict.KEPT}
+        if way.left:
+            # With made-up values nothing is kept where the original stops, and yet the program goes on.
+            passed |= {rewrite.key for rewrite in entry.rewrites if rewrite.verdict is Verdict.NOT_JUDGED}
+        if not died(entry.original) or final is None or died(final) or not passed or not self._time(final.wall):
+            return self._known(entry, replace(way, run=entry.original))
+        way = replace(way, base=self._rewriter.some(passed))
+        self._tell(f"with what gets past the error: {way.command.text}")
+        return self._known(entry, replace(way, run=self._run(way, Knobs(), self._open())))
 
-    def _known(self, entry: Entry, way: _Way) -> _Way:
+    def _lighter(self, way: Way) -> Way:
+        """``way`` with smaller batches, where its program had no time for those that it takes."""
+        if way.run is None or way.run.record.end != "watchdog":
+            return way
+        words = smaller(self._trees, way.command.argv, SMALL) if way.command.script is not None else ()
+        # An option first: the program may count with the size.
+        for each in ([way.told(words)] if words else []) + [replace(way, batch=SMALL)]:
+            entry = self._try(each, Knobs(), "with smaller batches") if self._open() else None
+            if entry is not None and died(entry.original) == (way.base is not None):
+                return self._known(entry, self._way(each, entry))
+        return way
+
+    def _known(self, entry: Entry, way: Way) -> Way:
         if way.run is not None:
             self._shown[id(entry.original)] = way.run
         return way
 
     # The ways.
 
-    def _knobs(self, way: _Way) -> None:
-        """Run the command again so that it gets past what blocked the lines."""
+    def _knobs(self, way: Way, known: Set[tuple[str, ...]] = frozenset()) -> None:
+        """Run the command again, past what blocked the lines; where ``known`` arguments were of no use, with others."""
         if way.run is None or ended_by(way.run) is not None or not self._time(way.run.wall):
             return
         causes = [cause for group in self._open() for cause in self._places.causes(group, way.run)]
+        arguments = {cause.arguments: None for cause in causes if cause.arguments and cause.arguments not in known}
+        if known and not arguments:
+            return
         knobs = knobs_of(cause for cause in causes if not cause.arguments)
         if knobs:
             self._try(way, knobs.shorter(way.run), "loops cut short, bounds taken as met")
         if way.command.script is None:
             return
-        for words in dict.fromkeys(cause.arguments for cause in causes if cause.arguments):
+        further: list[tuple[Way, Set[tuple[str, ...]]]] = []
+        for words in arguments:
             mine = [cause for cause in causes if cause.arguments == words]
             if not self._time(way.run.wall) or words[0] in way.command.argv or self._tried >= _MOST_OPTIONS:
                 continue
             self._tried += 1
-            command = replace(
-                way.command, argv=(*way.command.argv, *words), text=f"{way.command.text} {' '.join(words)}"
-            )
-            self._try(replace(way, command=command), knobs_of(mine).shorter(way.run), "with other arguments")
+            other = replace(way.told(words), turned=knobs_of(mine).beside(way.turned))
+            entry = self._try(other, Knobs().shorter(way.run), "with other arguments")
+            if entry is not None and (entry.rewrites or not died(entry.original)):
+                further.append((self._way(other, entry), frozenset() if entry.rewrites else arguments.keys() | known))
+        for other, useless in further:
+            # It may have come to a condition that reads another option.
+            self._knobs(other, useless)
 
-    def _leave(self, way: _Way) -> None:
+    def _leave(self, way: Way) -> None:
         """Run the command without the calls it stops at, with made-up values in their place."""
-        without = _Way(way.command)
+        without = Way(way.command)
         entry = self._try(without, Knobs(), _WITHOUT) if way.lacks else None
         if entry is None or died(entry.original):
             lines = {line for group in self._open() for line in self._places.lines(group)}
             left, goes_on = found(self._runner, way.command, self._trees, lines, self._time, self._tell)
             if not left and (way.lacks or not goes_on):
                 return
-            without = _Way(way.command, left=left)
+            without = Way(way.command, left=left)
             entry = self._try(without, Knobs(), _MADE if left else _WITHOUT)
         if entry is None:
             return
         for key, run in self._shown.items():
             if run is way.run:
                 self._shown[key] = entry.original
-        self._knobs(replace(without, run=entry.original))
-        if self._open() and not died(entry.original):
-            self._drives(without, entry.original)
+        without = self._lighter(self._way(without, entry))
+        self._knobs(without)
+        if self._open() and without.run is not None and not died(without.run):
+            self._drives(without, without.run)
 
-    def _drives(self, way: _Way, plain: Run) -> None:
+    def _drives(self, way: Way, plain: Run) -> None:
         """Call the functions on their own at the end of the command."""
         if plain.record.process != "main" or sum(bool(record.backwards) for record in plain.records) > 1:
             # Processes that train together wait for each other.
@@ -214,7 +227,7 @@ class Search:
         shown = [driven for record in trial.records for driven in record.driven]
         fine = {each.place for each in shown} - {each.place for each in shown if each.error or each.reason}
         fine -= {each.place for each in shown if not each.told}
-        self._unmade.update((each.place, _unmade(each)) for each in shown if each.place not in fine)
+        self._unmade.update((each.place, unmade(each)) for each in shown if each.place not in fine)
         made = {each.place: each.recipe for each in shown}
         drives = tuple(replace(each, recipe=made.get((each.path, each.name))) for each in drives)
         good = tuple(each for each in drives if (each.path, each.name) in fine)
@@ -231,13 +244,14 @@ class Search:
 
     def _bare(self, command: Command) -> None:
         """Call the functions without the program, with arguments made up where possible."""
+        self._kept = 0.0
         argv = (self._runner.settings.python, "-c", "import torch")
         alone = Command(argv, command.cwd, "its functions, without the program")
         with without_modules(self._runner, self._trees):
-            self._drives(_Way(alone), Run("", argv, Outcome.OK, 0, 0.0, 0, (Record(process="main"),), ""))
+            self._drives(Way(alone), Run("", argv, Outcome.OK, 0, 0.0, 0, (Record(process="main"),), ""))
 
     def _try(
-        self, way: _Way, knobs: Knobs, plan: str, groups: Sequence[Mended] | None = None, *, mended: bool = False
+        self, way: Way, knobs: Knobs, plan: str, groups: Sequence[Mended] | None = None, *, mended: bool = False
     ) -> Entry | None:
         """Run the original in this way, and judge by it what it reaches of what is open.
 
@@ -245,7 +259,7 @@ class Search:
         original raises, and that counts only where the rewritten program does not: else the call was none to make.
         """
         groups = self._open() if groups is None else groups
-        knobs = replace(knobs, left=way.left)
+        knobs = way.knobs(knobs)
         self._tell(f"{plan}: {way.command.text}")
         trial = self._run(way, knobs, groups)
         bare = replace(way, base=None)
@@ -291,11 +305,11 @@ class Search:
             return self._rewriter.some(keys - inside)
         return version
 
-    def _run(self, way: _Way, knobs: Knobs, groups: Sequence[Mended], strict: bool = True) -> Run | None:
+    def _run(self, way: Way, knobs: Knobs, groups: Sequence[Mended], strict: bool = True) -> Run | None:
         """Run the way's program and return the run, its lines numbered as in the original; None where a knob has no
         place."""
         base, also = way.base, self.also
-        knobs = replace(knobs, left=way.left)
+        knobs = way.knobs(knobs)
         lines = {group.key: group.touched.before() for group in groups}
         if base is not None:
             lines = base.watch(groups)
@@ -380,21 +394,6 @@ class Search:
         return "; ".join(part for part in parts if part)
 
     def _time(self, seconds: float) -> bool:
-        left = time.monotonic() + seconds < self._until
+        left = time.monotonic() + seconds < self._until - self._kept
         self._late = self._late or not left
         return left
-
-
-def _parsed(texts: Mapping[str, str]) -> Iterator[tuple[str, ast.AST]]:
-    for path, text in texts.items():
-        try:
-            yield path, ast.parse(text)
-        except FAILURES:
-            continue
-
-
-def _unmade(driven: Driven) -> str:
-    if driven.error is None:
-        return driven.reason or "it shows nothing that could be compared"
-    where = f" at {driven.site}" if driven.site is not None else ""
-    return f"called {driven.how}, the original raises {driven.error.type}{where}"

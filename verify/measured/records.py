@@ -48,7 +48,7 @@ The events and their fields:
 * ``invented``: site: a number that the script read out of a tensor, where shapes alone are known, was made up (once a
   site)
 * ``capped``: site, length, cap: a DataLoader that stopped after ``cap`` of ``length`` batches (once a site)
-* ``knob``: kind (``loop``, ``bound``), path, line (as read), turns: a knob of the run's own did something
+* ``knob``: kind (``loop``, ``bound``, ``batch``), path, line (as read), turns: a knob of the run's own did something
 * ``drive``, ``driven``: path, name, how, call, reason, error, recipe: a function is called at the end of the run, and
   has returned; ``reason``: why it could not be called, ``error``: what it raised (as below), ``recipe``: what was made
   up, null for nothing

@@ -26,6 +26,8 @@ from .sites import Tree
 LEFT = "__codemod_left__"
 #: How long a copy goes on, in seconds of the processor, and all of one place together, in seconds.
 _SECONDS, _WALL = 5.0, 25.0
+#: And after it has trained, or come to a line that is wanted.
+_MORE = 1.0
 _MOST, _SKELETONS = 150, 8
 #: As many where it trains already.
 _FEW = 12
@@ -255,6 +257,8 @@ class Leaving:
                 os.write(writing, mark)
             if steps[0] >= _STEPS and not wanted:
                 os._exit(0)
+            if (mark == b"S" and steps[0] == _STEPS) or (mark == b"W" and steps[0] >= _STEPS):
+                signal.setitimer(signal.ITIMER_PROF, _MORE)
 
         def failed(kind: type[BaseException], error: BaseException, at: Any) -> None:
             names = " ".join(sorted(stops.names(at, self._path)))

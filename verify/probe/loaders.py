@@ -33,14 +33,17 @@ _TRANSPARENT = ("__next__", "<listcomp>")
 def install(config: dict[str, Any], write: Write) -> None:
     """End every epoch after ``config["batches"]`` batches (None: never); writes ``capped`` events, one a site.
 
-    Call it once, right after torch was imported. ``config["root"]`` is the folder whose frames count as the user's.
+    With ``config["batch"]`` batches have so many items at most; a ``knob`` event says so, once a site. Call it once,
+    right after torch was imported. ``config["root"]`` is the folder whose frames count as the user's.
     """
+    tree = Tree(config["root"])
+    if config.get("batch"):
+        _smaller(int(config["batch"]), tree, write)
     batches = config.get("batches")
     if batches is None:
         return
     from torch.utils.data import dataloader
 
-    tree = Tree(config["root"])
     original = dataloader._BaseDataLoaderIter.__next__
     seen: set[Any] = set()
 
@@ -66,6 +69,27 @@ def install(config: dict[str, Any], write: Write) -> None:
         raise StopIteration
 
     dataloader._BaseDataLoaderIter.__next__ = capped_next  # type: ignore[method-assign]
+
+
+def _smaller(most: int, tree: Tree, write: Write) -> None:
+    """Have loaders take batches of ``most`` items where they are told to take more. What samples batches itself does
+    as it likes."""
+    from torch.utils.data import DataLoader
+
+    original = DataLoader.__init__
+    seen: set[Any] = set()
+
+    @functools.wraps(original)
+    def smaller(self: Any, dataset: Any, batch_size: Any = 1, *arguments: Any, **named: Any) -> None:
+        if type(batch_size) is int and batch_size > most:
+            site = tree.site(sys._getframe(1))
+            if site is not None and key(site) not in seen:
+                seen.add(key(site))
+                write({"event": "knob", "kind": "batch", "path": site[0], "line": site[1], "turns": most})
+            batch_size = most
+        original(self, dataset, batch_size, *arguments, **named)
+
+    DataLoader.__init__ = smaller  # type: ignore[method-assign]
 
 
 def _length(iterator: Any, dataloader: Any) -> int | None:

@@ -120,7 +120,7 @@ def _options(role: str, texts: list[str], within: _Within) -> Iterator[dict[str,
         whole = [each for each in _known(within) if each[1] == "int64"]
         alone, size = within.role == "samples", within.batch
         first = ((), "int64", 2) if alone else ((size,), "int64", 2)
-        columns = (((1,), "int64", 2), ((64,), "int64", 2)) if alone else ()
+        columns = (((1,), "int64", 2), ((64,), "int64", 2)) if alone else (((size, 1), "int64", 2),)
         larger = (*columns, ((size, _SIZE), "int64", 2), ((size, 32, 32), "int64", 2))
         for shape, _, most in (first, *whole[:4], *larger):
             yield {"is": "tensor", "shape": list(shape), "type": "int64", "below": most}

@@ -61,9 +61,17 @@ class Knobs:
     left: tuple[Left, ...] = ()
     steps: int = 0
     """After so many steps the run ends, where it is not after those of the settings."""
+    batch: int = 0
+    """Loaders take batches of so many items at most; 0 for what they are told."""
 
     def __bool__(self) -> bool:
         return bool(self.caps or self.bounds or self.drives or self.left)
+
+    def beside(self, other: Knobs) -> Knobs:
+        """These with the caps and bounds of ``other``; where both turn the same, as these do."""
+        caps = {(cap.path, cap.line): cap for cap in (*other.caps, *self.caps)}
+        bounds = {(bound.path, bound.line): bound for bound in (*other.bounds, *self.bounds)}
+        return replace(self, caps=tuple(caps.values()), bounds=tuple(bounds.values()))
 
     def shorter(self, plain: Run) -> Knobs:
         """These for a program that had no time for its steps in the run ``plain``: as many as it made there."""
@@ -76,6 +84,7 @@ class Knobs:
         left = [left.configuration() for left in self.left]
         found: dict[str, Any] = {"knobs": bool(self.caps or self.bounds), "drive": drives, "left": left}
         found.update({"arguments": True} if left else {}, **({"steps": self.steps} if self.steps else {}))
+        found.update({"batch": self.batch} if self.batch else {})
         return found
 
     def over_tree(self, root: Path) -> dict[str, bytes]:

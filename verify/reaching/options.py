@@ -11,11 +11,23 @@ _LARGEST = 256
 
 
 class Option(NamedTuple):
-    """An option as one types it, the attribute that it ends up in, and whether giving it means true."""
+    """An option as one types it, the attribute that it ends up in, whether giving it means true, and what is made of
+    its value (the ``type`` as it is written)."""
 
     name: str
     target: str
     flag: bool
+    kind: str = ""
+
+    def value(self, truth: bool) -> str | None:
+        """What to give for it so that it counts as ``truth``; None where that is not known."""
+        if self.kind == "bool":
+            # What is made of any text but the empty one is true.
+            return "1" if truth else ""
+        if self.kind in ("int", "float"):
+            return str(int(truth))
+        # A function of somebody's own, which reads such words.
+        return None if self.kind in ("", "str") else str(truth)
 
 
 def arguments(trees: Mapping[str, ast.AST], test: ast.expr, wanted: bool) -> tuple[str, ...]:
@@ -39,7 +51,10 @@ def arguments(trees: Mapping[str, ast.AST], test: ast.expr, wanted: bool) -> tup
             return () if found.flag else (found.name, str(value.value))
         return ()
     found = option(trees, test) if isinstance(test, (ast.Name, ast.Attribute)) else None
-    return (found.name,) if found is not None and found.flag and wanted else ()
+    if found is None or found.flag:
+        return (found.name,) if found is not None and wanted else ()
+    given = found.value(wanted)
+    return () if given is None else (found.name, given)
 
 
 def _each_time(trees: Mapping[str, ast.AST], count: ast.BinOp, value: ast.expr) -> tuple[str, ...]:
@@ -68,9 +83,9 @@ def declared(tree: ast.AST) -> Iterator[Option]:
             continue
         named = [each.value for each in node.keywords if each.arg == "dest"]
         given = [each.value for each in named if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-        action = next((ast.unparse(each.value) for each in node.keywords if each.arg == "action"), "")
+        words = {each.arg: ast.unparse(each.value) for each in node.keywords}
         target = given[0] if given else long.lstrip("-").replace("-", "_")
-        yield Option(long, target, action == "'store_true'")
+        yield Option(long, target, words.get("action") == "'store_true'", words.get("type", ""))
 
 
 def batch_sizes(trees: Mapping[str, ast.AST], given: Sequence[str] = ()) -> list[int]:
@@ -83,12 +98,28 @@ def batch_sizes(trees: Mapping[str, ast.AST], given: Sequence[str] = ()) -> list
         value = value or "".join(given[place + 1 : place + 2])
         if name in names and value.isdigit():
             known[names[name]] = int(value)
-    found: list[Any] = []
+    sizes = list(_sizes(trees))
+    found: list[Any] = [each.value if isinstance(each, ast.Constant) else known.get(_last(each)) for each in sizes]
+    return list(dict.fromkeys(each for each in found if _is_size(each)))
+
+
+def smaller(trees: Mapping[str, ast.AST], given: Sequence[str], size: int) -> tuple[str, ...]:
+    """The words that have the loaders of ``trees`` take batches of ``size``: the option that they are told theirs by.
+
+    Empty where no option tells them, or where it is ``given`` already: whoever gave it knows why.
+    """
+    told = {_last(each) for each in _sizes(trees)} - {""}
+    found = next((each for tree in trees.values() for each in declared(tree) if each.target in told), None)
+    if found is None or found.flag or any(word.partition("=")[0] == found.name for word in given):
+        return ()
+    return found.name, str(size)
+
+
+def _sizes(trees: Mapping[str, ast.AST]) -> Iterator[ast.expr]:
+    """What stands for the size of a batch wherever a loader is made."""
     for node in (each for tree in trees.values() for each in ast.walk(tree)):
         if isinstance(node, ast.Call) and _last(node.func) == "DataLoader":
-            sizes = [each.value for each in node.keywords if each.arg == "batch_size"] or node.args[1:2]
-            found += [getattr(each, "value", None) if _last(each) == "" else known.get(_last(each)) for each in sizes]
-    return list(dict.fromkeys(each for each in found if _is_size(each)))
+            yield from [each.value for each in node.keywords if each.arg == "batch_size"] or node.args[1:2]
 
 
 def _is_size(value: object) -> bool:

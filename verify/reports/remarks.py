@@ -251,6 +251,8 @@ def _knob(knob: Mapping[str, Any]) -> str:
     place, turns = f"{knob['path']}:{knob['line']}", knob["turns"]
     if knob["kind"] == "loop":
         return f"{place}: to reach the code after it, the loop was ended after {count_text(turns, 'iteration')}"
+    if knob["kind"] == "batch":
+        return f"{place}: for want of time, batches had {count_text(turns, 'item')}"
     return f"{place}: to reach what it guards, the bound counted as {'met' if turns else 'not met'}"
 
 

@@ -57,6 +57,34 @@ def test_a_cap_that_is_not_reached_is_not_told(batches: int | None) -> None:
     assert record.capped == []
 
 
+@pytest.mark.parametrize(
+    ("made", "sizes"),
+    [
+        ("DataLoader(data, batch_size=6)", [2, 2]),
+        ("DataLoader(data, 6, drop_last=True)", [2, 2]),
+        ("DataLoader(data, batch_size=1)", [1, 1]),
+        ("DataLoader(data, batch_size=None)", [0, 0]),
+        # what samples batches by itself has its own size
+        ("DataLoader(data, batch_sampler=[[0, 1, 2], [3, 4, 5]])", [3, 3]),
+    ],
+)
+def test_batches_are_made_smaller(made: str, sizes: list[int]) -> None:
+    script = f"{LOADER}loader = {made}\nprint([b[0].numel() if b[0].dim() else 0 for b in loader][:2])\n"
+    record, done = forked(script, batches=None, batch=2)
+    assert json.loads(done.stdout) == sizes
+    # The first of the file takes four.
+    line = LOADER.splitlines().index("loader = DataLoader(data, batch_size=4, shuffle=True)") + 1
+    told = [(each["kind"], each["path"], each["line"], each["turns"]) for each in record.knobs]
+    assert told[0] == ("batch", "train.py", line, 2)
+    assert len(told) == 1 + ("6" in made)
+
+
+def test_batches_have_their_size_where_nobody_asks_for_smaller_ones() -> None:
+    record, done = forked(LOADER + "print(len(next(iter(loader))[0]))\n", batches=2)
+    assert done.stdout.split() == ["4"]
+    assert record.knobs == []
+
+
 def test_a_loader_without_a_length_ends_too() -> None:
     script = """
     class Stream(IterableDataset):

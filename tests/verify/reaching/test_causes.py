@@ -152,8 +152,24 @@ def test_arguments(test: str, wanted: bool, words: tuple[str, ...]) -> None:
     assert arguments(TREES, ast.parse(test, mode="eval").body, wanted) == words
 
 
+@pytest.mark.parametrize(("declared", "test", "wanted", "words"), [
+    ("type=bool, default=True", "args.gpu", False, ("--gpu", "")),
+    ("type=bool, default=True", "not args.gpu", True, ("--gpu", "")),
+    ("type=bool", "self.gpu", True, ("--gpu", "1")),
+    ("type=int, default=1", "args.gpu", False, ("--gpu", "0")),
+    ("type=float", "args.gpu", True, ("--gpu", "1")),
+    ("type=str2bool", "args.gpu", False, ("--gpu", "False")),
+    # any text is true, and the empty one is none that anybody gives
+    ("type=str, default='a'", "args.gpu", False, ()),
+    ("default=True", "args.gpu", False, ()),
+])  # fmt: skip
+def test_options_that_are_true_or_not(declared: str, test: str, wanted: bool, words: tuple[str, ...]) -> None:
+    trees = {"a.py": ast.parse(f"parser.add_argument('--gpu', {declared})")}
+    assert arguments(trees, ast.parse(test, mode="eval").body, wanted) == words
+
+
 def test_options_as_they_are_declared() -> None:
-    assert [tuple(each) for each in declared(TREES["train.py"])] == [
+    assert [each[:3] for each in declared(TREES["train.py"])] == [
         ("--epochs", "epochs", False), ("--kind", "kind", False),
         ("--test-it", "test", True), ("--quiet", "quiet", True),
     ]  # fmt: skip

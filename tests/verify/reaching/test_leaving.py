@@ -11,7 +11,7 @@ import pytest
 from verify.measured.steered import Stop, Stopped
 from verify.reaching.knobs import Knobs, Unfit
 from verify.reaching.leaving import Left, edits, next_one, twins
-from verify.reaching.options import batch_sizes
+from verify.reaching.options import batch_sizes, smaller
 from verify.reaching.texts import Text
 from verify.reaching.values import wanted
 
@@ -307,3 +307,23 @@ def test_what_an_object_keeps_its_methods_use() -> None:
 def test_sizes_of_batches(text: str, given: tuple[str, ...], sizes: list[int]) -> None:
     tree = ast.parse(f"parser.add_argument('--bs', type=int, default=48)\n{text}\n")
     assert batch_sizes({"a.py": tree}, given) == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "words"),
+    [
+        ('p.add_argument("--batch-size")\nDataLoader(d, batch_size=args.batch_size)', (), ("--batch-size", "4")),
+        ('p.add_argument("-b", "--bs", dest="size")\nDataLoader(d, args.size)', (), ("--bs", "4")),
+        ('p.add_argument("-n")\ndef load(n):\n    return DataLoader(d, batch_size=n)', (), ("-n", "4")),
+        # whoever gives it has a reason
+        ('p.add_argument("--batch-size")\nDataLoader(d, batch_size=args.batch_size)', ("--batch-size=64",), ()),
+        ('p.add_argument("--batch-size")\nDataLoader(d, batch_size=args.batch_size)', ("--batch-size", "64"), ()),
+        # no option tells it
+        ('p.add_argument("--batch-size")\nDataLoader(d, batch_size=64)', (), ()),
+        ('p.add_argument("--size")\nDataLoader(d, batch_size=args.batch_size)', (), ()),
+        ('p.add_argument("--size", action="store_true")\nDataLoader(d, batch_size=args.size)', (), ()),
+        ('p.add_argument("--batch-size")\nSampler(d, batch_size=args.batch_size)', (), ()),
+    ],
+)
+def test_the_option_that_makes_batches_smaller(text: str, given: tuple[str, ...], words: tuple[str, ...]) -> None:
+    assert smaller({"a.py": ast.parse(text)}, given, 4) == words

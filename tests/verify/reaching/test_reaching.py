@@ -224,3 +224,100 @@ def test_nothing_is_looked_for_without_time(folder: Path) -> None:
     assert the_one(report).verdict is Verdict.NOT_REACHED
     assert "-- --epochs 1" in the_one(report).why
     assert len(report.entries) == 1
+
+
+def test_an_option_behind_another_one(folder: Path) -> None:
+    """Neither alone comes to the lines."""
+    body = "if args.test:\n    if not args.quiet:\n        print(evaluate(model, data))"
+    text = program(body).replace(
+        "    args = p", '    parser.add_argument("--quiet", type=bool, default=True)\n    args = p'
+    )
+    (folder / "train.py").write_text(text)
+    report = verified()
+    assert (the_one(report).verdict, the_one(report).alone) == (Verdict.KEPT, False), the_one(report).why
+    assert any(entry.command[-3:] == ("--test", "--quiet", "") for entry in report.entries)
+
+
+#: Larger batches than four never come to their end, as on a machine that is too slow for them.
+SLOW = """\
+import argparse
+import time
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch", type=int, default=64)
+args = parser.parse_args()
+torch.manual_seed(0)
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.randn(640, 8), torch.randn(640, 1)), batch_size=BATCH)
+for x, y in loader:
+    if len(x) > 4:
+        time.sleep(1000)
+    optimizer.zero_grad()
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+model.eval()
+total = 0.0
+for x, y in loader:
+    total += F.mse_loss(model(x), y).item()
+print(total)
+"""
+
+
+@pytest.mark.parametrize(("size", "said"), [("args.batch", "--batch 4"), ("64", "batches had 4 items")])
+def test_smaller_batches_where_there_is_no_time(folder: Path, size: str, said: str) -> None:
+    (folder / "train.py").write_text(SLOW.replace("BATCH", size))
+    report = verified(timeout=12.0, reach=200.0)
+    assert (the_one(report).verdict, the_one(report).alone) == (Verdict.KEPT, False), the_one(report).why
+    assert said in "\n".join([*remarks.limits(report), *(" ".join(each.command) for each in report.entries)])
+
+
+def test_a_wrong_change_is_no_better_with_smaller_batches(folder: Path) -> None:
+    text = SLOW.replace("BATCH", "64")
+    (folder / "train.py").write_text(text)
+    (folder / "changed.py").write_text(
+        text.replace("total += F.mse_loss(model(x), y)", "total += F.l1_loss(model(x), y)")
+    )
+    report = verified(against="changed.py", timeout=12.0, reach=200.0)
+    assert the_one(report).verdict is Verdict.BROKEN, the_one(report).why
+
+
+#: Without its data and behind an error that the rewrite mends, the rest of the program is reached.
+MENDED = """\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+batches = torch.load("batches.pt")
+
+
+def evaluate():
+    model.eval()
+    hits = 0
+    for x, y in batches:
+        hits += (model(x).argmax(1) == y).sum().item()
+    return hits
+
+
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    print(loss.data[0])
+print(evaluate())
+"""
+
+
+def test_the_rest_is_reached_behind_a_mistake_of_a_program_without_data(folder: Path) -> None:
+    (folder / "train.py").write_text(MENDED)
+    report = verified(steps=4)
+    found = {rewrite.finding.rule: rewrite for rewrite in report.rewrites}
+    assert Verdict.NOT_REACHED not in {rewrite.verdict for rewrite in report.rewrites}, found
+    # The mistake may be one of what was made up.
+    assert Verdict.KEPT not in {rewrite.verdict for rewrite in report.rewrites if not rewrite.alone}, found

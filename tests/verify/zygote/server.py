@@ -28,7 +28,8 @@ LEAVE = os._exit
 
 
 def become(request: dict) -> str:  # type: ignore[type-arg]
-    """Turn this process into the one that ``request`` asks for; returns the script to run, or ``-m`` and the module."""
+    """Turn this process into the one that ``request`` asks for; returns the script to run, ``-m`` and the module, or
+    ``-c`` and the text."""
     signal.alarm(request["seconds"])
     output, errors = request["streams"]
     os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
@@ -42,16 +43,16 @@ def become(request: dict) -> str:  # type: ignore[type-arg]
     sys.argv = [script, *arguments]
     if device := os.environ.pop("FIXTURES_DEVICE", ""):
         runpy.run_path(os.path.join(HERE, "placement.py"))["place"](device)
-    module = arguments[0] if script == "-m" else ""
+    module = arguments[0] if script in ("-m", "-c") else ""
     folder = os.getcwd() if module else os.path.dirname(os.path.abspath(script))
-    sys.argv = sys.argv[1:] if module else sys.argv
+    sys.argv = [script, *arguments[1:]] if script == "-c" else sys.argv[1:] if module else sys.argv
     sys.path[:] = [folder, *(path for path in sys.path[1:] if path != os.getcwd())]
     runpy.run_path(os.path.join(boot, "sitecustomize.py"))
     return script + module
 
 
 def main() -> str:
-    """Serve until standard input ends; in a child, return the script that it has to run."""
+    """Serve until standard input ends; in a child, return what it has to run."""
     # What was loaded here is no garbage, and pages that no collection touches stay shared.
     gc.freeze()
     for line in sys.stdin:
@@ -86,10 +87,14 @@ def end(error: BaseException | None) -> int:
 def run(script: str) -> None:
     """Run ``script`` as the main module. Not by runpy, which empties the module when the script is over."""
     module = types.ModuleType("__main__")
-    module.__file__, module.__builtins__ = script, builtins  # type: ignore[attr-defined]
+    module.__builtins__ = builtins  # type: ignore[attr-defined]
     sys.modules["__main__"] = module
-    with open(script, "rb") as file:
-        code = compile(file.read(), script, "exec")
+    if script.startswith("-c"):
+        code = compile(script[2:], "<string>", "exec")
+    else:
+        module.__file__ = script
+        with open(script, "rb") as file:
+            code = compile(file.read(), script, "exec")
     exec(code, module.__dict__)
 
 
