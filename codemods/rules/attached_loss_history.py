@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-from codemods.graph.model.trace import Trace
 from codemods.proofs import kept
-from codemods.proofs.observations import Decision, Observation
-from codemods.rules.base import Rule
-from codemods.terms.findings import Finding, Promise
+from codemods.rules.attached_loss_total import AttachedLossTotal
 
 
-class AttachedLossHistory(Rule):
+class AttachedLossHistory(AttachedLossTotal):
     """A list, a dict or a meter of losses that keeps the graph of each of them.
 
     Why it hurts: ``losses.append(loss)`` stores the loss together with the graph that computed it. For as long as the
@@ -40,16 +35,7 @@ class AttachedLossHistory(Rule):
     """
 
     name = kept.HISTORY
-    promise = Promise.EXACT
-    since = "0.4"
     summary = "a list or meter of losses keeps the graph of every step"
-    gate = (b".backward(", b"manual_backward(")
-
-    def observe(self, trace: Trace) -> Iterable[Observation]:
-        return kept.observe(self.name, trace)
-
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        return kept.decide(self.name, self.promise, observations, decision)
 
 
 RULE = AttachedLossHistory

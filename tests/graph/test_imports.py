@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.graph.tools import PRELUDE, run, run_tree
+from tests.graph.tools import PRELUDE, REGISTRY, run, run_tree
 
 NET = f"""{PRELUDE}
 class Net(nn.Module):
@@ -13,29 +13,6 @@ class Net(nn.Module):
 def make():
     return Net()
 weight = w
-"""
-
-REGISTRY = """
-MODELS = {}
-
-def register(name):
-    def put(cls):
-        MODELS[name] = cls
-        return cls
-    return put
-
-class Registry:
-    def __init__(self):
-        self.classes = {}
-
-    def register(self, cls):
-        self.classes[cls.__name__] = cls
-        return cls
-
-    def build(self, name, *args):
-        return self.classes[name](*args)
-
-NETS = Registry()
 """
 
 REGISTERED = "from registry import NETS, register\n" + NET.replace("class Net", "@register('net')\nclass Net")

@@ -34,6 +34,30 @@ PRELUDE = textwrap.dedent(
 )
 """What most snippets begin with: a parameter ``w``, plain data ``x`` and a module ``net``."""
 
+REGISTRY = """
+MODELS = {}
+
+def register(name):
+    def put(cls):
+        MODELS[name] = cls
+        return cls
+    return put
+
+class Registry:
+    def __init__(self):
+        self.classes = {}
+
+    def register(self, cls):
+        self.classes[cls.__name__] = cls
+        return cls
+
+    def build(self, name, *args):
+        return self.classes[name](*args)
+
+NETS = Registry()
+"""
+"""Tables that models are put into when their files are imported: by a function, and by an object's method."""
+
 
 @dataclass
 class Run:

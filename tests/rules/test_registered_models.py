@@ -7,19 +7,10 @@ from pathlib import Path
 import pytest
 
 from codemods.terms.findings import Promise
+from tests.graph.tools import REGISTRY
 from tests.rules.tools import found
 
 RULE = "surplus-retain-graph"
-
-REGISTRY = """
-MODELS = {}
-
-def register(name):
-    def put(cls):
-        MODELS[name] = cls
-        return cls
-    return put
-"""
 
 PLAIN = """
 from torch import nn

@@ -15,13 +15,13 @@ from codemods.proofs.kept.model import (
     Kept,
     Part,
     Result,
+    Run,
     odd,
     scalar,
     sometimes_number,
     statement_span,
     through_phi,
 )
-from codemods.proofs.kept.run import Run
 from codemods.proofs.kept.uses import arithmetic, benign, changes_in_place, had_before
 from codemods.proofs.observations import Shows
 from codemods.proofs.syntax import DEFINITIONS

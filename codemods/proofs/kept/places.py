@@ -16,6 +16,7 @@ from codemods.proofs.kept.model import (
     HISTORY,
     TOTAL,
     Result,
+    Run,
     odd,
     odd_part,
     scalar_part,
@@ -23,7 +24,6 @@ from codemods.proofs.kept.model import (
     statement_span,
     through_phi,
 )
-from codemods.proofs.kept.run import Run
 from codemods.proofs.kept.uses import assigned
 from codemods.proofs.observations import Shows
 from codemods.proofs.sums import averages
