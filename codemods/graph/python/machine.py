@@ -112,14 +112,14 @@ class Machine(Statements):
             self._evidence(statement, receiver)
         for before in _initializers(value.info, methods):
             self._run_method(before, receiver)
+        own = {m.name: found for m in methods if (found := _defined(value.info, m)) is not None}
+        inherited = _templates(value.info, own)
         roots: list[Function] = []
-        for method in _uncalled_first(frame.file, methods):
-            member = value.info.members.get(method.name)
-            if not isinstance(member, Function) or member.definition is not method or method.name == "__init__":
-                continue
-            if method not in self.called:
+        for name, member in _uncalled_first({**own, **inherited}):
+            if member.definition not in self.called:
                 roots.append(member)
-                self.trace.roots.append(method)
+                if name in own:
+                    self.trace.roots.append(member.definition)
                 self._run_method(member, receiver)
         for member in roots:
             self._run_method(member, receiver)
@@ -187,10 +187,36 @@ def _callers_first(file: ParsedFile, wanted: set[ast.AST]) -> list[tuple[ast.stm
     return first + [pair for pair, alone in zip(found, free, strict=True) if not alone][::-1]
 
 
-def _uncalled_first(file: ParsedFile, methods: list[_Function]) -> list[_Function]:
-    """The methods of a class that are to be run, those that no other one of them names first."""
-    named = Counter(name for method in methods for name in file.once(_attributes, method) - {method.name})
-    return [m for m in methods if not named[m.name]] + [m for m in methods if named[m.name]]
+def _defined(info: ClassInfo, method: _Function) -> Function | None:
+    """What a class makes of a definition in its body; None where it is another one that bears its name."""
+    found = info.members.get(method.name)
+    own = isinstance(found, Function) and found.definition is method and method.name != "__init__"
+    return found if own else None  # type: ignore[return-value]
+
+
+def _uncalled_first(methods: dict[str, Function]) -> list[tuple[str, Function]]:
+    """The methods of an object that are to be run, those that no other one of them names first."""
+    named = Counter(other for name, m in methods.items() for other in _attributes_of(m) - {name})
+    pairs = list(methods.items())
+    return [pair for pair in pairs if not named[pair[0]]] + [pair for pair in pairs if named[pair[0]]]
+
+
+def _templates(info: ClassInfo, own: dict[str, Function]) -> dict[str, Function]:
+    """The methods that a class inherits and that come to one of its ``own``: whoever has an object of it calls those."""
+    inherited: dict[str, Function] = {}
+    for cls in info.mro()[1:]:
+        for name, member in cls.members.items():
+            if isinstance(member, Function) and member.kind is FunctionKind.FUNCTION and name not in info.members:
+                inherited.setdefault(name, member)
+    inherited.pop("__init__", None)
+    found: dict[str, Function] = {}
+    wanted = set(own)
+    while True:
+        more = {n: m for n, m in inherited.items() if n not in found and not wanted.isdisjoint(_attributes_of(m))}
+        if not more:
+            return found
+        found |= more
+        wanted |= more.keys()
 
 
 def _initializers(info: ClassInfo, methods: list[_Function]) -> list[Function]:
@@ -239,6 +265,10 @@ def _bound(method: ast.AST) -> frozenset[str]:
         and isinstance(node.value, ast.Name)
         and node.value.id == own
     )
+
+
+def _attributes_of(method: Function) -> frozenset[str]:
+    return method.file.once(_attributes, method.definition)
 
 
 def _attributes(scope: ast.AST) -> frozenset[str]:
