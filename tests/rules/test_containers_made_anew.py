@@ -33,6 +33,7 @@ train()
         ("losses = []", "losses = losses + [loss]", "print(sum(losses))", "losses = losses + [loss.item()]"),
         ("losses = []", "losses = [loss] + losses", "print(sum(losses))", "losses = [loss.item()] + losses"),
         ("losses = []", "losses = [*losses, loss]", "print(sum(losses))", "losses = [*losses, loss.item()]"),
+        ("losses = []", "losses = [*losses[-9:], loss]", "print(sum(losses))", "losses = [*losses[-9:], loss.item()]"),
         ("losses = ()", "losses = losses + (loss,)", "print(sum(losses))", "losses = losses + (loss.item(),)"),
         ("losses = ()", "losses = (*losses, loss)", "print(sum(losses))", "losses = (*losses, loss.item())"),
         ("losses = ()", "losses += (loss,)", "print(sum(losses))", "losses += (loss.item(),)"),
@@ -99,8 +100,8 @@ def test_outputs_that_are_only_looked_at(tmp_path: Path, begin: str, grow: str) 
         # made new in each step
         ("pass", "losses = []; losses = losses + [loss]; print(sum(losses))"),
         ("losses = []", "losses = [loss]; print(sum(losses))"),
-        # so many and no more
-        ("losses = []", "losses = [*losses[-9:], loss]; print(sum(losses))"),
+        # so many of another list
+        ("losses = others = []", "losses = [*others[-9:], loss]; print(sum(losses))"),
         ("losses = {}", "losses.update({'loss': loss}); print(losses)"),
         ("losses = {}", "losses = {**losses, 'loss': loss}; print(losses)"),
         # numbers, and tensors without a graph

@@ -104,7 +104,9 @@ def test_a_base_that_switches_gradients_off_has_done_it(tmp_path: Path, validate
 @pytest.mark.parametrize("validate", [WITH, DECORATED, BY_ANOTHER])
 def test_a_class_between_them_changes_nothing(tmp_path: Path, validate: str) -> None:
     between = "from trainer import Trainer\n\nclass Middle(Trainer):\n    def log(self, text):\n        print(text)\n"
-    derived = DERIVED.replace("from trainer import Trainer", "from middle import Middle").replace("(Trainer)", "(Middle)")
+    derived = DERIVED.replace("from trainer import Trainer", "from middle import Middle").replace(
+        "(Trainer)", "(Middle)"
+    )
     assert evaluations(tmp_path, validate, derived, middle=between) == []
 
 

@@ -193,6 +193,8 @@ class Trace:
         self.frames: list[Frame] = []
         self.forwards: list[Forward] = []
         self.accumulations: list[Accumulation] = []
+        self.growths: list[Accumulation] = []
+        """Sums that grow in other ways than by ``+``, or by other statements than assignments."""
         self.storings: list[Storing] = []
         self.handed: set[int] = set()
         """Objects of the tree, by identity, that code gets which cannot be seen."""

@@ -8,8 +8,8 @@ from operator import is_not
 from typing import TypeVar
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import CarrierKind, Marked, PlainKind
-from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.kinds import Marked, PlainKind
+from codemods.graph.model.nodes import Value
 from codemods.graph.model.trace import Accumulation
 from codemods.graph.model.values import (
     NUMBER,
@@ -24,14 +24,14 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.python.operators import Operators
+from codemods.graph.python.growing import Growing
 
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript)
 
 _Statement = TypeVar("_Statement", ast.Assign, ast.AugAssign)
 
 
-class Assignments(Operators):
+class Assignments(Growing):
     """The part of the engine that assigns."""
 
     # statements
@@ -42,9 +42,9 @@ class Assignments(Operators):
     def _bind(self, s: ast.Assign) -> None:
         value = self.evaluate(s.value)
         for target in s.targets:
-            self._note_sum(target, s.value, value)
+            self.note_sum(target, s.value, value)
             self.assign(target, value, s.value)
-            self._note_growth(target, s.value, value)
+            self.note_growth(target, s.value, value)
 
     def _do_AnnAssign(self, s: ast.AnnAssign) -> None:
         if s.value is not None:
@@ -117,7 +117,7 @@ class Assignments(Operators):
             )
         self.assign(s.target, value, None)
         if name == "Add" and isinstance(old, Tuple) and isinstance(value, Tuple):
-            self.note_grown(value, _parts_of_container(s.value))
+            self.note_grown(value, self.parts_of_container(s.value))
 
     def _do_Delete(self, s: ast.Delete) -> None:
         for target in s.targets:
@@ -202,86 +202,3 @@ class Assignments(Operators):
             self.assign(element, part, expr)
 
     # sums
-
-    def _note_sum(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
-        """``total = total + loss`` is an accumulation too, and so is ``mean = 0.9 * mean + 0.1 * loss``."""
-        if isinstance(target, ast.Tuple) and isinstance(expression, ast.Tuple):
-            # total, count = total + loss, count + 1
-            starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *expression.elts))
-            for one, given in zip(target.elts, expression.elts, strict=False) if not starred else ():
-                made = self.values.get(given)
-                if made is not None:
-                    self._note_sum(one, given, made)
-            return
-        if not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
-            return
-        begun: list[ast.expr] = []
-        if isinstance(expression, ast.IfExp):
-            # mean = loss if mean is None else 0.9 * mean + 0.1 * loss
-            begun = [a for a in (expression.body, expression.orelse) if not isinstance(a, ast.BinOp)]
-            sums = [a for a in (expression.body, expression.orelse) if isinstance(a, ast.BinOp)]
-            if len(sums) != 1:
-                return
-            expression = sums[0]
-        if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.Add):
-            return
-        terms: list[ast.expr] = [expression]
-        while isinstance(terms[0], ast.BinOp) and isinstance(terms[0].op, ast.Add):
-            terms[:1] = [terms[0].left, terms[0].right]
-        text = ast.unparse(target)
-        mine = next((t for t in terms if _factor(t, text)), None)
-        old = self.values.get(mine) if mine is not None else None
-        others = [t for t in terms if t is not mine]
-        added = self.one_of([v for t in others if (v := self.values.get(t)) is not None])
-        if old is None or added is None:
-            return
-        parts = tuple(part for t in (*others, *begun) for part in self.parts_of(t))
-        self.trace.accumulations.append(
-            Accumulation(self.place(expression), target, old, added, value, self.carrier(target), self.s.grad, parts)
-        )
-
-    def _note_growth(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
-        """``losses = [*losses, loss]``: a container that is made anew holds what it held before, and more."""
-        if isinstance(target, (ast.Name, ast.Attribute)) and isinstance(value, (Sequence, Mapping, Tuple)):
-            text = ast.unparse(target)
-            parts = _parts_of_container(expression)
-            more = [part for part in parts if ast.unparse(part) != text]
-            if len(more) < len(parts):
-                self.note_grown(value, more)
-
-    def carrier(self, target: ast.expr) -> Carrier | None:
-        """What a target names, for blame."""
-        if isinstance(target, ast.Name):
-            frame = self.frame
-            if frame.function is None or target.id in frame.globals:
-                return Carrier(CarrierKind.GLOBAL, frame.module_globals, target.id)
-            return Carrier(CarrierKind.LOCAL, frame.fid, target.id)
-        if isinstance(target, ast.Attribute):
-            owner = self.evaluate(target.value)
-            oid = getattr(owner, "oid", 0)
-            return Carrier(CarrierKind.ATTRIBUTE, oid, target.attr)
-        if isinstance(target, ast.Subscript):
-            owner = self.evaluate(target.value)
-            return Carrier(CarrierKind.ELEMENT, getattr(owner, "oid", 0), "")
-        return None
-
-
-def _parts_of_container(expression: ast.expr) -> list[ast.expr]:
-    """What a container is put together from: other containers as they are, displays by their elements."""
-    if isinstance(expression, ast.BinOp) and isinstance(expression.op, (ast.Add, ast.BitOr)):
-        return [*_parts_of_container(expression.left), *_parts_of_container(expression.right)]
-    if isinstance(expression, (ast.List, ast.Tuple, ast.Set)):
-        return [element.value if isinstance(element, ast.Starred) else element for element in expression.elts]
-    if isinstance(expression, ast.Dict):
-        return expression.values
-    return [expression]
-
-
-def _factor(term: ast.expr, text: str) -> bool:
-    """Whether a term of a sum is what reads ``text``, or a multiple of that."""
-    if isinstance(term, ast.BinOp) and isinstance(term.op, (ast.Mult, ast.Div)):
-        return _factor(term.left, text) or (isinstance(term.op, ast.Mult) and _factor(term.right, text))
-    if isinstance(term, ast.Call) and isinstance(term.func, ast.Attribute) and term.func.attr == "get" and term.args:
-        # sums[key] = sums.get(key, 0) + loss
-        return f"{ast.unparse(term.func.value)}[{ast.unparse(term.args[0])}]" == text
-    return ast.unparse(term) == text

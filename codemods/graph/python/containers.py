@@ -17,6 +17,10 @@ _SPECIAL = frozenset({"__getitem__", "__setitem__", "__iter__", "__reversed__"})
 class Containers(Filling):
     """The part of the engine that calls methods of containers."""
 
+    def note_rebound(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
+        """Record what a place that is set by a function grew by."""
+        raise NotImplementedError
+
     def container_method(self, container: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of a list, deque, set, tuple or dict, or of a namespace."""
         if name in _SPECIAL:

@@ -81,7 +81,9 @@ class Expressions(Comprehensions):
 
     def _eval_NamedExpr(self, e: ast.NamedExpr) -> Value:
         value = self.evaluate(e.value)
+        self.note_sum(e.target, e.value, value)
         self.assign(e.target, value, e.value)
+        self.note_growth(e.target, e.value, value)
         return value
 
     def _eval_Await(self, e: ast.Await) -> Value:

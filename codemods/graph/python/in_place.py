@@ -31,6 +31,7 @@ class InPlace(Definitions):
         if not name.endswith("_") or name.startswith("_"):
             return
         self._altered(name, receiver, args, function)
+        self.note_added(function, receiver, args.call, result)
         if name in ("requires_grad_",) and self.nodes_of(receiver):
             return
         if name == "requires_grad_" and isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):

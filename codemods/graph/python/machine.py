@@ -202,7 +202,7 @@ def _uncalled_first(methods: dict[str, Function]) -> list[tuple[str, Function]]:
 
 
 def _templates(info: ClassInfo, own: dict[str, Function]) -> dict[str, Function]:
-    """The methods that a class inherits and that come to one of its ``own``: whoever has an object of it calls those."""
+    """The methods that a class inherits and that come to one of its ``own``: users of its objects call those."""
     inherited: dict[str, Function] = {}
     for cls in info.mro()[1:]:
         for name, member in cls.members.items():

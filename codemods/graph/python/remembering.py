@@ -78,7 +78,7 @@ class Remembering(Frames):
         born, first_oid = self.clock, frame.fid
         trace = self.trace
         events = (len(trace.walks), len(trace.marks), len(trace.steps), len(trace.storings))
-        sums = len(trace.accumulations)
+        sums, others = len(trace.accumulations), len(trace.growths)
         outer_reads = self.s.reads
         reads: dict[Key, Any] = {}
         self.s.reads = reads
@@ -89,7 +89,8 @@ class Remembering(Frames):
                 outer_reads.setdefault(cell, value)
         written = self.written
         after = (len(trace.walks), len(trace.marks), len(trace.steps), len(trace.storings))
-        if any(a.carrier is None or a.carrier.owner < first_oid for a in trace.accumulations[sums:]):
+        grown = (*trace.accumulations[sums:], *trace.growths[others:])
+        if any(a.carrier is None or a.carrier.owner < first_oid for a in grown):
             return result
         if events != after or not simple(result) or self.s.grad is not frame.grad:
             return result

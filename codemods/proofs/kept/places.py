@@ -10,7 +10,18 @@ from functools import partial
 from codemods.graph.model.kinds import CarrierKind, NodeKind, SequenceKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Value
 from codemods.graph.model.trace import GROWN, Accumulation, Storing, Trace
-from codemods.graph.model.values import Const, Join, Plain, Sequence, Tensor, Unknown, nodes_of, options_of
+from codemods.graph.model.values import (
+    Const,
+    Join,
+    Mapping,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    nodes_of,
+    options_of,
+)
 from codemods.proofs.kept.judging import Judge
 from codemods.proofs.kept.model import (
     HISTORY,
@@ -42,7 +53,8 @@ class Places:
 
     def read(self) -> Iterator[Result]:
         """What the run shows, place by place."""
-        sums = [a for a in self.run.trace.accumulations if isinstance(a.added, (Tensor, Unknown, Join, Plain, Const))]
+        grown = (*self.run.trace.accumulations, *self.run.trace.growths)
+        sums = [a for a in grown if isinstance(a.added, (Tensor, Unknown, Join, Plain, Const))]
         if not self.run.trace.complete:
             # nothing is known of what would have come
             places = [e.place for e in sums if e.parts] + [e.place for e in self.run.trace.storings if e.parts]
@@ -89,7 +101,7 @@ class Places:
                 )
                 around = events[:i], events[i + 1 :]
                 # what reads its beginning only, reads it as a tensor
-                kept.tensor = begun is not None or self._begins_attached(event)
+                kept.tensor = begun is not None or self._begins_attached(event) or _takes_tensors(event)
                 outlives = partial(self._sum_outlives, event, attached, *around)
                 yield from self.judge.results(kept, partial(bool, True) if begun is not None else outlives)
 
@@ -160,7 +172,8 @@ class Places:
 
     def _histories(self) -> Iterator[Result]:
         by_place: dict[int, list[Storing]] = defaultdict(list)
-        summed = {id(a.place.statement) for a in self.run.trace.accumulations if nodes_of(a.new)}
+        grown = (*self.run.trace.accumulations, *self.run.trace.growths)
+        summed = {id(a.place.statement) for a in grown if nodes_of(a.new)}
         for event in self.run.trace.storings:
             if id(event.place.statement) not in summed:
                 by_place[id(event.place.node)].append(event)
@@ -193,8 +206,9 @@ class Places:
             return any(id(a) in before for n in later.held for a in n.ancestors()) and self.run.next_step(
                 first.place.clock, later.place.clock, self.run.proven(first.nodes)
             )
-        grown = first.method == later.method == GROWN
-        if not grown and getattr(first.container, "oid", 0) != getattr(later.container, "oid", -1):
+        # losses = sorted(losses): another container, which holds what this one did
+        made_anew = all(isinstance(e.container, (Sequence, Mapping, Tuple)) for e in (first, later))
+        if not made_anew and getattr(first.container, "oid", 0) != getattr(later.container, "oid", -1):
             return False
         held = {id(n) for node in later.held for n in through_phi(node)}
         attached = self.run.proven(first.nodes)
@@ -256,6 +270,11 @@ def _of_a_library(value: Value) -> bool:
     if not isinstance(value, Unknown) or value.node is not None or value.owner is not None or value.data:
         return False
     return bool(value.path) and not value.path.startswith("torch.")
+
+
+def _takes_tensors(event: Accumulation) -> bool:
+    """Whether the sum is made by a function, which may ask for tensors as ``torch.lerp`` does."""
+    return isinstance(event.place.node, ast.Call)
 
 
 def _held_by(node: Node, carrier: Carrier | None) -> Node:

@@ -198,7 +198,8 @@ class StoredGraph(Rule):
     def _running(self, ledger: Ledger) -> Iterator[tuple[Observation, ast.stmt]]:
         """A running mean that nothing ever back-propagates: each step hangs its graph on that of the one before."""
         trace = ledger.trace
-        summed = {a.place.statement for a in trace.accumulations if not averages(trace, a) and not _of_weights(a)}
+        sums = (*trace.accumulations, *trace.growths)
+        summed = {a.place.statement for a in sums if not averages(trace, a) and not _of_weights(a)}
         done: set[int] = set()
         for reading in trace.readings:
             statement = reading.place.statement

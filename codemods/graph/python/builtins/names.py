@@ -42,7 +42,13 @@ def _hasattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
 def _setattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
     if len(args.positional) < 3:
         return None
-    engine.set_named(args.positional[0], args.positional[1], args.positional[2], at)
+    owner, attribute, value = args.positional[:3]
+    engine.set_named(owner, attribute, value, at)
+    if isinstance(at, ast.Call) and len(at.args) == 3:
+        place: ast.expr = ast.Call(ast.Name("getattr", ast.Load()), at.args[:2], [])
+        if isinstance(attribute, Const) and isinstance(attribute.value, str):
+            place = ast.Attribute(at.args[0], attribute.value, ast.Load())
+        engine.note_rebound(place, at.args[2], value)
     return NONE
 
 

@@ -48,6 +48,9 @@ def _update(engine: Filling, container: Mapping, name: str, args: Arguments, at:
     for value in args.more:
         engine.fill_mapping(container, value, at)
     given = at.args[0] if isinstance(at, ast.Call) and at.args else None
+    if isinstance(at, ast.AugAssign):
+        # history |= {step: loss}
+        given = at.value
     for name_of, expression in zip(given.keys, given.values, strict=True) if isinstance(given, ast.Dict) else ():
         if name_of is not None and not isinstance(name_of, ast.Constant) and expression in engine.values:
             # history.update({step: loss}); what lies under a name that is always the same is replaced each time

@@ -1,0 +1,216 @@
+"""What grows by being made anew: sums, running means and containers, in all their spellings."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.kinds import CarrierKind
+from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.trace import Accumulation
+from codemods.graph.model.values import Const, Mapping, Plain, Sequence, Tensor, Tuple
+from codemods.graph.python.operators import Operators
+
+_PLACES = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+_SUMS = frozenset(("operator.add", "operator.iadd", "torch.add", "torch.lerp"))
+"""Functions whose first two arguments are added up, or mixed."""
+_OF_TENSORS = frozenset(("add", "add_", "lerp", "lerp_"))
+"""Methods that add their first argument to a tensor, or mix it in."""
+_SCALED = frozenset(("mul", "mul_", "div", "div_", "multiply", "divide", "true_divide"))
+_REMADE = frozenset(
+    (
+        *(f"builtins.{name}" for name in ("list", "tuple", "set", "frozenset", "dict", "sorted", "reversed")),
+        *("collections.deque", "collections.OrderedDict", "copy.copy", "itertools.chain"),
+    )
+)
+"""Functions that hand on what their arguments hold."""
+
+
+class Growing(Operators):
+    """The part of the engine that tells growing values from those that are only assigned."""
+
+    def note_sum(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
+        """``total = total + loss`` is an accumulation too, and so is ``mean = 0.9 * mean + 0.1 * loss``."""
+        if isinstance(target, ast.Tuple) and isinstance(expression, ast.Tuple):
+            # total, count = total + loss, count + 1
+            starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *expression.elts))
+            for one, given in zip(target.elts, expression.elts, strict=False) if not starred else ():
+                made = self.values.get(given)
+                if made is not None:
+                    self.note_sum(one, given, made)
+            return
+        if not isinstance(target, _PLACES):
+            return
+        begun: list[ast.expr] = []
+        if isinstance(expression, ast.IfExp):
+            # mean = loss if mean is None else 0.9 * mean + 0.1 * loss
+            begun = [a for a in (expression.body, expression.orelse) if self._sum_in(a) is None]
+            sums = [a for a in (expression.body, expression.orelse) if self._sum_in(a) is not None]
+            if len(sums) != 1:
+                return
+            expression = sums[0]
+        made_of = self._sum_in(expression)
+        if made_of is None:
+            return
+        terms = self._terms(made_of)
+        text = place_text(target)
+        mine = next((t for t in terms if self._factor(t, text)), None)
+        old = self.values.get(mine) if mine is not None else None
+        others = [t for t in terms if t is not mine]
+        added = self.one_of([v for t in others if (v := self.values.get(t)) is not None])
+        if old is None or added is None:
+            return
+        parts = tuple(part for t in (*others, *begun) for part in self.parts_of(t))
+        carrier = self.carrier(target)
+        known = made_of is expression and isinstance(made_of, ast.BinOp) and isinstance(target, _PLACES[:3])
+        events = self.trace.accumulations if known else self.trace.growths
+        events.append(Accumulation(self.place(made_of), target, old, added, value, carrier, self.s.grad, parts))
+
+    def note_added(self, function: ast.Attribute, old: Value, call: ast.Call | None, new: Value) -> None:
+        """``total.add_(loss)``: a sum that grows in place."""
+        if function.attr not in _OF_TENSORS or call is None or not call.args or not isinstance(old, Tensor):
+            return
+        target = function.value
+        while isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and target.func.attr in _SCALED:
+            target = target.func.value
+        given = call.args[0]
+        added = self.values.get(given)
+        if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)) and added is not None:
+            parts, carrier = tuple(self.parts_of(given)), self.carrier(target)
+            self.trace.growths.append(
+                Accumulation(self.place(call), target, old, added, new, carrier, self.s.grad, parts)
+            )
+
+    def note_growth(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
+        """``losses = [*losses, loss]``: a container that is made anew holds what it held before, and more."""
+        if isinstance(target, _PLACES) and isinstance(value, (Sequence, Mapping, Tuple)):
+            text = place_text(target)
+            parts = self.parts_of_container(expression)
+            more = [part for part in parts if place_text(part) != text]
+            if len(more) < len(parts):
+                self.note_grown(value, more)
+
+    def note_rebound(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
+        """The same of what is set by a function, as ``setattr`` does."""
+        self.note_sum(target, expression, value)
+        self.note_growth(target, expression, value)
+
+    def parts_of_container(self, expression: ast.expr) -> list[ast.expr]:
+        """What a container is put together from: other containers as they are, displays by their elements."""
+        if isinstance(expression, ast.BinOp) and isinstance(expression.op, (ast.Add, ast.BitOr)):
+            return [*self.parts_of_container(expression.left), *self.parts_of_container(expression.right)]
+        if isinstance(expression, (ast.List, ast.Tuple, ast.Set)):
+            return [
+                part
+                for e in expression.elts
+                for part in (self.parts_of_container(e.value) if isinstance(e, ast.Starred) else [e])
+            ]
+        if isinstance(expression, ast.Dict):
+            pairs = zip(expression.keys, expression.values, strict=True)
+            return [p for key, v in pairs for p in (self.parts_of_container(v) if key is None else [v])]
+        if isinstance(expression, ast.Subscript) and isinstance(expression.slice, ast.Slice):
+            # losses[-9:] holds some of what losses did
+            return self.parts_of_container(expression.value)
+        if isinstance(expression, ast.Call):
+            return self._parts_of_call(expression)
+        return [expression]
+
+    def _parts_of_call(self, call: ast.Call) -> list[ast.expr]:
+        path = self.trace.called.get(call, "")
+        given = [*call.args, *(k.value for k in call.keywords if k.arg is None)]
+        if path in _REMADE:
+            if path == "builtins.dict":
+                # by names, as in a display
+                return [p for e in given for p in self.parts_of_container(e)] + [
+                    k.value for k in call.keywords if k.arg is not None
+                ]
+            return [p for e in given for p in self.parts_of_container(e.value if isinstance(e, ast.Starred) else e)]
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "copy" and not given:
+            return self.parts_of_container(call.func.value)
+        return [call]
+
+    def carrier(self, target: ast.expr) -> Carrier | None:
+        """What a target names, for blame."""
+        if isinstance(target, ast.Name):
+            frame = self.frame
+            if frame.function is None or target.id in frame.globals:
+                return Carrier(CarrierKind.GLOBAL, frame.module_globals, target.id)
+            return Carrier(CarrierKind.LOCAL, frame.fid, target.id)
+        if isinstance(target, ast.Attribute):
+            owner = self.evaluate(target.value)
+            oid = getattr(owner, "oid", 0)
+            return Carrier(CarrierKind.ATTRIBUTE, oid, target.attr)
+        if isinstance(target, ast.Subscript):
+            owner = self.evaluate(target.value)
+            return Carrier(CarrierKind.ELEMENT, getattr(owner, "oid", 0), "")
+        return None
+
+    # sums
+
+    def _sum_in(self, expression: ast.expr) -> ast.expr | None:
+        """The sum that an expression is, or a multiple of: ``(total * n + loss) / (n + 1)``."""
+        while isinstance(expression, ast.BinOp) and isinstance(expression.op, (ast.Mult, ast.Div)):
+            sides = [s for s in (expression.left, expression.right) if not self._is_plain(s)]
+            if len(sides) != 1 or (isinstance(expression.op, ast.Div) and sides[0] is expression.right):
+                return None
+            expression = sides[0]
+        added = isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add)
+        return expression if added or self._summands(expression) else None
+
+    def _is_plain(self, expression: ast.expr) -> bool:
+        return isinstance(self.values.get(expression), (Const, Plain))
+
+    def _terms(self, expression: ast.expr) -> list[ast.expr]:
+        terms: list[ast.expr] = [expression]
+        while isinstance(terms[0], ast.BinOp) and isinstance(terms[0].op, ast.Add):
+            terms[:1] = [terms[0].left, terms[0].right]
+        return terms if len(terms) > 1 else self._summands(expression)
+
+    def _summands(self, expression: ast.expr) -> list[ast.expr]:
+        """What a call adds up, if it is one that does: ``torch.add(total, loss)``, ``sum([total, loss])``."""
+        if not isinstance(expression, ast.Call) or not expression.args:
+            return []
+        path = self.trace.called.get(expression, "")
+        first = expression.args[0]
+        if path == "builtins.sum" and len(expression.args) == 1 and isinstance(first, (ast.List, ast.Tuple)):
+            return [] if any(isinstance(e, ast.Starred) for e in first.elts) else first.elts
+        if path in _SUMS and len(expression.args) > 1:
+            return expression.args[:2]
+        method = expression.func
+        if isinstance(method, ast.Attribute) and method.attr in _OF_TENSORS:
+            return [method.value, first] if isinstance(self.values.get(method.value), Tensor) else []
+        return []
+
+    def _factor(self, term: ast.expr, text: str) -> bool:
+        """Whether a term of a sum is what reads ``text``, or a multiple of that."""
+        if isinstance(term, ast.BinOp) and isinstance(term.op, (ast.Mult, ast.Div)):
+            return self._factor(term.left, text) or (isinstance(term.op, ast.Mult) and self._factor(term.right, text))
+        scaled = isinstance(term, ast.Call) and isinstance(term.func, ast.Attribute) and term.func.attr in _SCALED
+        if scaled and isinstance(self.values.get(term.func.value), Tensor):  # type: ignore[attr-defined]
+            return self._factor(term.func.value, text)  # type: ignore[attr-defined]
+        return place_text(term) == text
+
+
+def place_text(expression: ast.expr) -> str:
+    """The text of a place that is read or written, the same for all its spellings."""
+    if isinstance(expression, ast.Call) and len(expression.args) > 1 and not expression.keywords:
+        owner, name = expression.args[:2]
+        if isinstance(expression.func, ast.Name) and expression.func.id == "getattr":
+            return attribute_text(owner, name)
+    method = expression.func if isinstance(expression, ast.Call) and expression.args else None
+    if isinstance(method, ast.Attribute) and method.attr == "get":
+        # sums[key] = sums.get(key, 0) + loss
+        return f"{ast.unparse(method.value)}[{ast.unparse(expression.args[0])}]"  # type: ignore[attr-defined]
+    if isinstance(expression, ast.Subscript):
+        space = expression.value
+        if isinstance(space, ast.Attribute) and space.attr == "__dict__":
+            return attribute_text(space.value, expression.slice)
+        if isinstance(space, ast.Call) and isinstance(space.func, ast.Name) and space.func.id == "vars" and space.args:
+            return attribute_text(space.args[0], expression.slice)
+    return ast.unparse(expression)
+
+
+def attribute_text(owner: ast.expr, name: ast.expr) -> str:
+    """The text of an attribute by its name, which may be computed."""
+    if isinstance(name, ast.Constant) and isinstance(name.value, str):
+        return f"{ast.unparse(owner)}.{name.value}"
+    return f"getattr({ast.unparse(owner)}, {ast.unparse(name)})"
