@@ -60,8 +60,11 @@ def _entry(one: Explanation, before: str) -> Iterator[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page to the file that is given; 2 where none is, or where the fixtures are not at hand."""
-    if len(arguments) != 1 or not FIXTURES.is_dir():
-        print("give the file to write; it needs the fixtures of a checkout", file=sys.stderr)
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("usage: python -m codemods.manual.gallery FILE", file=sys.stderr)
+        return 2
+    if not FIXTURES.is_dir():
+        print("the page is written from a clone of the repository: there are no fixtures here", file=sys.stderr)
         return 2
     Path(arguments[0]).write_text(gallery(), encoding="utf-8")
     return 0

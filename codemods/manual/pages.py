@@ -242,7 +242,7 @@ def _plain(text: str) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the pages into the folder that ``arguments`` name, and the examples beside the rules."""
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         print("usage: python -m codemods.manual.pages FOLDER", file=sys.stderr)
         return 2
     if not FIXTURES.is_dir():

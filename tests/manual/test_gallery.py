@@ -20,4 +20,4 @@ def test_the_gallery_is_up_to_date_and_shows_every_rule_once(tmp_path: Path) -> 
     assert text.count("```diff") + text.count("```python") == len(shown)
     assert main([str(tmp_path / "page.md")]) == 0
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
-    assert main([]) == 2
+    assert main([]) == main(["--help"]) == 2

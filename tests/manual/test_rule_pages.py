@@ -126,7 +126,7 @@ def test_writing(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert (tmp_path / "rules" / "README.md").is_file()
     assert not (tmp_path / "rules" / "gone-rule.md").exists()
     assert (tmp_path / "examples.json").is_file()
-    assert main([]) == 2
+    assert main([]) == main(["--help"]) == 2
     monkeypatch.setattr("codemods.manual.pages.FIXTURES", tmp_path / "nowhere")
     assert main([str(tmp_path)]) == 2
     assert "no fixtures here" in capsys.readouterr().err
