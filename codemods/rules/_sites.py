@@ -12,6 +12,7 @@ from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.blocks import meeting
 from codemods.proofs.observations import Decision, Observation, Shows, sites
+from codemods.proofs.paired_flags import Late, mended
 from codemods.proofs.syntax import FUNCTIONS
 from codemods.rules.base import Rule
 from codemods.source.walking import walk
@@ -34,11 +35,22 @@ class SiteRule(Rule):
         remedy: str,
         *trail: tuple[Place, str],
         edits: Iterable[Edit] = (),
+        promise: Promise | None = None,
+        late: Iterable[Late] = (),
     ) -> Observation:
         """A mistake at ``node``, what to do about it, the places that show it, and the edits of ``file`` that mend it;
-        without any it is advice."""
-        steps = [(place.path, place.line, note) for place, note in trail]
-        return self.seen(file, node, Shows.FAULT, message=message, remedy=remedy, trail=steps, edits=tuple(edits))
+        without any it is advice. ``promise`` is another than that of the rule, ``late`` what a repair fixes."""
+        return self.seen(
+            file,
+            node,
+            Shows.FAULT,
+            message=message,
+            remedy=remedy,
+            trail=[(place.path, place.line, note) for place, note in trail],
+            edits=tuple(edits),
+            promise=promise or self.promise,
+            late=tuple(late),
+        )
 
     def fine(self, file: ParsedFile, node: ast.AST) -> Observation:
         """The same place in a run in which nothing is wrong with it, or nothing is proven."""
@@ -52,15 +64,18 @@ class SiteRule(Rule):
             facts: dict[str, Any] = site.facts
             asked = {seen.facts["edits"] for seen in site.observations}
             edits = tuple((site.path, edit) for edit in asked.pop()) if len(asked) == 1 else ()
+            promise = facts["promise"] if edits else Promise.ADVICE
             yield Finding(
                 self.name,
                 site.path,
                 site.span,
-                self.promise if edits else Promise.ADVICE,
+                promise,
                 facts["message"],
                 facts["remedy"],
                 tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"])),
                 edits,
+                opt_in=self.opt_in,
+                mends=mended(promise, site),
                 likely=self.likely if edits else None,
             )
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.trace import Forward, Ran, Trace
 from codemods.proofs.gradients import suite_of
-from codemods.proofs.observations import Decision, Observation, Shows, sites
+from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import LOOPS
-from codemods.rules.base import Rule
+from codemods.rules._sites import SiteRule
 from codemods.terms.edits import InsertStatements
-from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.findings import Promise
 
 _PASSES = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.With, *LOOPS)
 """What can be an evaluation pass that something may follow."""
 
 
-class EmptyCache(Rule):
+class EmptyCache(SiteRule):
     """The allocator's cache after an evaluation pass (opt-in).
 
     Why it hurts: PyTorch keeps the GPU memory that tensors have freed, to hand it out again without asking the driver.
@@ -49,68 +49,43 @@ class EmptyCache(Rule):
     opt_in = True
     gate = (b".backward(", b"autograd.backward(")
 
-    # reading a run
-
     def observe(self, trace: Trace) -> Iterable[Observation]:
         if not trace.complete or not trace.steps or not any("cuda" in f.file.text for f in trace.frames):
             return
-        passes = [
-            (ran, forwards)
-            for ran in trace.ran
-            if isinstance(ran.statement, _PASSES) and (forwards := _evaluates(trace, ran))
-        ]
+        candidates = ((ran, _evaluates(trace, ran)) for ran in trace.ran if isinstance(ran.statement, _PASSES))
+        passes = [(ran, forwards) for ran, forwards in candidates if forwards]
         for ran, forwards in passes:
-            whole = Place(ran.statement, ran.statement, ran.frame, ran.loops, ran.first)
+            whole = _whole(ran)
             if any(_within(whole, other) for other, _ in passes if other is not ran) or _within_steps(trace, ran):
                 continue
-            file = ran.frame.file
-            shows = Shows.NEEDED if _empties(trace, ran) else Shows.FAULT
-            shown = forwards[0].place
-            trail = [
-                (shown.path, shown.line, "evaluated here"),
-                (file.path, file.span(ran.statement).line, "the pass ends here"),
-            ]
-            yield self.seen(file, ran.statement, shows, trail=trail)
-
-    # deciding
-
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations):
-            if site.faulty:
-                yield Finding(
-                    self.name, site.path, site.span, Promise.BEHAVIOUR,
-                    "the allocator keeps the blocks of this evaluation pass, which training may be unable to use",
-                    "give them back with torch.cuda.empty_cache()",
-                    tuple(dict.fromkeys(TrailStep(*step) for step in site.facts["trail"])),
-                    ((site.path, InsertStatements(site.span, "after", "{torch}.cuda.empty_cache()")),),
-                    opt_in=True,
-                )  # fmt: skip
+            file, statement = ran.frame.file, ran.statement
+            if _empties(trace, ran):
+                yield self.fine(file, statement)
+                continue
+            yield self.fault(
+                file, statement,
+                "the allocator keeps the blocks of this evaluation pass, which training may be unable to use",
+                "give them back with torch.cuda.empty_cache()",
+                (forwards[0].place, "evaluated here"),
+                (whole, "the pass ends here"),
+                edits=[InsertStatements(file.span(statement), "after", "{torch}.cuda.empty_cache()")],
+            )  # fmt: skip
 
 
 def _within(place: Place, ran: Ran) -> bool:
     """Whether a place of the run lies in that one execution of a statement."""
-    for at in place.chain():
-        if at.frame is not ran.frame:
-            continue
-        if at.loops[: len(ran.loops)] != ran.loops:
-            return False
-        current: ast.AST | None = at.statement
-        while current is not None and current is not ran.statement:
-            current = at.frame.file.parent(current)
-        return current is not None
-    return False
+    at = next((at for at in place.chain() if at.frame is ran.frame), None)
+    if at is None or at.statement is None or at.loops[: len(ran.loops)] != ran.loops:
+        return False
+    return at.statement is ran.statement or ran.statement in at.frame.file.outward(at.statement)
 
 
 def _evaluates(trace: Trace, ran: Ran) -> list[Forward]:
     """The forwards of a statement that runs several in a loop of its own and nothing that learns."""
     if ran.frame.inside_module:
         return []
-    depth = len(_turns(ran))
-    forwards = [
-        f
-        for f in trace.forwards
-        if sum(isinstance(loop, LOOPS) for loop, _ in f.place.turns()) > depth and _within(f.place, ran)
-    ]
+    depth = len(_loops(_whole(ran)))
+    forwards = [f for f in trace.forwards if len(_loops(f.place)) > depth and _within(f.place, ran)]
     places = [*(w.place for w in trace.walks), *(s.place for s in trace.steps)]
     if not forwards or any(_within(place, ran) for place in places):
         return []
@@ -118,19 +93,17 @@ def _evaluates(trace: Trace, ran: Ran) -> list[Forward]:
     return [] if any(n.walks and not n.leaf for n in made) else forwards
 
 
-def _turns(ran: Ran) -> list[ast.AST]:
-    place = Place(ran.statement, ran.statement, ran.frame, ran.loops, ran.first)
+def _whole(ran: Ran) -> Place:
+    return Place(ran.statement, ran.statement, ran.frame, ran.loops, ran.first)
+
+
+def _loops(place: Place) -> list[ast.AST]:
     return [loop for loop, _ in place.turns() if isinstance(loop, LOOPS)]
 
 
 def _within_steps(trace: Trace, ran: Ran) -> bool:
     """Whether it stands in the loop over training batches: beside a backward, not beside a loop of them."""
-    around = _turns(ran)
-    for walk in trace.walks:
-        loops = [loop for loop, _ in walk.place.turns() if isinstance(loop, LOOPS)]
-        if loops[: len(around)] == around and len(loops) == len(around):
-            return True
-    return False
+    return any(_loops(walk.place) == _loops(_whole(ran)) for walk in trace.walks)
 
 
 def _empties(trace: Trace, ran: Ran) -> bool:

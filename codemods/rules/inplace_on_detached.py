@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from codemods.graph.model.kinds import WRITTEN, NodeKind, UseKind
 from codemods.graph.model.nodes import Alias, Node, Walk
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.observations import Decision, Observation, Shows, sites
-from codemods.proofs.paired_flags import mended
+from codemods.proofs.observations import Observation
 from codemods.proofs.reach import savers
-from codemods.rules.base import Rule
+from codemods.rules._sites import SiteRule
 from codemods.terms.edits import Edit, KeepPart, WrapExpression
-from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.findings import Promise
 
 
-class InplaceOnDetached(Rule):
+class InplaceOnDetached(SiteRule):
     """A detached tensor that is changed in place while its original is still needed by a backward.
 
     Why it hurts: ``y = x.detach()`` copies nothing: ``y`` and ``x`` are one memory. An operation that saved ``x`` for
@@ -57,50 +56,23 @@ class InplaceOnDetached(Rule):
                     yield self._note(alias, change, *found)
 
     def _note(self, alias: Alias, change: Alteration, saved: Node, walk: Walk) -> Observation:
-        trail = (
-            (saved.place.path, saved.place.line, "saves the tensor for its backward"),
-            (change.place.path, change.place.line, "changed in place here, in the memory that it shares"),
-            (walk.place.path, walk.place.line, "the backward that needs it as it was"),
-        )
-        late = ((walk.place.path, walk.place.line), (change.place.path, change.place.line))
-        return self.seen(
-            alias.place.frame.file, alias.place.node, Shows.FAULT, form=alias.form.value, trail=trail, late=[late]
-        )
-
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations):
-            file = decision.files(site.path)
-            node = file.find(site.span, ast.Call, ast.Attribute) if file is not None else None
-            if file is None or not isinstance(node, (ast.Call, ast.Attribute)):
-                continue
-            form = site.facts["form"]
-            edit: Edit
-            promise = Promise.BEHAVIOUR if form == "data" else Promise.REPAIR
-            if isinstance(node, ast.Attribute):
-                edit = KeepPart(site.span, file.span(node.value), ".detach().clone()")
-                message = (
-                    "this is changed in place while a backward still needs the tensor whose memory it shares; "
-                    "through .data autograd does not notice, and the gradients are wrong"
-                )
-                remedy = f"write `{ast.unparse(node.value)}.detach().clone()`"
-            else:
-                edit = WrapExpression(site.span, "", ".clone()")
-                message = (
-                    "this is changed in place while a backward still needs the tensor whose memory it shares, "
-                    "so that backward raises"
-                )
-                remedy = f"write `{ast.unparse(node)}.clone()`"
-            yield Finding(
-                self.name,
-                site.path,
-                site.span,
-                promise,
-                message,
-                remedy,
-                tuple(TrailStep(*step) for step in site.facts["trail"]),
-                ((site.path, edit),),
-                mends=mended(promise, site),
-            )
+        file, node = alias.place.frame.file, alias.place.node
+        said = "this is changed in place while a backward still needs the tensor whose memory it shares"
+        edit: Edit = WrapExpression(file.span(node), "", ".clone()")
+        told, written, promise = f"{said}, so that backward raises", f"{ast.unparse(node)}.clone()", Promise.REPAIR
+        if isinstance(node, ast.Attribute):
+            edit = KeepPart(file.span(node), file.span(node.value), ".detach().clone()")
+            told = f"{said}; through .data autograd does not notice, and the gradients are wrong"
+            written, promise = f"{ast.unparse(node.value)}.detach().clone()", Promise.BEHAVIOUR
+        return self.fault(
+            file, node, told, f"write `{written}`",
+            (saved.place, "saves the tensor for its backward"),
+            (change.place, "changed in place here, in the memory that it shares"),
+            (walk.place, "the backward that needs it as it was"),
+            edits=[edit],
+            promise=promise,
+            late=[((walk.place.path, walk.place.line), (change.place.path, change.place.line))],
+        )  # fmt: skip
 
 
 def _damage(alias: Alias, change: Alteration) -> tuple[Node, Walk] | None:
@@ -110,16 +82,11 @@ def _damage(alias: Alias, change: Alteration) -> tuple[Node, Walk] | None:
     if alias.source is not None or not isinstance(given, Tensor) or given.node is None:
         return None
     original = given.node
-    if (
-        not original.certain
-        or original.kind not in (NodeKind.OP, NodeKind.MODULE, NodeKind.LEAF)
-        or _read_after(original, at)
-    ):
+    known = original.certain and original.kind in (NodeKind.OP, NodeKind.MODULE, NodeKind.LEAF)
+    if not known or _read_after(original, at):
         return None
     for node in savers(original):
-        if node.birth > at or not node.certain:
-            continue
-        if any(walk.place.clock <= at for walk in node.walks):
+        if node.birth > at or not node.certain or any(walk.place.clock <= at for walk in node.walks):
             continue
         walk = next((w for w in node.walks if w.place.clock > at), None)
         if walk is not None and _in_one_turn(change, walk):

@@ -65,15 +65,7 @@ def _word(path: str) -> bytes | Form:
 _OF_LIBRARY = (OldKind.CALL, OldKind.BASE, OldKind.LOSS, OldKind.VERBOSE)
 
 
-class _Form(enum.Enum):
-    CALL = "call"
-    BASE = "base"
-    LOSS = "loss"
-    VERBOSE = "verbose"
-    KEYWORD = "keyword"
-    NEXT = "next"
-    MASK = "mask"
-    SIX = "six"
+_Form = enum.Enum("_Form", "CALL BASE LOSS VERBOSE KEYWORD NEXT MASK SIX")
 
 
 class LegacyCall(Rule):
@@ -136,7 +128,7 @@ class LegacyCall(Rule):
             elif old.kind in _OF_LIBRARY and isinstance(old.value, Library):
                 alone = old.kind is OldKind.BASE or trace.called.get(old.place.node) == old.value.path
                 fits = alone and (old.kind in (OldKind.LOSS, OldKind.VERBOSE) or _is_its_name(old))
-                yield self._note(old, _Form(old.kind.value), Shows.FAULT if fits else Shows.UNSURE, path=old.value.path)
+                yield self._note(old, _Form[old.kind.name], Shows.FAULT if fits else Shows.UNSURE, path=old.value.path)
         done: set[int] = set()
         for frame in trace.frames:
             if id(frame.file) not in done:
@@ -189,25 +181,19 @@ class LegacyCall(Rule):
                 node = file.find(site.span, ast.expr, ast.stmt)
                 statement = node if isinstance(node, ast.stmt) else file.enclosing(node, ast.stmt) if node else None
                 header = Span(site.span.line, 0, site.span.line, 0)
-                simple = statement is not None and not hasattr(statement, "body")
-                key = file.span(statement) if simple and statement is not None else header
+                key = file.span(statement) if statement is not None and not hasattr(statement, "body") else header
                 kept = Promise.REPAIR if change.raises else Promise.EXACT
                 promise = kept if change.edits else Promise.ADVICE
                 lines[(site.path, key, change.since, promise)].append(change)
         for (path, _, since, promise), changes in sorted(lines.items(), key=lambda item: item[0][:2]):
-            span = min(change.span for change in changes)
             yield Finding(
-                self.name,
-                path,
-                span,
-                promise,
+                self.name, path, min(change.span for change in changes), promise,
                 "; ".join(dict.fromkeys(change.message for change in changes)),
                 "; ".join(dict.fromkeys(change.remedy for change in changes)),
                 tuple(TrailStep(path, change.span.line, "written for an older PyTorch") for change in changes[:3]),
                 tuple((path, edit) for change in changes for edit in change.edits),
-                since=since,
-                yields=True,
-            )
+                since=since, yields=True,
+            )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -408,16 +394,7 @@ def _six(site: Site, file: ParsedFile) -> _Change | None:
     return _Change(site.span, "torch._six is gone", f"write `{'; '.join(code.splitlines())}`", edits)
 
 
-_MAKES = {
-    _Form.CALL: _call,
-    _Form.BASE: _base,
-    _Form.LOSS: _loss,
-    _Form.VERBOSE: _verbose,
-    _Form.KEYWORD: _keyword,
-    _Form.NEXT: _next,
-    _Form.MASK: _mask,
-    _Form.SIX: _six,
-}
+_MAKES = dict(zip(_Form, (_call, _base, _loss, _verbose, _keyword, _next, _mask, _six), strict=True))
 """What becomes of each form, in the order in which a line tells them."""
 
 RULE = LegacyCall

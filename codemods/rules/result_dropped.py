@@ -9,7 +9,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.bindings import bound_around
 from codemods.proofs.observations import Observation
-from codemods.proofs.syntax import LOOPS
+from codemods.proofs.syntax import FUNCTIONS, LOOPS
 from codemods.rules._sites import SiteRule, scope, under
 from codemods.terms.edits import Edit, InsertStatements, RemoveStatement
 from codemods.terms.findings import Promise
@@ -60,13 +60,12 @@ class ResultDropped(SiteRule):
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call in seen:
                 continue
             seen.add(call)
-            method = call.func.attr
-            if method not in _PURE:
+            if call.func.attr not in _PURE:
                 continue
             file = ran.frame.file
             if (
                 not trace.complete
-                or trace.called.get(call) != f"torch.Tensor.{method}"
+                or trace.called.get(call) != f"torch.Tensor.{call.func.attr}"
                 or file.path.endswith(".ipynb")
                 or under(file, ran.statement, ast.Try)
                 or not _read_later(file, ran.statement, call.func.value)
@@ -75,21 +74,19 @@ class ResultDropped(SiteRule):
                 continue
             name = ast.unparse(call.func.value)
             yield self.fault(
-                file,
-                call,
+                file, call,
                 f"`{ast.unparse(call)}` returns a new tensor, which is dropped here; `{name}` stays as it is",
                 f"write `{name} = {ast.unparse(call)}`",
                 edits=_kept(file, ran.statement, call),
-            )
+            )  # fmt: skip
 
 
 def _kept(file: ParsedFile, statement: ast.stmt, call: ast.Call) -> list[Edit]:
     """The edits that keep what a tensor moved to, if its name is bound where the statement stands."""
     assert isinstance(call.func, ast.Attribute)
     tensor = call.func.value
-    if call.func.attr not in _MOVING or not isinstance(tensor, ast.Name):
-        return []
-    if bound_around(file, statement, tensor.id) is not True:
+    moves = call.func.attr in _MOVING
+    if not isinstance(tensor, ast.Name) or not moves or bound_around(file, statement, tensor.id) is not True:
         return []
     at = file.span(statement)
     return [InsertStatements(at, "before", f"{tensor.id} = {ast.unparse(call)}"), RemoveStatement(at)]
@@ -103,23 +100,19 @@ def _read_later(file: ParsedFile, statement: ast.stmt, tensor: ast.expr) -> bool
     if not isinstance(inner, ast.Name):
         return False
     text = ast.unparse(tensor)
-    around = scope(file, statement)
-    loop = file.parent(statement)
-    while loop is not None and loop is not around and not isinstance(loop, LOOPS):
-        loop = file.parent(loop)
-    # what each turn is given anew is not what this turn leaves
-    anew = isinstance(loop, LOOPS) and any(
+    loop = next((outer for outer in file.outward(statement, *FUNCTIONS) if isinstance(outer, LOOPS)), None)
+    if loop is not None and any(
         isinstance(n, ast.Name) and n.id == inner.id and not isinstance(n.ctx, ast.Load) for n in ast.walk(loop)
-    )
-    again = loop if isinstance(loop, LOOPS) and not anew else None
-    for node in ast.walk(around):
+    ):
+        # what each turn is given anew is not what this turn leaves
+        loop = None
+    last = statement.end_lineno or statement.lineno
+    for node in ast.walk(scope(file, statement)):
         if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
             continue
         if ast.unparse(node) != text or any(node is own for own in ast.walk(statement)):
             continue
-        if node.lineno > (statement.end_lineno or statement.lineno):
-            return True
-        if again is not None and again.lineno <= node.lineno:
+        if node.lineno > last or (loop is not None and loop.lineno <= node.lineno):
             return True
     return False
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.libraries import SELDOM_CALLED
-from codemods.graph.model.nodes import Frame
+from codemods.graph.model.nodes import Frame, Place
 from codemods.graph.model.program import ClassInfo, receiver_name
 from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Function, Sequence, Tensor
@@ -16,8 +16,6 @@ from codemods.proofs.syntax import is_own
 from codemods.rules._sites import SiteRule, detached
 from codemods.source.walking import walk
 from codemods.terms.findings import Promise
-
-_ADDING = frozenset(("append", "appendleft", "extend"))
 
 
 class StepOutputsKept(SiteRule):
@@ -51,16 +49,17 @@ class StepOutputsKept(SiteRule):
         if not trace.complete:
             return
         for storing in trace.storings:
-            step, name = _step_around(storing.place.frame), _collected(storing)
+            step, name = _step_around(storing.place), _collected(storing)
             if step is None or not name:
                 continue
             file, place = storing.place.frame.file, storing.place
-            if not self._outlives(trace, storing, step, name):
-                yield self.fine(file, place.statement or place.node)
+            node = place.statement or place.node
+            if not _outlives(trace, storing, step, name):
+                yield self.fine(file, node)
                 continue
             what = ast.unparse(storing.value_expr)
             yield self.fault(
-                file, place.statement or place.node,
+                file, node,
                 f"`self.{name}` keeps `{what}` of every batch with its graph until the epoch ends: memory grows",
                 f"append `{what}.detach()`" if isinstance(storing.value, Tensor) else "detach what is stored",
                 (next(n for n in storing.nodes if n.certain and not n.leaf).place, "graph produced here"),
@@ -68,38 +67,37 @@ class StepOutputsKept(SiteRule):
                 edits=detached(file, storing),
             )  # fmt: skip
 
-    @staticmethod
-    def _outlives(trace: Trace, storing: Storing, step: Frame, name: str) -> bool:
-        """Whether what a step stores surely has a graph, and nobody looks at the list before the epoch is over."""
-        attached = storing.grad is True and any(map(surely_attached, storing.nodes))
-        if not attached or storing.born >= step.birth:
-            return False
-        kept = {d for n in storing.nodes for d in n.descendants()}
-        walked = any(_step_around(w.place.frame) is None and not kept.isdisjoint(w.seen) for w in trace.walks)
-        cls = step.function.cls if step.function is not None else None
-        return not walked and cls is not None and all(m is storing.place.node for m in _mentions(cls, name))
+
+def _outlives(trace: Trace, storing: Storing, step: Frame, name: str) -> bool:
+    """Whether what a step stores surely has a graph, and nobody looks at the list before the epoch is over."""
+    attached = storing.grad is True and any(map(surely_attached, storing.nodes))
+    if not attached or storing.born >= step.birth:
+        return False
+    kept = {d for n in storing.nodes for d in n.descendants()}
+    walked = any(_step_around(w.place) is None and not kept.isdisjoint(w.seen) for w in trace.walks)
+    cls = step.function.cls if step.function is not None else None
+    return not walked and cls is not None and all(m is storing.place.node for m in _mentions(cls, name))
 
 
-def _step_around(frame: Frame | None) -> Frame | None:
-    """The call of a ``training_step`` of Lightning in which a frame runs."""
-    while frame is not None:
-        cls = frame.function.cls if frame.function is not None else None
-        if cls is not None and cls.family == "lightning" and getattr(frame.definition, "name", "") == "training_step":
-            return frame
-        frame = frame.call.frame if frame.call is not None else None
-    return None
+def _step_around(place: Place) -> Frame | None:
+    """The call of a ``training_step`` of Lightning in which a place is reached."""
+    return next((at.frame for at in place.chain() if _is_step(at.frame)), None)
+
+
+def _is_step(frame: Frame) -> bool:
+    cls = frame.function.cls if frame.function is not None else None
+    return cls is not None and cls.family == "lightning" and getattr(frame.definition, "name", "") == "training_step"
 
 
 def _collected(storing: Storing) -> str:
     """The attribute of the module whose list gets something, empty if it is none."""
-    call = storing.place.node
-    if storing.method not in _ADDING or not isinstance(storing.container, Sequence) or not isinstance(call, ast.Call):
+    if storing.method not in ("append", "appendleft", "extend") or not isinstance(storing.container, Sequence):
         return ""
-    inner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    call = storing.place.node
+    inner = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
     while isinstance(inner, ast.Subscript):
         inner = inner.value
-    definition = storing.place.frame.definition
-    own = receiver_name(definition) if definition is not None else ""
+    own = receiver_name(storing.place.frame.definition)
     return inner.attr if isinstance(inner, ast.Attribute) and is_own(inner, own) else ""
 
 
@@ -114,9 +112,7 @@ def _mentions(cls: ClassInfo, name: str) -> Iterator[ast.AST]:
 
 def _call_around(info: ClassInfo, node: ast.AST) -> ast.AST:
     """The call of a method of what is read, or what is read itself."""
-    outer = info.file.parent(node)
-    while isinstance(outer, ast.Subscript):
-        outer = info.file.parent(outer)
+    outer = next((outer for outer in info.file.outward(node) if not isinstance(outer, ast.Subscript)), None)
     call = info.file.parent(outer) if isinstance(outer, ast.Attribute) else None
     return call if isinstance(call, ast.Call) and call.func is outer else node
 

@@ -46,7 +46,7 @@ def _may_hold(node: ast.AST, span: Span) -> bool:
     return bool(first <= span.line and span.end_line <= node.end_lineno)  # type: ignore[attr-defined]
 
 
-def receiver_name(definition: ast.AST) -> str:
+def receiver_name(definition: ast.AST | None) -> str:
     """What a method calls its own object: its first argument."""
     spec = getattr(definition, "args", None)
     given = [*spec.posonlyargs, *spec.args] if isinstance(spec, ast.arguments) else []
