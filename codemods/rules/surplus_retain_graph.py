@@ -10,6 +10,7 @@ from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UnseenKind
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
+from codemods.proofs.handed_flags import Flag, flag_of
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.reach import library_model
 from codemods.proofs.unseen import Way, computes, leaves_sight
@@ -47,19 +48,21 @@ class SurplusRetainGraph(Rule):
     was gone.
 
     The rewrite: The argument goes: ``retain_graph=True``, its old name ``retain_variables=True``, or the positional
-    form, on ``loss.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``. Of several backwards over one
-    shared graph only the last loses it.
+    form, on ``loss.backward``, ``torch.autograd.backward`` and ``torch.autograd.grad``, or on the call of a function
+    that only hands it on (``def backward(loss, **kw)``). Of several backwards over one shared graph only the last loses
+    it.
 
     Left alone: a later backward or ``autograd.grad`` over any part of the graph, also under a condition, in the next
     iteration of a loop, in a helper, or in a closure that an optimizer calls several times, unless that part saves
-    nothing (a parameter that is only moved, added or reshaped); ``create_graph=True``; a flag that is not a literal
-    ``True``; a loss or an intermediate that reaches code that cannot be seen (returned to an unseen caller, read
+    nothing (a parameter that is only moved, added or reshaped); ``create_graph=True``; a flag whose value cannot be
+    seen; a loss or an intermediate that reaches code that cannot be seen (returned to an unseen caller, read
     through ``grad_fn``), or may lie under any key of a container; the backward of an ``autograd.Function``.
 
     Advice: the class of a model cannot be seen and might carry the graph itself; an argument that nobody in the tree
     passes, or something unseen that two losses share, might bring a graph; the graph stays on an object whose method
     nobody in the tree calls; a later backward uses what cannot be seen; part of the graph lies where it is not known;
-    hooks of modules may keep activations; the run was too long to be looked at to its end.
+    hooks of modules may keep activations; the flag comes out of a dictionary, a partial function or a parameter; the
+    run was too long to be looked at to its end.
 
     Promise: exact. The graph is only freed earlier. Repair where the argument is ``retain_variables=``, which is
     refused today.
@@ -75,24 +78,24 @@ class SurplusRetainGraph(Rule):
     # reading a run
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
-        asked = [(i, walk) for i, walk in enumerate(trace.walks) if _keeps_by_literal(walk)]
+        asked = [(i, walk, flag) for i, walk in enumerate(trace.walks) if (flag := flag_of(walk)) is not None]
         if not asked:
             return
         partly = not trace.complete or any("not entered" in note for note in trace.notes)
         judge = _Judge(trace)
-        for i, walk in asked:
+        for i, walk, flag in asked:
             shows, why = judge.judge(i, walk)
             if partly and shows is Shows.FAULT:
                 shows, why = Shows.ADVICE, "not all that runs was looked at"
-            yield self._note(walk, shows, why)
+            if flag.doubt and shows is Shows.FAULT:
+                shows, why = Shows.ADVICE, flag.doubt
+            yield self._note(walk, flag, shows, why)
 
-    def _note(self, walk: Walk, shows: Shows, why: str) -> Observation:
-        assert walk.call is not None
+    def _note(self, walk: Walk, flag: Flag, shows: Shows, why: str) -> Observation:
         made = max((r for r in walk.roots if r.parents), key=lambda r: r.birth, default=None)
         trail = [] if made is None else [(made.place.path, made.place.line)]
         return self.seen(
-            walk.place.frame.file, walk.call, shows, why=why, argument=walk.retain_argument, made=trail,
-            walker=walk.kind.value,
+            flag.file, flag.call, shows, why=why, argument=flag.argument, made=trail, walker=walk.kind.value,
         )  # fmt: skip
 
     # deciding
@@ -111,13 +114,13 @@ class SurplusRetainGraph(Rule):
         if file is None or not isinstance(call, ast.Call):
             return
         argument = site.facts["argument"]
-        edit: Edit = DropArgument(site.span, argument)
-        name = argument
-        if isinstance(argument, int):
-            name = "retain_graph"
-            if argument + 1 < len(call.args):
-                # create_graph follows by position and must keep its place
-                edit = ReplaceExpression(file.span(call.args[argument]), "False")
+        edits: tuple[tuple[str, Edit], ...] = ()
+        name = "retain_graph" if argument is None or isinstance(argument, int) else argument
+        if isinstance(argument, int) and argument + 1 < len(call.args):
+            # create_graph follows by position and must keep its place
+            edits = ((site.path, ReplaceExpression(file.span(call.args[argument]), "False")),)
+        elif argument is not None:
+            edits = ((site.path, DropArgument(site.span, argument)),)
         trail = [TrailStep(path, line, "graph produced here") for path, line in site.facts["made"]]
         trail.append(TrailStep(site.path, site.span.line, "kept here, and nothing uses it again"))
         walker = "backward" if site.facts["walker"] == "backward" else "autograd.grad"
@@ -133,23 +136,11 @@ class SurplusRetainGraph(Rule):
             site.span,
             Promise.ADVICE if advice else promise,
             message,
-            f"drop `{name}=True`",
+            f"drop `{name}=True`" if edits else f"call it without `{name}=True`",
             tuple(trail),
-            ((site.path, edit),),
-            likely=promise if advice else None,
+            edits,
+            likely=promise if advice and edits else None,
         )
-
-
-def _keeps_by_literal(walk: Walk) -> bool:
-    """Whether the flag stands there as a literal True, without ``create_graph``."""
-    if walk.retains is not True or walk.creates is not False or walk.retain_argument is None or walk.call is None:
-        return False
-    argument = walk.retain_argument
-    if isinstance(argument, int):
-        given = walk.call.args[argument] if argument < len(walk.call.args) else None
-    else:
-        given = next((k.value for k in walk.call.keywords if k.arg == argument), None)
-    return isinstance(given, ast.Constant) and given.value is True
 
 
 class _Judge:

@@ -155,6 +155,11 @@ class Walk:
     """Whether what it raises may be caught."""
     handed: bool = False
     """Whether a method that cannot be seen was given the loss: that it walks it only its name says."""
+    asked: bool | None = False
+    """Whether its graph is to be kept, in this run; None where that cannot be seen."""
+    asked_by: tuple[Place, str] | None = None
+    """The call of a function of the tree that says so by a literal, and the keyword, where the backward itself does
+    not."""
     _through: frozenset[Node] | None = None
 
     @property

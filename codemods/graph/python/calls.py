@@ -71,6 +71,14 @@ class Calls(MethodCalls):
         results = self.run_callbacks(args, at)
         return self.opaque(at, "call", [*args.all(), function, *results], of=function)
 
+    def call_library(self, path: str, args: Arguments, at: ast.AST) -> Value:
+        head, _, name = path.rpartition(".")
+        if head == "torch.Tensor" and len(args.positional) == 1 and not args.more and not name.startswith("_"):
+            # torch.Tensor.backward(loss): a method by its class
+            alone = Arguments(args.call, [], args.keywords)
+            return self.call_method(args.positional[0], name, alone, at)
+        return super().call_library(path, args, at)
+
     def _call_each(self, function: Join, args: Arguments, at: ast.AST) -> Value:
         callable_options = [o for o in function.options if not isinstance(o, (Const, Plain))]
         callable_options = [o for o in callable_options if _takes(o, args)] or callable_options

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
-from codemods.graph.model.nodes import Node, Value, Walk
+from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.trace import Step
 from codemods.graph.model.values import (
@@ -159,6 +159,7 @@ class Backward(Uses):
         """Run backward through ``values`` as the arguments say, whose flags are at ``retain_at`` and ``create_at``;
         ``inputs`` are what gradients are taken of, if not of all."""
         argument: str | int | None = None
+        given: Value | None = None
         retains: bool | None = False
         for name in ("retain_graph", "retain_variables"):
             if name in args.keywords:
@@ -177,10 +178,22 @@ class Backward(Uses):
         if args.more:
             retains = None
         wanted = args.keywords.get("inputs") if kind is WalkKind.BACKWARD else inputs
-        self.walk(
+        walk = self.walk(
             at, values, kind, retains=retains, creates=creates, argument=argument, with_gradient=with_gradient,
             inputs=() if kind is WalkKind.BACKWARD and wanted is None else self._gradients_of(wanted),
         )  # fmt: skip
+        if given is not None:
+            walk.asked = self.truth(given)
+            walk.asked_by = self._said_by(walk.place, given)
+
+    def _said_by(self, place: Place, given: Value) -> tuple[Place, str] | None:
+        """The call among those that led to ``place`` that has ``given`` as a literal, and by which keyword."""
+        for caller in place.chain()[1:]:
+            for keyword in caller.node.keywords if isinstance(caller.node, ast.Call) else ():
+                literal = keyword.arg is not None and isinstance(keyword.value, ast.Constant)
+                if literal and self.values.get(keyword.value) is given:
+                    return caller, str(keyword.arg)
+        return None
 
     def autograd_grad(self, args: Arguments, at: ast.Call) -> Value:
         """``torch.autograd.grad(outputs, inputs, ...)``."""
