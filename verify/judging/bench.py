@@ -157,8 +157,21 @@ def judge(
     if final is not None:
         comparison = compare(original, final, tolerance=tolerance)
     staged = tuple((name, run) for name, run in outcome.runs if run is not final)
-    return Entry(
-        original.command, original, again, final, repeatable, comparison, tuple(outcome.rewrites), staged, plan=plan
+    rewrites = _believed(outcome.rewrites, [original, again, *(run for _, run in outcome.runs)])
+    return Entry(original.command, original, again, final, repeatable, comparison, rewrites, staged, plan=plan)
+
+
+def _believed(rewrites: Iterable[Rewrite], runs: Iterable[Run]) -> tuple[Rewrite, ...]:
+    """``rewrites``, of which nothing is known where a program meddled with what the probe wrote of it."""
+    tampered = next((record.tampered for run in runs for record in run.records if record.tampered), "")
+    if not tampered:
+        return tuple(rewrites)
+    why = f"a program changes what is recorded of it ({tampered})"
+    return tuple(
+        each
+        if each.verdict is Verdict.NOT_REACHED
+        else dataclasses.replace(each, verdict=Verdict.NOT_JUDGED, why=why, without="")
+        for each in rewrites
     )
 
 

@@ -331,6 +331,8 @@ class Record:
     stack: tuple[Site, ...] = ()
     end: str | None = None
     status: int | None = None
+    #: Why these lines are not all that the probe wrote, and nothing else; empty where they are.
+    tampered: str = ""
 
     @property
     def error_line(self) -> tuple[str, int] | None:

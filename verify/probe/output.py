@@ -41,6 +41,7 @@ class Recorder:
         self._waiting: list[dict[str, Any]] = []
         self._encode: Callable[[Any], str] | None = None
         self._lock = _thread.allocate_lock()
+        self._lines = 0
         self._above: str = "" if above is None else above._path or above._above
 
     @property
@@ -66,7 +67,7 @@ class Recorder:
         """Add a line to the record of the other process, where several may write: all at once, at the end."""
         descriptor = os.open(self._above, os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0))
         try:
-            os.write(descriptor, self._line(event))
+            os.write(descriptor, self._line({**event, "n": 0}))
         finally:
             os.close(descriptor)
 
@@ -102,7 +103,8 @@ class Recorder:
         return self._name
 
     def _append(self, event: dict[str, Any]) -> None:
-        os.write(self._descriptor(), self._line(event))
+        self._lines += 1
+        os.write(self._descriptor(), self._line({**event, "n": self._lines}))
 
     def _line(self, event: dict[str, Any]) -> bytes:
         if self._encode is None:

@@ -38,7 +38,8 @@ def _too_old(folder):  # type: ignore[no-untyped-def]
         {"event": "end", "reason": "unsupported"},
     ]
     with open(os.path.join(folder, "main-{0}.jsonl".format(os.getpid())), "a") as record:  # noqa: UP030, UP032
-        record.write("".join(json.dumps(event) + "\n" for event in events))
+        for number, event in enumerate(events, 1):
+            record.write(json.dumps(dict(event, n=number)) + "\n")
 
 
 def _start(path):  # type: ignore[no-untyped-def]
