@@ -10,7 +10,7 @@ from codemods.batch import interpreters
 from codemods.batch.campaign import Campaign, Repository, Runs
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
-from codemods.batch.inspection import inspect
+from codemods.batch.inspection import inspect, read_tree
 from codemods.batch.job import PARTLY
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.pending import next_stage, require_repositories
@@ -31,7 +31,6 @@ from codemods.batch.prospects import (
     prospects,
     without,
 )
-from codemods.batch.readtree import read_tree
 from codemods.batch.sources import of_path, redact
 from codemods.batch.verifying import require_for_runs
 from codemods.source.diffs import printable

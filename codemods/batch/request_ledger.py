@@ -18,6 +18,7 @@ def tell_standing(ledger: Ledger, row: Row, answer: Answer) -> bool:
     columns = {"request": now.json(), "followed_at": time.time(), "ended_at": answer.ended_at}
     if answer.opened_at is not None:
         columns["opened_at"] = answer.opened_at
+    latest = sorted(answer.comments, key=lambda one: one.at or 0.0)[-_KEPT:]
     with ledger.transaction() as db:
         update(db, row["id"], columns)
         if now != before:
@@ -25,7 +26,7 @@ def tell_standing(ledger: Ledger, row: Row, answer: Answer) -> bool:
         db.execute("DELETE FROM comments WHERE repository=?", (row["id"],))
         db.executemany(
             "INSERT INTO comments (repository, at, author, path, line, text) VALUES (?, ?, ?, ?, ?, ?)",
-            [(row["id"], *one._replace(text=one.text[:_LONGEST])) for one in _latest(answer.comments)],
+            [(row["id"], *one._replace(text=one.text[:_LONGEST])) for one in latest],
         )
     return now != before
 
@@ -47,7 +48,3 @@ def said_of(ledger: Ledger, number: int) -> list[Comment]:
     """What people said of the request of a repository, when it was asked last; the oldest first."""
     rows = ledger.query("SELECT at, author, path, line, text FROM comments WHERE repository=? ORDER BY at", number)
     return [Comment(**row) for row in rows]
-
-
-def _latest(comments: tuple[Comment, ...]) -> list[Comment]:
-    return sorted(comments, key=lambda one: one.at or 0.0)[-_KEPT:]

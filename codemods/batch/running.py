@@ -105,30 +105,21 @@ def run(
         return work.summary
 
 
+@dataclass(eq=False)
 class _Work:
     """One run of a campaign."""
 
-    def __init__(
-        self,
-        campaign: Campaign,
-        ledger: Ledger,
-        places: Places,
-        observer: Observer,
-        who: tuple[str, str],
-        stages: Collection[str],
-    ) -> None:
-        self.summary = Summary()
-        self.todo: deque[int] = deque()
-        self._campaign = campaign
-        self._ledger = ledger
-        self._places = places
-        self._observer = observer
-        self._who = who
-        self._when = ledger.created
-        self._stages = stages
-        self._repositories: dict[int, Repository] = {}
-        self._ready: deque[int] = deque()
-        self._spent = defaultdict[int, float](float)
+    _campaign: Campaign
+    _ledger: Ledger
+    _places: Places
+    _observer: Observer
+    _who: tuple[str, str]
+    _stages: Collection[str]
+    summary: Summary = field(default_factory=Summary)
+    todo: deque[int] = field(default_factory=deque)
+    _repositories: dict[int, Repository] = field(default_factory=dict)
+    _ready: deque[int] = field(default_factory=deque)
+    _spent: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
     def prepare(self, only: Collection[str], again: Callable[[Row], str]) -> None:
         """Find out what there is to do."""
@@ -240,7 +231,7 @@ class _Work:
             require=campaign.publishing.require,
             quote_output=campaign.publishing.quote_output,
             identity=self._who,
-            when=self._when,
+            when=self._ledger.created,
             fingerprint=campaign.fingerprint(repository),
             entries=entries,
             steps=campaign.steps,

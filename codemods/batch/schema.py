@@ -57,10 +57,6 @@ def _variables(value: Any) -> tuple[str, ...]:
     return texts(value)
 
 
-def _hours(value: Any) -> windows.Hours:
-    return windows.parse(text(value))
-
-
 def _table(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError
@@ -123,7 +119,7 @@ SECTIONS: Mapping[str, Mapping[str, Key]] = {
         "reviewers": TEXTS,
         "labels": TEXTS,
         "per-day": COUNT,
-        "hours": Key('hours such as "22:00-06:00"', _hours),
+        "hours": Key('hours such as "22:00-06:00"', lambda value: windows.parse(text(value))),
         "keep": FLAG,
     },
     "limits": {

@@ -43,7 +43,7 @@ def command(
     from codemods.patches.bundle import load
     from codemods.patches.fitting import fit
     from codemods.patches.parsing import PatchError
-    from codemods.patches.reports import as_json, as_text
+    from codemods.patches.results import as_json, as_text
     from codemods.reports import Detail
     from codemods.source.errors import SourceError
     from codemods.source.files import read_bytes

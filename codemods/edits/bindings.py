@@ -73,7 +73,7 @@ class Bindings:
                 other = _binds(scope, name, name_of) or (scope is self.tree and self._declared_global(name))
                 if name not in hidden and not other:
                     yield name
-            hidden |= set(_names_bound(scope))
+            hidden |= {name for name, _, _ in _bindings(scope)}
 
     def _declared_global(self, name: str) -> bool:
         return any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(self.tree))
@@ -155,10 +155,6 @@ def _binds(scope: ast.AST, name: str, name_of: _Binding) -> bool:
         and not (isinstance(node, (ast.Import, ast.ImportFrom)) and alias and name_of(node, alias) == name)
         for bound, node, alias in _bindings(scope)
     )
-
-
-def _names_bound(scope: ast.AST) -> Iterator[str]:
-    return (name for name, _, _ in _bindings(scope))
 
 
 def _bindings(scope: ast.AST) -> Iterator[tuple[str, ast.AST, ast.alias | None]]:

@@ -31,12 +31,7 @@ def pieces_of(file: FileDiff, bundle: Bundle, number: int, encoding: str) -> tup
         else:
             pieces.append(_plain(hunk, file.path, encoding))
     missing = {index for one in (recorded.hunks if recorded else ()) if one not in seen for index in one.changes}
-    numbered = [_numbered(piece, number + offset) for offset, piece in enumerate(pieces)]
-    return numbered, missing
-
-
-def _numbered(piece: Piece, number: int) -> Piece:
-    return replace(piece, number=number)
+    return [replace(piece, number=at) for at, piece in enumerate(pieces, number)], missing
 
 
 def _known(hunk: DiffHunk, recorded: RecordedFile, encoding: str) -> Iterable[tuple[int, RecordedHunk, Piece]]:

@@ -15,8 +15,7 @@ from codemods.batch.campaign import Limits
 from codemods.batch.cloning import clone, pack, unpack_tree, write_tree
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
-from codemods.batch.inspection import inspect
-from codemods.batch.readtree import read_tree
+from codemods.batch.inspection import inspect, read_tree
 from codemods.batch.sources import of_path, parse
 from codemods.batch.upstream import remote_refs
 from tests.batch.forge import served

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -155,26 +155,20 @@ def graph(run: Run, purpose: str, sources: Sources) -> Graph | None:
     return reading.graph_of(found[-1], sources) if found else None
 
 
+@dataclass(eq=False)
 class _Examination:
     """The runs of one diagnosis."""
 
-    def __init__(
-        self,
-        command: Command,
-        runner: Runner,
-        tell: Telling,
-        files: Mapping[str, bytes],
-        picture: bool,
-        names: bool,
-    ) -> None:
-        self._command = command
-        self._runner = runner
-        self._tell = tell
-        self._files = files
-        self._picture = picture
-        self._names = names
+    _command: Command
+    _runner: Runner
+    _tell: Telling
+    _files: Mapping[str, bytes]
+    _picture: bool
+    _names: bool
+
+    def __post_init__(self) -> None:
         self._made: list[DoctorRun] = []
-        self._sources = Sources(runner.root, files)
+        self._sources = Sources(self._runner.root, self._files)
 
     def result(self) -> Diagnosis:
         """Make the runs, and what they show."""

@@ -9,7 +9,7 @@ from typing import Any
 from codemods.rewriting.parts import Part
 from verify.comparing.compare import compare, unsteady
 from verify.comparing.gaps import alike
-from verify.judging.programs import Groups, Tried
+from verify.judging.programs import Groups, Programs, Tried
 from verify.judging.stages import Outcome, Stages
 from verify.measured.records import BY_SHAPES
 from verify.measured.results import STOPPED, Comparison, Difference, Entry, Rewrite, Run, Verdict
@@ -122,7 +122,7 @@ def judge(
         return Tried(run, reached, frozenset() if made is None else made.made, touched, died_at, near, ran, *late)
 
     def solved() -> Outcome:
-        stages = Stages(
+        programs = Programs(
             execute,
             _tried(
                 None,
@@ -135,9 +135,9 @@ def judge(
             deterministic=repeatable.difference is Difference.IDENTICAL and not original.unrepeatable,
             tolerance=tolerance,
             place=version.place,
-            constants={group.key: group.touched.constants(version.old, version.new) for group in groups},
         )
-        return stages.solve(groups)
+        constants = {group.key: group.touched.constants(version.old, version.new) for group in groups}
+        return Stages(programs, constants).solve(groups)
 
     outcome = solved()
     if _on_a_card(original) and any(rewrite.verdict is Verdict.BROKEN for rewrite in outcome.rewrites):

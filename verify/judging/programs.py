@@ -74,7 +74,7 @@ class Programs:
         tolerance: float,
         place: Callable[[str, int], str] = "{}:{}".format,
     ) -> None:
-        self._place = place
+        self.place = place
         self._execute = execute
         self.deterministic = deterministic
         self.tolerance = tolerance
@@ -116,7 +116,7 @@ class Programs:
             rules = sorted({finding.rule for group in groups for finding in group.findings})
             return f"{len(groups)} rewrites: {', '.join(rules)}"
         firsts = [group.findings[0] for group in groups]
-        return ", ".join(f"{each.rule} at {self._place(each.path, each.span.line)}" for each in firsts)
+        return ", ".join(f"{each.rule} at {self.place(each.path, each.span.line)}" for each in firsts)
 
     def room(self) -> bool:
         """Whether there is time for another run."""

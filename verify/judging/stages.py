@@ -10,7 +10,7 @@ mend; and of several repairs each is left out alone, to see whether it is the on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from codemods.terms.findings import Promise
 from verify.judging.faults import died
 from verify.judging.judge import Check, fault_text
 from verify.judging.past import unblocking, useless
-from verify.judging.programs import Execute, Groups, Key, Programs, Tried, promise_of, steps_of, without
+from verify.judging.programs import Groups, Key, Programs, Tried, promise_of, steps_of, without
 from verify.judging.said import verdict_of
 from verify.measured.results import Rewrite, Run, Verdict
 
@@ -43,23 +43,12 @@ class Outcome:
 
 
 class Stages:
-    """The search. ``original`` is a run without any rewrite; ``constants`` says which constants a change
-    alters if it alters nothing else."""
+    """The search. ``constants`` says which constants a change alters if it alters nothing else."""
 
-    def __init__(
-        self,
-        execute: Execute,
-        original: Tried,
-        *,
-        deterministic: bool | None,
-        tolerance: float,
-        place: Callable[[str, int], str] = "{}:{}".format,
-        constants: Mapping[Key, str] | None = None,
-    ) -> None:
+    def __init__(self, programs: Programs, constants: Mapping[Key, str] | None = None) -> None:
         self._constants = constants or {}
-        self._place = place
-        self._programs = Programs(execute, original, deterministic=deterministic, tolerance=tolerance, place=place)
-        self._outcome = Outcome(runs=self._programs.runs)
+        self._programs = programs
+        self._outcome = Outcome(runs=programs.runs)
         #: What was kept so far, what nothing was said of so far, and what got past a bad end.
         self._base: Groups = ()
         self._pending: Groups = ()
@@ -297,7 +286,7 @@ class Stages:
         ``compared``: after so many steps there was nothing to compare with.
         """
         constants = self._constants.get(group.key, "")
-        verdict, why = verdict_of(group, before, tried, result, compared, constants, self._place)
+        verdict, why = verdict_of(group, before, tried, result, compared, constants, self._programs.place)
         self._settle(group, verdict, why)
 
     def _settle(self, group: Mended, verdict: Verdict, why: str, alone: str = "") -> None:

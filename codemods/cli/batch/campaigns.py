@@ -134,7 +134,7 @@ def run_stages(
     stages: Sequence[str] = ("clone", "rewrite", "verify"),
 ) -> int:
     """Run the stages of a campaign and print what was done; return the exit status."""
-    from codemods.batch.executors.choosing import executors_for
+    from codemods.batch.executors.processes import executors_for
     from codemods.batch.progress import Progress
     from codemods.batch.running import run as run_campaign
     from codemods.batch.verifying import require_for_runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from codemods.edits.bindings import MODULE, Bindings, Spot
 from codemods.edits.contracts.trees import FUNCTIONS, SUITES, TORCH_MARK, Emptied
@@ -58,7 +58,7 @@ class Comparison:
     def bodies(self, expected: Sequence[ast.stmt], actual: Sequence[ast.stmt], *, at_top: bool = False) -> None:
         """Compare two suites."""
         rest = list(actual)
-        wanted = list(_without_emptied(expected))
+        wanted = [s for s in expected if not isinstance(s, Emptied)]
         emptied = len(wanted) < len(expected)
         for statement in wanted:
             while at_top and rest and self._extra(statement, rest[0]):
@@ -142,10 +142,6 @@ def _header_place(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> ast.AST:
             return parent
         child, parent = parent, parents.get(parent)
     return node
-
-
-def _without_emptied(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    return (s for s in statements if not isinstance(s, Emptied))
 
 
 def _is_pass(statements: Sequence[ast.stmt]) -> bool:

@@ -12,7 +12,7 @@ from codemods.rewriting.touched import Touched
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
 from tests.verify.builders import FREED, OTHER, record, run
-from verify.judging.programs import Groups, Tried
+from verify.judging.programs import Groups, Programs, Tried
 from verify.judging.stages import Outcome, Stages
 from verify.measured.results import Rewrite, Run, Verdict
 from verify.measured.values import Site, Trouble
@@ -53,8 +53,7 @@ class Program:
     def solve(self, groups: Sequence[Mended], *, deterministic: bool | None = True) -> Outcome:
         self.groups = groups
         original = Tried(self.run(set()), self.reached())
-        stages = Stages(self, original, deterministic=deterministic, tolerance=1e-3)
-        return stages.solve(groups)
+        return Stages(Programs(self, original, deterministic=deterministic, tolerance=1e-3)).solve(groups)
 
 
 def verdicts(rewrites: Sequence[Rewrite]) -> dict[int, Verdict]:
@@ -163,7 +162,7 @@ class Made(Program):
         self.groups = groups
         original = self(())
         self.runs.clear()
-        return Stages(self, original, deterministic=deterministic, tolerance=1e-3).solve(groups)
+        return Stages(Programs(self, original, deterministic=deterministic, tolerance=1e-3)).solve(groups)
 
 
 def dead(line: int, losses: Sequence[float] = (), error: Trouble = OTHER) -> Run:

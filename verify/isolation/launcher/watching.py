@@ -53,6 +53,7 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
 
+@dataclass(eq=False)
 class Watch:
     """One run: ``pid`` is the launcher's child, ``output`` and ``report`` are the reading ends of its pipes.
 
@@ -61,24 +62,16 @@ class Watch:
     these.
     """
 
-    def __init__(
-        self,
-        pid: int,
-        output: int,
-        report: int,
-        limits: Limits,
-        proc: str | None,
-        written: Sequence[str],
-        disks: Sequence[str],
-    ) -> None:
-        self.pid = pid
-        self.output = output
-        self.report = report
-        self.limits = limits
-        self.proc = proc
-        self.written = written
-        self.disks = disks
-        self.before = sum(map(size_of, written))
+    pid: int
+    output: int
+    report: int
+    limits: Limits
+    proc: str | None
+    written: Sequence[str]
+    disks: Sequence[str]
+
+    def __post_init__(self) -> None:
+        self.before = sum(map(size_of, self.written))
         self.outcome = Outcome()
         self.groups: frozenset[int] = frozenset()
         self._tail = bytearray()
@@ -86,8 +79,8 @@ class Watch:
         self._ready = self._gone = False
         self._quiet_until = 0.0
         self._parent = os.getppid()
-        self._private_shm = proc is not None
-        self._spare = min(_SPARE, free_space(disks) // 2)
+        self._private_shm = self.proc is not None
+        self._spare = min(_SPARE, free_space(self.disks) // 2)
 
     def run(self, control: int) -> Outcome:
         """Wait for the end and return how it came about; nothing of the program lives on.
