@@ -3,7 +3,8 @@
 * ``second``: a backward through a freed graph. site, index (of the backward), freed (the site of the one that freed),
   freed_index, producer and consumer (sites of the stale node and of the one that uses it), operation, crosses (whether
   the consumer was made after the freeing), twice (whether nobody is between: the same loss again), stepped (whether an
-  optimizer's step was made between the two; null without an optimizer), number and user (the two nodes' places in the
+  optimizer's step was made between the two, or its closure was evaluated again; null without an optimizer), fresh
+  (whether the stale node was made since this backward was called before), number and user (the two nodes' places in the
   order of making), names (list of {name, function}: who holds the stale tensor), same (whether a second run came to the
   same nodes; null in the first)
 * ``inplace``: site, hits: list of {reader, operation, operand, number, version, expected, changed, through, by, names,

@@ -66,6 +66,11 @@ def _second_remedy(event: Mapping[str, Any], name: str) -> str:
         return f"both losses are built on {name}: add them and call backward once; or retain_graph=True in the first"
     if event["producer"] == event["consumer"]:
         return f"cut the graph where the next step begins: use {name}.detach(), of each tensor in it"
+    if event["site"] != event["freed"] and event["fresh"]:
+        return (
+            f"two losses of one step walk {name}, with an optimizer's step between them: use {name}.detach() in the "
+            "second where it is to learn nothing from it; or build it anew for it"
+        )
     return (
         f"build {name} anew in every step, with a graph of its own; or detach it, if nothing that it is made of learns"
     )

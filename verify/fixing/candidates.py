@@ -32,6 +32,7 @@ def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
             rebuilt_in_loop,
             rebuilt,
             states.detached_after_backward,
+            states.handed_back,
             cut_where_it_enters,
             kept_detached,
             read_detached,

@@ -28,7 +28,8 @@ def read_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 def _detached(node: ast.expr, carrier: Clue, file: Text) -> str:
     code = file.segment(node)
     several = keys(carrier.name) > keys(code)
-    return f"tuple(part.detach() for part in {code})" if several else f"{code}.detach()"
+    kind = f"{code}._make" if file.has_records else "tuple"
+    return f"{kind}(part.detach() for part in {code})" if several else f"{code}.detach()"
 
 
 def read_cloned(fault: Fault, texts: Texts) -> Iterator[Candidate]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeGuard
 
 from verify.diagnosis.model import Clue, Fault
 from verify.fixing.clues import Candidate, base, keys, named, named_in, place_of, printed, targets, variable
@@ -13,35 +15,66 @@ from verify.fixing.texts import Text, Texts
 EACH_STEP = (
     "what it is computed from goes on learning: it is computed in every step, from the parameters as they are then"
 )
+_IN_A_CLOSURE = re.compile(r"<closure (\w+)>$")
 _CACHES = frozenset({"lru_cache", "cache"})
 
 
 def always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     """Make the statement that built the graph once, under a condition, unconditional."""
-    place, name = place_of(fault.clue("cause"), texts), variable(fault.clue("carrier"))
-    if place is None or not name:
+    place, carrier = place_of(fault.clue("cause"), texts), fault.clue("carrier")
+    if place is None or carrier is None:
         return
     file, made = place
-    if _of_the_turn(made, file, arguments=True):
-        # It is what the first batch made of it, not what the parameters do.
+    name = next((file.segment(each) for each in targets(made) if _is_target(each, carrier, file)), "")
+    title = f"build {name or carrier.name} each time, without the condition at"
+    if name and (choice := _chosen(made, file)) is not None and not _of_the_turn([made], file, arguments=True):
+        yield Candidate(f"{title} {file.at(made.lineno)}", EACH_STEP, file.replaced(*choice), "rebuild", fresh=True)
+    test = next((n for n in ast.walk(file.tree) if isinstance(n, ast.If) and made in n.body and not n.orelse), None)
+    asked: ast.If | None
+    if test is not None and name:
+        # the rest of the body makes what the statement reads
+        asked, built = test, test.body
+    else:
+        before = [each for each in file.block(made) if each.lineno < made.lineno]
+        asked, built = next((each for each in before if _gives_back(each, carrier, file)), None), [made]
+    if asked is None or made.lineno == asked.lineno or any(hasattr(each, "body") for each in built):
         return
-    test = next((n for n in ast.walk(file.tree) if isinstance(n, ast.If) and n.body == [made] and not n.orelse), None)
-    if test is None or named(file, made) != [printed(name)] or made.lineno == test.lineno:
+    elif_ = file.lines[asked.lineno - 1].lstrip().startswith("elif")
+    if elif_ or _of_the_turn(built, file, arguments=True):
         return
-    elif_ = file.lines[test.lineno - 1].lstrip().startswith("elif")
-    if elif_ or (text := file.dissolved(test, [made])) is None:
-        return
-    title = f"build {name} each time, without the condition at {file.at(test.lineno)}"
-    yield Candidate(title, EACH_STEP, {file.path: text}, "rebuild", fresh=True)
+    text = file.without(asked) if built == [made] and asked is not test else file.dissolved(asked, built)
+    if text is not None:
+        yield Candidate(f"{title} {file.at(asked.lineno)}", EACH_STEP, {file.path: text}, "rebuild", fresh=True)
 
 
-def _of_the_turn(statement: ast.stmt, file: Text, *, arguments: bool) -> bool:
-    """Whether ``statement`` reads what its loops bind, or with ``arguments`` the arguments of its function."""
-    function = file.function(statement)
+def _gives_back(statement: ast.stmt, carrier: Clue, file: Text) -> TypeGuard[ast.If]:
+    """Whether ``statement`` returns the carrier, if it is there: ``if x is not None: return x``."""
+    if not isinstance(statement, ast.If) or statement.orelse or len(statement.body) != 1:
+        return False
+    given = statement.body[0]
+    return isinstance(given, ast.Return) and given.value is not None and _is_target(given.value, carrier, file)
+
+
+def _chosen(statement: ast.stmt, file: Text) -> tuple[ast.expr, str] | None:
+    """The value of ``x = made() if x is None else x``, in either order, and the code of what is made."""
+    value = getattr(statement, "value", None)
+    if not isinstance(value, ast.IfExp) or not isinstance(statement, ast.Assign):
+        return None
+    names = named(file, statement)
+    ways = [each for each in (value.body, value.orelse) if ast.unparse(each) not in names]
+    return (value, file.segment(ways[0])) if len(ways) == 1 else None
+
+
+def _of_the_turn(statements: list[ast.stmt], file: Text, *, arguments: bool) -> bool:
+    """Whether values in ``statements`` are of what loops around them bind, or with ``arguments`` of the arguments of
+    their function: then they are what the first batch made of them."""
+    function = file.function(statements[0])
     given = {arg.arg for arg in function.args.args[1:]} if function is not None and arguments else set()
-    for loop in file.around(statement, (ast.For, ast.While)):
+    for loop in file.around(statements[0], (ast.For, ast.While)):
         given |= {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return bool(named_in(statement) & (given - set(named(file, statement))))
+    own = {name for each in statements for name in named(file, each)}
+    read = {name for each in statements for name in named_in(getattr(each, "value", None) or each)}
+    return bool(read & (given - own))
 
 
 def uncached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
@@ -74,7 +107,7 @@ def rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         return
     file, made = place
     used = file.statement(file.line(consumer.site)) if consumer.site.path == file.path else None
-    if used is None or not file.means_the_same(made, used) or _of_the_turn(made, file, arguments=False):
+    if used is None or not file.means_the_same(made, used) or _of_the_turn([made], file, arguments=False):
         return
     code = file.segment(made)
     if (buffer := _buffer(made, file)) is not None:
@@ -119,7 +152,7 @@ def cut_where_it_enters(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             continue
         code = file.segment(target)
         several = keys(carrier.name) > isinstance(target, ast.Subscript)
-        for way, line, title, meaning in anew(code, several=several):
+        for way, line, title, meaning in anew(code, file, several=several):
             if way == "cut":
                 if guard := _guard(target, statement, file):
                     line = f"if {guard}:\n    {line}"
@@ -136,7 +169,7 @@ def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         return
     if name.isidentifier() and carrier.function == freed.site.function:
         file, statement = place
-        for way, code, title, meaning in anew(name, several=False):
+        for way, code, title, meaning in anew(name, file, several=False):
             if way == "cut" or feeds_itself(fault):
                 title = f"{title} after the backward at {file.at(statement.lineno)}"
                 yield Candidate(title, meaning, file.inserted(statement, code), way, fresh=way != "cut")
@@ -157,14 +190,35 @@ def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
                     # See cut_where_it_enters.
                     continue
                 several = keys(carrier.name) > isinstance(target, ast.Subscript)
-                for way, code, title, meaning in anew(file.segment(target), several=several):
+                for way, code, title, meaning in anew(file.segment(target), file, several=several):
                     if way == "cut" or feeds_itself(fault):
                         files = file.inserted(statement, code)
                         title = f"{title} where it is kept, after {file.at(statement.lineno)}"
                         yield Candidate(title, meaning, files, way, fresh=way != "cut")
 
 
-def anew(name: str, *, several: bool) -> Iterator[tuple[str, str, str, str]]:
+def handed_back(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """Detach after the backward what a call gave that gets it again in the next turn: there it has another name."""
+    place, carrier = place_of(fault.clue("freed by"), texts), fault.clue("carrier")
+    if place is None or carrier is None:
+        return
+    file, statement = place
+    taken = {
+        file.segment(target): None
+        for loop in file.around(statement, (ast.For, ast.While))[:1]
+        for call in ast.walk(loop)
+        if isinstance(call, ast.Assign) and isinstance(call.value, ast.Call)
+        for target in targets(call)
+        if isinstance(target, (ast.Name, ast.Attribute)) and _reads(target, call)
+    }
+    for name in taken:
+        for way, code, title, meaning in anew(name, file, several=keys(carrier.name) > 0):
+            if way == "cut":
+                title = f"{title} after the backward at {file.at(statement.lineno)}"
+                yield Candidate(title, meaning, file.inserted(statement, code), way)
+
+
+def anew(name: str, file: Text, *, several: bool) -> Iterator[tuple[str, str, str, str]]:
     """The ways to drop the graph of a state: (way, code, title, meaning). ``several``: it is a tuple of tensors."""
     carried = "each step learns from its own graph; the value is carried on"
     nothing = "each step learns from its own graph and begins with zeros; nothing is remembered"
@@ -173,8 +227,10 @@ def anew(name: str, *, several: bool) -> Iterator[tuple[str, str, str, str]]:
         ("cut", "{0}.detach()", f"detach {name}", carried),
         ("afresh", zeros, f"start {name} afresh", nothing),
     ):
-        value = f"tuple({form.format('part')} for part in {name})" if several else form.format(name)
-        yield way, f"{name} = {value}", title, meaning
+        parts = f"({form.format('part')} for part in {name})"
+        if several and file.has_records:
+            yield way, f"{name} = {name}._make{parts}", title, meaning
+        yield way, f"{name} = {f'tuple{parts}' if several else form.format(name)}", title, meaning
 
 
 def feeds_itself(fault: Fault) -> bool:
@@ -188,7 +244,7 @@ def _is_target(target: ast.expr, carrier: Clue, file: Text) -> bool:
     if isinstance(target, ast.Subscript):
         same = keys(carrier.name) > 0 and not isinstance(target.slice, ast.Slice)
         return same and base(file.segment(target)).rpartition(".")[2] == base(carrier.name).rpartition(".")[2]
-    last = variable(carrier).rpartition(".")[2]
+    last = _IN_A_CLOSURE.sub(r"\1", variable(carrier)).rpartition(".")[2]
     return last.isidentifier() and file.segment(target).rpartition(".")[2] == last
 
 

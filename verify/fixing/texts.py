@@ -25,6 +25,11 @@ class Text:
         self.lines = self.text.splitlines(keepends=True)
         self.tree = ast.parse(self.text)
 
+    @property
+    def has_records(self) -> bool:
+        """Whether the file makes named tuples."""
+        return "namedtuple" in self.text.lower()
+
     def line(self, site: Site) -> int:
         """The line of the text at which ``site`` is."""
         return self._source.line(ShownLine(site.cell, site.line))
@@ -123,6 +128,10 @@ class Text:
             return None
         kept = [indent + line[len(inner) :] if line.strip() else line for line in lines]
         return "".join([*self.lines[: block.lineno - 1], *kept, *self.lines[last:]])
+
+    def without(self, block: ast.stmt) -> str:
+        """The file without ``block``."""
+        return "".join([*self.lines[: block.lineno - 1], *self.lines[block.end_lineno or block.lineno :]])
 
     def indent(self, line: int) -> str:
         """The white space at the start of line ``line``."""

@@ -44,6 +44,7 @@ SECOND: dict[str, Any] = {
     "crosses": True,
     "twice": False,
     "stepped": None,
+    "fresh": False,
     "number": 4,
     "user": 9,
     "names": [{"name": "self.state", "function": "forward"}, {"name": "net.state", "function": "<module>"}],
@@ -66,7 +67,11 @@ def test_two_losses_of_one_graph_have_another_remedy(sources: Sources) -> None:
     assert "add them" in fault.remedy
     in_one_turn = {**SECOND, "stepped": False, "consumer": ["t.py", 1, "f"]}
     assert "add them" in graphs.second_backwards(run_of(in_one_turn), sources)[0].remedy
-    assert "add them" not in graphs.second_backwards(run_of({**in_one_turn, "stepped": True}), sources)[0].remedy
+    stepped = {**in_one_turn, "stepped": True}
+    assert "add them" not in graphs.second_backwards(run_of(stepped), sources)[0].remedy
+    assert "anew in every step" in graphs.second_backwards(run_of(stepped), sources)[0].remedy
+    fake = {**stepped, "freed": ["t.py", 1, "f"], "fresh": True}
+    assert "two losses of one step" in graphs.second_backwards(run_of(fake), sources)[0].remedy
 
 
 def test_one_loss_twice_has_no_carrier(sources: Sources) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 
@@ -49,6 +49,66 @@ def test_a_graph_made_before_the_loop_is_made_in_it() -> None:
     found = changed(Kind.SECOND_BACKWARD, LOOP, *clues, Clue("freed by", at(5)))
     assert found[:3] == ["for step in range(3):", "y = t @ a", "y = y.detach()"]
     assert found[-1] == "loss = (y.detach() - 1).sum()"
+
+
+CACHES = {
+    "a method": ("if self.z is None:\n    self.z = net(self.x)\nreturn self.z", 2, "p.z", "self.z = net(self.x)"),
+    "two statements": (
+        "if self.z is None:\n    h = net(D)\n    self.z = h.mean(0)\nreturn self.z", 3, "self.z", "h = net(D)",
+    ),
+    "a key": ("if k not in kept:\n    kept[k] = net(D)\nreturn kept[k]", 2, "kept['a']", "kept[k] = net(D)"),
+    "two names": ("if z is None:\n    z = self.z = net(D)\nreturn z", 2, "p.z", "z = self.z = net(D)"),
+    "with a flag": ("if self.old:\n    self.z, self.old = net(D), False", 2, "p.z", "self.z, self.old = net(D), False"),
+    "one expression": ("self.z = net(D) if self.z is None else self.z", 1, "p.z", "self.z = net(D)"),
+    "the other order": ("self.z = self.z if self.z is not None else net(D)", 1, "p.z", "self.z = net(D)"),
+    "an early return": ("if self.z is not None:\n    return self.z\nz = net(D)\nself.z = z", 3, "p.z", "z = net(D)"),
+    "a closure": ("nonlocal z\nif z is None:\n    z = net(D)\nreturn z", 3, "get.<closure z>", "z = net(D)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_a_cache_is_computed_each_time(name: str) -> None:
+    body, line, carrier, wanted = CACHES[name]
+    text = f"def get(self, k):\n{indent(body, '    ')}\n"
+    clues = (Clue("cause", at(line + 1)), Clue("carrier", name=carrier), Clue("consumer", at(1)))
+    assert changed(Kind.SECOND_BACKWARD, text, *clues)[0] == wanted
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if self.z is None:\n    self.z = net(k)\nreturn self.z",
+        "if self.z is None:\n    h = net(k)\n    self.z = h\nreturn self.z",
+        "self.z = net(k) if self.z is None else self.z",
+        "if self.z is not None:\n    return self.z\nself.z = net(k)",
+        "if self.z is None:\n    self.z = net(D)\nelse:\n    print()\nreturn self.z",
+    ],
+)
+def test_what_the_first_batch_made_is_not_computed_each_time(body: str) -> None:
+    text = f"def get(self, k):\n{indent(body, '    ')}\n"
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if "self.z = " in each)
+    clues = (Clue("cause", at(line)), Clue("carrier", name="p.z"), Clue("consumer", at(1)))
+    assert not [each for each in offered(Kind.SECOND_BACKWARD, text, *clues) if "each time" in each.title]
+
+
+def test_a_state_that_a_call_gets_again_is_detached_behind_the_backward() -> None:
+    text = """
+    def f(net, xs):
+        state = net.start()
+        for x in xs:
+            out, state = net(x, state)
+            loss = out.sum()
+            loss.backward()
+    """
+    clues = (Clue("cause", at(99)), Clue("carrier", name="h", function="forward"), Clue("consumer", at(99)))
+    found = changed(Kind.SECOND_BACKWARD, text, *clues, Clue("freed by", at(6)))
+    assert found == ["state = state.detach()"]
+    several = (clues[0], Clue("carrier", name="h[0]", function="forward"), clues[2])
+    found = changed(Kind.SECOND_BACKWARD, text, *several, Clue("freed by", at(6)))
+    assert found == ["state = tuple(part.detach() for part in state)"]
+    records = dedent(text) + "    State = namedtuple('State', 'h c')\n"
+    found = changed(Kind.SECOND_BACKWARD, records, *several, Clue("freed by", at(6)))
+    assert found[0] == "state = state._make(part.detach() for part in state)"
 
 
 def test_what_is_made_beside_its_use_is_not_made_twice() -> None:

@@ -399,3 +399,78 @@ fault(
     "h",
     ("    row =", "    h = h.clone()\n    row ="),
 )
+fault(
+    "prototypes that a property computes in two statements, once",
+    """
+    class Prototypes:
+        def __init__(self, net, data):
+            self.net, self.data, self.kept = net, data, None
+        @property
+        def centres(self):
+            if self.kept is None:
+                z = self.net(self.data)
+                self.kept = torch.stack([z[:2].mean(0), z[2:].mean(0)])  # cause
+            return self.kept
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
+    prototypes = Prototypes(net, torch.randn(4, 3))
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    for _ in range(5):
+        loss = torch.cdist(net(torch.randn(6, 3)), prototypes.centres).mean()  # consumer
+        opt.zero_grad()
+        loss.backward()  # freed_by site
+        opt.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "prototypes.kept",
+    ("        if self.kept is None:\n            z =", "        if True:\n            z ="),
+)
+fault(
+    "a named tuple as state, handed from call to call",
+    """
+    State = collections.namedtuple("State", "deter stoch")
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell, self.head = nn.GRUCell(3, 4), nn.Linear(4, 3)
+        def forward(self, xs, state):
+            for x in xs:
+                deter = self.cell(state.stoch, state.deter)  # cause consumer
+                state = State(deter, self.head(deter) + x)
+            return state.stoch, state
+    model = Model()
+    opt = torch.optim.SGD(model.parameters(), 0.1)
+    state = State(torch.zeros(2, 4), torch.zeros(2, 3))
+    for xs in torch.randn(8, 2, 3).split(2):
+        out, state = model(xs, state)
+        loss = out.pow(2).mean()
+        opt.zero_grad()
+        loss.backward()  # freed_by site
+        opt.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "state[0]|state[1]",
+    ("opt.step()", "opt.step()\n    state = State(*(part.detach() for part in state))"),
+)
+fault(
+    "a target of style that LBFGS meets in each evaluation",
+    """
+    def gram(f):
+        return f @ f.t()  # cause
+    net = nn.Linear(4, 4)
+    target = gram(net(torch.randn(4, 4)))
+    image = torch.randn(4, 4, requires_grad=True)
+    opt = torch.optim.LBFGS([image], max_iter=3)
+    def closure():
+        opt.zero_grad()
+        loss = (gram(net(image)) - target).pow(2).mean()  # consumer
+        loss.backward()  # freed_by site
+        return loss
+    for _ in range(3):
+        print(opt.step(closure).item())
+    """,
+    "second-backward",
+    "target",
+    ("- target)", "- target.detach())"),
+)

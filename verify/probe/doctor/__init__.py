@@ -78,6 +78,9 @@ class Doctor:
         self._pace = Pace(clock, tree)
         self._rows: list[list[Any]] = []
         self._steps = 0
+        self._evaluations = 0
+        #: Where backwards began since an evaluation of the closure that an optimizer's step runs; None outside of one.
+        self._inside: Any = None
         self._flow: Any = None
         self._writes: Any = None
         self._places: Any = None
@@ -123,7 +126,8 @@ class Doctor:
     def before(self, call: Call, site: Any) -> None:
         """A backward begins."""
         self._watch_leaves()
-        fresh, again, leaves = self._walks.before(call, site, self._steps)
+        self._note_evaluation(site)
+        fresh, again, leaves = self._walks.before(call, site, self._steps + self._evaluations)
         rootless = all(
             getattr(output, "grad_fn", None) is None for output in call.outputs if hasattr(output, "grad_fn")
         )
@@ -252,11 +256,23 @@ class Doctor:
 
     def begun(self, optimizer: Any, index: int) -> None:
         """An optimizer's step begins."""
+        self._inside = set()
         self._learning.begun(optimizer, index)
+
+    def _note_evaluation(self, site: Any) -> None:
+        """Within a step a backward that comes again belongs to the next evaluation of the closure (LBFGS)."""
+        if self._inside is None:
+            return
+        place = tuple(site or ())
+        if place in self._inside:
+            self._evaluations += 1
+            self._inside.clear()
+        self._inside.add(place)
 
     def stepped(self, index: int, site: Any, frame: FrameType | None) -> None:
         """An optimizer's step is over."""
         self._steps += 1
+        self._inside = None
         self._learning.stepped(index, site)
         self._pace.stepped()
         self._stores.stepped(self._steps, frame)

@@ -32,7 +32,7 @@ class _Walked:
         self.sequence = sequence
         self.freed = False
         self.roots: list[int] = []
-        #: How many optimizer steps were made before it.
+        #: How many optimizer steps and evaluations of closures were made before it.
         self.steps = 0
 
 
@@ -129,6 +129,7 @@ class Walks:
             "crosses": crosses,
             "twice": above is None,
             "stepped": self.last is not None and self.last.steps > freed.steps,
+            "fresh": self.last is not None and self.number(below) >= self._earlier.get(tuple(self.last.site or ()), 0),
             "number": self.number(below),
             "user": None if above is None else self.number(above),
         }
