@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from verify.isolation.launcher.mounts import inside
+from verify.isolation.launcher.places import devices
 
 #: Here are the sockets of services, and what they hand to containers as secrets.
 SERVICES = ("/run", "/var/run")
@@ -108,17 +109,18 @@ def homes(environment: Mapping[str, str]) -> list[str]:
 def veil(
     root: str, command: Sequence[str], environment: Mapping[str, str], view: View, *, network: bool, temporary: bool
 ) -> Veil:
-    """What is hidden from ``command`` on the tree ``root``: homes, services and, with ``temporary``, temporary folders.
+    """What is hidden from ``command`` on the tree ``root``: homes, services, most devices and, with
+    ``temporary``, temporary folders.
 
     A home that is the tree itself, or that is exposed, is not hidden.
     """
     exposed = [os.path.abspath(path) for path in view.exposed]
     uncovered = [root, *map(os.path.realpath, exposed)]
-    folders = [*homes(environment), *SERVICES, *(TEMPORARY if temporary else ())]
+    folders = [*homes(environment), *SERVICES, "/dev", *(TEMPORARY if temporary else ())]
     real = dict.fromkeys(os.path.realpath(folder) for folder in folders if os.path.isdir(folder))
     hidden = tuple(folder for folder in real if folder != "/" and not any(inside(folder, path) for path in exposed))
     hidden = tuple(folder for folder in hidden if folder not in uncovered)
-    shown = [root, *view.needed, *_named(environment), *_OF_SYSTEM, *_OURS]
+    shown = [root, *view.needed, *_named(environment), *_OF_SYSTEM, *_OURS, *devices()]
     if command and (program := shutil.which(command[0], path=environment.get("PATH"))):
         shown.append(os.path.abspath(program))
     if network:

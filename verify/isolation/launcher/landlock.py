@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from . import kernel
 from .mounts import inside, opened
+from .places import devices
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION = 1
@@ -50,7 +51,7 @@ def restrict(rules: Rules | None) -> None:
 
     They reach no abstract socket of others and send no signal out, and cannot look into processes outside (memory, open
     files, environments). Without ``rules`` that is all, where the kernel can do it. The caller must have given up
-    gaining privileges. Devices and terminals stay writable, and so does shared memory.
+    gaining privileges. Terminals and what else :func:`devices` has stay writable, and so does shared memory.
     """
     known = version()
     scopes = _SCOPE_ABSTRACT | _SCOPE_SIGNAL if known >= 6 else 0
@@ -68,7 +69,8 @@ def restrict(rules: Rules | None) -> None:
             for folder in [*rules.writable, "/dev/shm"]:
                 _allow(handle, folder, writing | reading)
             # Not /proc: to root it holds the kernel's settings too.
-            _allow(handle, "/dev", _WRITE_FILE | (writing & _TRUNCATE))
+            for path in devices():
+                _allow(handle, path, _WRITE_FILE | (writing & _TRUNCATE))
             for path in [*_beside(rules.hidden), *rules.readable]:
                 _allow(handle, path, reading)
         _call(_RESTRICT_SELF, handle, 0)
@@ -90,6 +92,9 @@ def _beside(hidden: Sequence[str], folder: str = "/") -> Iterator[str]:
 
 
 def _allow(rules: int, path: str, rights: int) -> None:
+    if inside(path, "/dev") and inside(os.path.realpath(path), "/proc"):
+        # The standard streams have names in /dev, and may be pipes, for which there are no rules.
+        return
     with contextlib.suppress(FileNotFoundError, PermissionError), opened(path) as handle:
         if not os.path.isdir(path):
             # A rule for a file must not speak of what folders have.

@@ -20,7 +20,7 @@ from typing import Any
 
 from . import child, kernel, landlock, processes, removal, sandbox, veils
 from .copying import Copy, TooLarge
-from .places import find_places
+from .places import TERMINALS, find_places
 from .watching import Cancelled, Limits, Outcome, Watch
 
 
@@ -146,7 +146,8 @@ class Run:
             self._copy()
             moved = [(request.target, request.root)]
         if self.box:
-            self.box.curtains.draw(request.hidden, request.shown, request.exposed, moved)
+            shown = [path for path in request.shown if path not in TERMINALS]
+            self.box.curtains.draw(request.hidden, shown, request.exposed, moved)
             self.box.curtains.make(request.folder)
             self.box.close_doors(sockets)
             self.box.protect()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterable, Sequence
 
@@ -11,10 +12,26 @@ from .mounts import Mount, inside, read_mounts
 #: Here live the kernel's own file systems and the sockets of services, not the user's files.
 SYSTEM = ("/proc", "/sys", "/dev", "/run")
 
+#: Devices that programs need: what has no state, terminals, memory and queues of the run's own, and accelerators. Disks
+#: are none of them, nor virtual machines, networks and the kernel's log.
+_DEVICES = (
+    *("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "mqueue", "hugepages"),
+    *("fd", "stdin", "stdout", "stderr", "nvidia*", "dri", "kfd", "accel", "accel[0-9]*", "dxg", "infiniband"),
+    *("davinci*", "hisi_hdc", "devmm_svm", "habanalabs*", "hl[0-9]*", "neuron*"),
+)
+
+#: Those of them that a program gets its own of, where it can.
+TERMINALS = ("/dev/pts", "/dev/ptmx")
+
 _DEPTH = 3
 _LOOKS = 3000
 # No data, but an overlay of it would be mounted at every start.
 _NEVER = {"/boot", "/lost+found"}
+
+
+def devices() -> list[str]:
+    """The paths of the devices that a program sees."""
+    return [path for name in _DEVICES for path in sorted(glob.glob(f"/dev/{name}"))]
 
 
 def find_places(needed: str, wanted: Iterable[str]) -> list[str]:

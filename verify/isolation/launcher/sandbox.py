@@ -72,6 +72,7 @@ class Sandbox:
                 self.notes.append(f"{mount.point} could not be made read-only ({os.strerror(error.errno or 0)})")
         if os.getuid() == 0:
             kernel.guard_settings()
+        self._terminals()
         if os.path.isdir("/dev/shm"):
             kernel.mount(
                 MARK,
@@ -80,6 +81,20 @@ class Sandbox:
                 kernel.MS_NOSUID | kernel.MS_NODEV,
                 f"mode=1777,size={self.shared_memory}",
             )
+
+    def _terminals(self) -> None:
+        """Terminals of the program's own: in those of others root could write."""
+        if "/dev" not in self.curtains.writable:
+            return
+        os.mkdir("/dev/pts")
+        try:
+            kernel.mount(
+                MARK, "/dev/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"
+            )
+        except OSError as error:
+            self.notes.append(f"there are no terminals ({os.strerror(error.errno or 0)})")
+            return
+        os.symlink("pts/ptmx", "/dev/ptmx")
 
     def close_doors(self, sockets: Sequence[str]) -> None:
         """Close ``sockets``, and what is mounted by itself of sockets and pipes, unless an overlay has done so."""
