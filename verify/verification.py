@@ -175,7 +175,7 @@ def _with_pieces(runner: Runner, command: Command, run: Run, tell: Telling) -> R
 
 
 def _made_up(runner: Runner, command: Command, lacking: missing.Piece) -> bool:
-    """Have ``runner`` put something in the place of what is ``lacking``; whether it can."""
+    """Have ``runner`` stand in for what is ``lacking``; whether it can."""
     known = runner.instead
     text = missing.as_text(lacking, command, runner.root)
     top = lacking.name.partition(".")[0]
@@ -210,7 +210,7 @@ def _told(version: Version, rewrites: tuple[Rewrite, ...]) -> tuple[Rewrite, ...
 
 
 def root_of(commands: Sequence[Command], tree: Path | None = None) -> Path:
-    """The root of what is run: ``tree``, or the project around the first command's script."""
+    """The root of the tree that is run: ``tree``, or the project around the first command's script."""
     if tree is not None:
         if not tree.is_dir():
             raise VerifyError(f"{tree}: no such folder")

@@ -3,7 +3,7 @@ parsed.
 
 A tree that comes to torch through no import ends here, at the cost of reading it. What an import that leads out of the
 tree brings is not known, and matters only where a rule could fire on it: with torch in its name, or as a star, or by a
-name that is computed, and the name torch in the code beside it. From all others come objects of which nothing is known,
+name that is computed, and the name torch in the code beside it. All others bring objects that are unknown,
 and these are nothing to mend.
 
 Files that such code imports count as well as those that import it: a program with torch may hand its tensors to a

@@ -190,7 +190,7 @@ class Outline:
 
     @cached_property
     def _segments(self) -> list[tuple[_Function | ast.ClassDef, bytes, bytes]]:
-        """The definitions with their texts, and with what of these is code."""
+        """The definitions with their texts, and the parts of these that are code."""
         found = (s for s in self.file.tree.body if isinstance(s, (*FUNCTIONS, ast.ClassDef)))
         return [(s, self._text(s, self._lines), self._text(s, self._code)) for s in found]
 

@@ -101,7 +101,7 @@ def observe(
 def _decided(
     project: Project, decide: Callable[[list[Observation]], list[Finding]], noted: dict[str, list[Noted]]
 ) -> list[Finding]:
-    """The findings of what counts of the runs for each rule."""
+    """The findings of each rule, from the observations that count."""
     # the files with findings are needed all at once
     if project.files.trim(project.files.room // 8):
         garbage.unfreeze()

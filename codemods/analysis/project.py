@@ -41,21 +41,21 @@ class Project:
 
     @functools.cached_property
     def names(self) -> str:
-        """A digest of the paths of all files, and of what they are shown as: what an import finds depends on them."""
+        """A digest of the paths of all files, as they are and as they are shown: imports depend on them."""
         pairs = sorted(self.display.items())
         return digest_of(
             "\0".join(part for pair in (("", self.root.name), *pairs) for part in pair).encode(errors="replace")
         )
 
     def digest(self, relative: str) -> str:
-        """A digest of what a file holds."""
+        """A digest of a file's contents."""
         if relative not in self.digests:
             self.digests[relative] = digest_of(self.raw(relative))
         return self.digests[relative]
 
     @property
     def content(self) -> str:
-        """A digest of all that is found in the tree, and of what is asked of it."""
+        """A digest of all files in the tree and of the targets among them."""
         files = "".join(self.digest(relative) for relative in sorted(self.paths))
         return digest_of("\0".join([str(self.root), self.names, files, *sorted(self.targets)]).encode(errors="replace"))
 

@@ -179,7 +179,7 @@ def read(file: Path) -> Campaign:
     """Read and check the campaign file ``file``.
 
     Raises :class:`CampaignError` for a file that cannot be read or is not TOML, an unknown key, a value that does not
-    fit, a rule that there is none of, and an address that is none. Nothing is cloned or looked for on a network.
+    fit, an unknown rule, and an address that is none. Nothing is cloned or looked for on a network.
     """
     from codemods.rules import UnknownRule, require_known
 
@@ -276,7 +276,7 @@ def _with(repository: Repository, entry: Mapping[str, Any]) -> Repository:
 
 
 def _grouped(repository: Repository, groups: Sequence[_Group]) -> Repository:
-    """``repository`` on the terms of the groups that it belongs to, the last of which counts most."""
+    """``repository`` with the settings of its groups; the last group wins."""
     if not groups:
         return repository
     plain = repository.source.url.removesuffix("/").removesuffix(".git")

@@ -86,7 +86,7 @@ def bundle(git: Git, tree: Path, branch: str, base: str, file: Path) -> None:
 
 
 def fetch_bundle(git: Git, clone: Path, branch: str, file: Path) -> str:
-    """Put ``branch`` from a bundle in the place of whatever the clone has under that name; return its commit."""
+    """Replace the clone's ``branch`` by the one in a bundle; return its commit."""
     spec = f"+refs/heads/{branch}:refs/heads/{branch}"
     git.run("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-head-ok", str(file), spec, cwd=clone)
     return git.run("rev-parse", f"refs/heads/{branch}", cwd=clone).decode().strip()

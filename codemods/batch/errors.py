@@ -28,7 +28,7 @@ _FULL_TEXTS = (*(os.strerror(number).lower() for number in _FULL), "out of disks
 
 
 def is_full(error: BaseException | str) -> bool:
-    """Whether an error, or what a program said of one, comes of a full disk or a spent quota."""
+    """Whether an error, or a program's message about one, means a full disk or a spent quota."""
     if isinstance(error, OSError) and error.errno in _FULL:
         return True
     text = str(error).lower()

@@ -18,7 +18,7 @@ from codemods.batch.errors import Failed
 from codemods.batch.sources import Source, redact
 
 _TIMEOUT = 120.0
-#: So much is told of what a client says.
+#: How much of a client's output is shown.
 _WORDS = 600
 #: GitHub takes no longer text, and nobody reads one.
 _LONGEST = 60_000
@@ -183,7 +183,7 @@ def run_client(command: list[str], cwd: Path) -> str:
         raise Failed(f"{command[0]}: {error.strerror}") from None
     if done.returncode:
         said = redact(" ".join((done.stderr.strip() or done.stdout).split()))
-        # What is refused stands at the beginning, or at the end of what there was to warn of.
+        # The refusal stands at the beginning, or behind the warnings.
         said = said if len(said) <= _WORDS else f"{said[: _WORDS // 2]} … {said[-_WORDS // 2 :]}"
         raise Failed(f"{' '.join(command[:3])}: {said or f'status {done.returncode}'}")
     return done.stdout

@@ -10,7 +10,7 @@ from codemods.batch.campaign import Commits, Limits, Runs, Steps
 from codemods.batch.sources import Source
 from codemods.source.options import Options
 
-#: What is said of a repository whose branch holds rewrites that a run has kept and others.
+#: The verification of a branch on which a run has kept only some of the rewrites.
 PARTLY = "partly kept"
 RESULT, LOG, FACTS = "result", "log.txt", "facts.json"
 

@@ -348,7 +348,7 @@ _RESTORED = (
 
 
 def _views() -> str:
-    """A digest of what an up-to-date ledger has, besides its tables as they began."""
+    """A digest of the columns, tables and views that an up-to-date ledger has."""
     return hashlib.sha256(json.dumps([ADDED, TABLES, VIEWS]).encode()).hexdigest()[:16]
 
 

@@ -41,7 +41,7 @@ def insert_event(
 
 
 def insert_facts(db: sqlite3.Connection, number: int, stage: str, facts: Mapping[str, Any]) -> None:
-    """Write the rows of a stage in the place of those of an earlier attempt."""
+    """Write the rows of a stage, over those of an earlier attempt."""
     for table in ("findings", "verdicts", "runs"):
         if table not in facts:
             continue

@@ -11,7 +11,7 @@ from codemods.batch.ledger import Ledger, Row
 from codemods.batch.places import slug_of
 from codemods.batch.tool import digest
 
-#: Why `again` has a repository done again of which nothing but our own analysis is another.
+#: Why a repository is done again when nothing but our own analysis changed.
 OTHER_TOOL = "by another codemod"
 
 

@@ -36,7 +36,7 @@ class Prospect:
 
         if self.arguments or not NEVER_MADE_UP.isdisjoint(self.modules):
             return LACKING
-        # Other modules are put in the place of all: of one that it computes by, not much is judged.
+        # Every module gets a stand-in; where the program computes with it, little can be judged.
         return READY if not self.modules else STOOD_IN if FOR_PEOPLE.issuperset(self.modules) else DOUBTFUL
 
     def missing(self) -> list[str]:

@@ -87,7 +87,7 @@ def _addresses(command: list[str], name: str) -> list[str]:
 
 
 def _rows(command: list[str], name: str) -> list[dict[str, Any]]:
-    """What a client answers, each row of which has ``name``. Raises :class:`Failed` for anything else."""
+    """A client's answer: rows that all have ``name``. Raises :class:`Failed` for anything else."""
     rows = forges.ask_client(command, Path.cwd(), list)
     try:
         return [{**row, name: row[name]} for row in rows]

@@ -1,4 +1,4 @@
-"""What is asked of, and done to, a pull request that is open, by its forge's own client."""
+"""Questions about an open pull request, and changes to it, by its forge's own client."""
 
 from __future__ import annotations
 

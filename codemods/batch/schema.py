@@ -1,4 +1,4 @@
-"""The keys of a campaign file: what each may be, and what is said of one that is wrong."""
+"""The keys of a campaign file: the values that each takes, and the message for a wrong one."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ GROUP: Mapping[str, Key] = {
 
 
 class Checked(NamedTuple):
-    """A campaign file's tables: ``sections`` by name, and those of which there are several; keys with underscores."""
+    """A campaign file's tables: ``sections`` by name, and those that may repeat; keys with underscores."""
 
     sections: dict[str, dict[str, Any]]
     repositories: list[dict[str, Any]]

@@ -15,7 +15,7 @@ from codemods.terms.counting import plain_count_text
 
 OPEN, MERGED, CLOSED = "open", "merged", "closed"
 CHANGES = "changes requested"
-#: What is asked of gh: https://cli.github.com/manual/gh_pr_view
+#: The fields that gh is asked for: https://cli.github.com/manual/gh_pr_view
 GITHUB_FIELDS = (
     "state,isDraft,reviewDecision,statusCheckRollup,comments,reviews,headRefOid,mergeable,author,createdAt,mergedAt,"
     "closedAt"
@@ -60,7 +60,7 @@ class Standing:
 
 
 class Comment(NamedTuple):
-    """What somebody said of a request: when (seconds since 1970), who, of which line of which file if of one."""
+    """A comment on a request: when (seconds since 1970), by whom, and on which line of which file, if on one."""
 
     at: float | None
     author: str

@@ -1,4 +1,4 @@
-"""The third stage: the rewrites are run, and the branch is made anew of what may be published."""
+"""The third stage: run the rewrites, and make the branch again from those that may be published."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
             applied = replace(applied, dropped=dropped_of(shown))
 
         def told(text: str) -> str:
-            # The folder is gone afterwards; what is told of it is told from its root.
+            # The folder is gone afterwards; texts name paths from its root.
             return text.replace(str(tree.root), job.slug)
 
         for form in ("json", "html"):

@@ -65,7 +65,7 @@ class Baseline:
 
 class Compared(NamedTuple):
     """Findings held against a baseline: those that are ``new``, how many are ``known``, and what is ``gone``, each
-    fingerprint as often as it is missed; ``after`` is the baseline of what is there now."""
+    fingerprint as often as it is missed; ``after`` is the baseline of today's findings."""
 
     new: tuple[Finding, ...]
     known: int

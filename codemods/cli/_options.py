@@ -171,7 +171,7 @@ def settle(
         raise UserError("- (standard input) cannot be combined with other paths")
     start = stdin_filename if paths[0] == "-" else paths[0]
     choices = settle_choices(start, config=config, select=select, ignore=ignore, exclude=exclude, **given)
-    # Before anything is changed of which the report would then be lost.
+    # Before anything changes: the report on it must not be lost.
     chosen = choices.settled
     output = Path(chosen["output"]) if "output" in given and chosen.get("output") else None
     require_place(output, DIFF if diff and chosen["format"] == "text" else kind_of(chosen["format"]))

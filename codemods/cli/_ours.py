@@ -1,4 +1,4 @@
-"""What our own reports look like: only these are replaced, each by a newer one of its kind."""
+"""What our own reports look like: only these are overwritten, each by a newer one of the same kind."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class UserError(Exception):
 
 
 class BadValue(UserError):
-    """An option has a value that it cannot have; ``spellings`` are all its names, the first of which is told."""
+    """An option has an invalid value; ``spellings`` are all its names, the message uses the first."""
 
     def __init__(self, spellings: Sequence[str], value: object, wanted: str) -> None:
         super().__init__(f"{spellings[0]} {value}: {wanted}")

@@ -67,7 +67,7 @@ def command(
 
 
 def _write(files: Mapping[str, bytes], sources: Mapping[str, SourceFile]) -> None:
-    """Write the changed files, none of which may have been changed by others while the programs ran."""
+    """Write the changed files. Raises :class:`UserError` if somebody else changed one while the programs ran."""
     from codemods.source.errors import SourceError
     from codemods.source.files import source_from_bytes
     from codemods.source.writing import write_atomically

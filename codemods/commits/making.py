@@ -156,7 +156,7 @@ def _committed(
 
 
 def _write(source: SourceFile, before: str | None, text: str) -> None:
-    """Put ``text`` in the place of what was read, or of ``before``, which an earlier commit put there."""
+    """Replace the text that was read, or ``before``, which an earlier commit wrote, by ``text``."""
     if before is None:
         write_atomically(source, text)
         return

@@ -271,6 +271,6 @@ def explanation(rule: str) -> str:
 
 
 def hover(finding: Finding) -> str:
-    """What is told of ``finding`` where somebody points at it, in Markdown."""
+    """The hover text of ``finding``, in Markdown."""
     parts = [f"**{finding.rule}**: {finding.message}", finding.remedy, explanation(finding.rule)]
     return "\n\n".join(part for part in parts if part)

@@ -127,7 +127,7 @@ def _told_before(server: Server, uri: str, line: int) -> str | None:
 
 
 async def code_actions(server: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-    """Offer the rewrites of what was found in a range, a comment that suppresses it, and all rewrites of the file."""
+    """Offer the rewrites of the findings in a range, a comment that suppresses them, and all rewrites of the file."""
     uri = params.text_document.uri
     seen = await _seen(server, uri)
     if seen is None:

@@ -328,7 +328,7 @@ class _Builder:
 
     @staticmethod
     def _with_comment(events: Sequence[_Event], comment: cst.Comment) -> list[_Event] | None:
-        """``events`` with ``comment`` after the one statement that takes the place of what is gone, if it is one."""
+        """``events`` with ``comment`` after the statement that replaces the removed ones, if it is a single one."""
         inserted = [event for event in events if isinstance(event, Insertion)]
         if len(inserted) != 1 or len(inserted[0].statements) != 1:
             return None

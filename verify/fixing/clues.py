@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from verify.diagnosis.model import Clue, Fault
 from verify.fixing.texts import Text, Texts
 
-#: Expressions of which a method can be called as they are written.
+#: Expressions that take a method call without parentheses.
 PRIMARY = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
 
 

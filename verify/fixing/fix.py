@@ -229,7 +229,7 @@ class Fixer:
             try:
                 found.append(self._read(path))
             except SourceError:
-                # The rules say nothing of what cannot be read.
+                # The rules skip files that cannot be read.
                 continue
         return found
 

@@ -62,7 +62,7 @@ def _cuts(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr, str]]:
 
 
 def _cut(node: ast.AST) -> tuple[ast.expr, str] | None:
-    """The value of which ``node`` is a copy without a graph, and what users call that."""
+    """The value that ``node`` copies without its graph, and what users call that."""
     if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
         return node.value, ".data"
     if not isinstance(node, ast.Call):

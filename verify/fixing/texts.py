@@ -174,7 +174,7 @@ class Text:
         return self.replaced(call, f"{code[:-1].rstrip().removesuffix(',')}{comma}{argument})")
 
     def replaced_all(self, pairs: Iterable[tuple[ast.AST, str]]) -> dict[str, str]:
-        """The same for several nodes, none of which lies in another."""
+        """The same for several nodes that do not contain each other."""
         lines = list(self.lines)
         for node, code in sorted(pairs, key=lambda pair: -getattr(pair[0], "col_offset", 0)):
             first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)

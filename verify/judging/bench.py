@@ -162,7 +162,7 @@ def judge(
 
 
 def _believed(rewrites: Iterable[Rewrite], runs: Iterable[Run]) -> tuple[Rewrite, ...]:
-    """``rewrites``, of which nothing is known where a program meddled with what the probe wrote of it."""
+    """``rewrites``; none is judged where a program meddled with the records of the probe."""
     tampered = next((record.tampered for run in runs for record in run.records if record.tampered), "")
     if not tampered:
         return tuple(rewrites)
@@ -280,7 +280,7 @@ def lines_below(rewriter: Rewriter, watched: Iterable[Lines]) -> list[list[tuple
 
 
 def _watch(rewriter: Rewriter, watched: dict[Key, Lines], changed: dict[Key, list[Lines]]) -> list[list[Line]]:
-    """The lines of each rewrite, of which one is enough, and those of each statement that it changes."""
+    """The lines of each rewrite, one of which has to run, and those of each statement that it changes."""
     return [
         *lines_below(rewriter, watched.values()),
         *lines_below(rewriter, (each for lines in changed.values() for each in lines)),
@@ -335,7 +335,7 @@ def _turned(knobs: Knobs, rewriter: Rewriter, made: Version | None) -> frozenset
 
 
 def reached(rewriter: Rewriter, watched: dict[Key, Lines], run: Run) -> frozenset[Key]:
-    """Return the rewrites of which a line in ``watched`` ran in ``run``."""
+    """Return the rewrites with a line in ``watched`` that ran in ``run``."""
     seen = {place for record in run.records for place in record.reached}
     return frozenset(
         key for key, lines in watched.items() if any((rewriter.relative(path), line) in seen for path, line in lines)

@@ -253,7 +253,7 @@ class Search:
     def _try(
         self, way: Way, knobs: Knobs, plan: str, groups: Sequence[Mended] | None = None, *, mended: bool = False
     ) -> Entry | None:
-        """Run the original in this way, and judge by it what it reaches of what is open.
+        """Run the original in this way, and judge the open rewrites that it reaches.
 
         Return the entry; one of a run of the original alone where that reaches nothing more. With ``mended`` the
         original raises, and that counts only where the rewritten program does not: else the call was none to make.
@@ -338,7 +338,7 @@ class Search:
         return bool(wants_of(script, self._runner.root, command.cwd).modules & self._absent)
 
     def _others(self, commands: Sequence[Command]) -> Iterator[Command]:
-        """Scripts and tests that lead to the files of what is open, as ``batch`` finds them."""
+        """Scripts and tests that lead to the files of open rewrites, as ``batch`` finds them."""
         concerned = {path for group in self._open() for path, _ in self._places.lines(group)}
         known = {command.argv for command in commands}
         settings = self._runner.settings

@@ -29,7 +29,7 @@ _MOST_ALONE = 12
 
 
 class _Seen(NamedTuple):
-    """A run, and the rewrites of which a line ran in it."""
+    """A run, and the rewrites whose lines ran in it."""
 
     run: Run
     reached: frozenset[Key]

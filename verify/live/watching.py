@@ -133,7 +133,7 @@ class Watch:
 
     @property
     def wasted_forwards(self) -> tuple[Forwards, ...]:
-        """Those of :attr:`forwards`, called three times or more, of which no backward used a single one."""
+        """Those of :attr:`forwards` that were called three times or more and never used by a backward."""
         return self._wasted(_FEWEST_CALLS)
 
     # What is asked of it.

@@ -36,7 +36,7 @@ class Folders:
             self._before[path] = _state(path)
 
     def changed(self) -> dict[str, str]:
-        """What is there now in the place of what is another than it was, by the path below the root."""
+        """What changed, and what is there now, by the path below the root."""
         found = {}
         for path, before in self._before.items():
             now = _state(path)
@@ -46,7 +46,7 @@ class Folders:
 
 
 def _state(path: str) -> str | None:
-    """The kind of what is at ``path`` and its mode; None where nothing is."""
+    """Whether ``path`` is a file or a folder, and its mode; None where nothing is."""
     try:
         return stat.filemode(os.lstat(path).st_mode)
     except OSError:

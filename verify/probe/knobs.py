@@ -60,7 +60,7 @@ def install(write: Write) -> None:
         return test
 
     def bound(test: Any, place: str, wanted: bool) -> Any:
-        """``wanted`` in the place of a plain truth value."""
+        """``wanted`` instead of a plain truth value."""
         if not isinstance(test, bool) or test is wanted:
             return test
         tell("bound", place, int(wanted))

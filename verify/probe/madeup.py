@@ -55,7 +55,7 @@ class Made:
         self._watch: Callable[..., list[Any]] | None = None
 
     def found(self) -> dict[str, Any]:
-        """The first recipe that raises nothing, and of those the one that runs most of the lines that are wanted."""
+        """Of the recipes that raise nothing the one that runs most of the wanted lines, the first of equals."""
         owner = self._owner()
         kind = self._kind(owner)
         hints = {name: self._with_objects(name, hint) for name, hint in self._one["hints"].items()}

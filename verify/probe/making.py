@@ -1,4 +1,4 @@
-"""Arguments that are made up, where no run has any: which there are to try, and what each of them is.
+"""Made-up arguments, where no run has any: which to try, and what each of them is.
 
 A made-up argument is described by a *recipe* in plain JSON, so that the original and the rewritten program are given
 the same. Values come from a random stream of their own.
@@ -153,7 +153,7 @@ def _tensor(recipe: dict[str, Any], number: int) -> Any:
         stream = torch.Generator().manual_seed(number)
         return torch.randint(0, max(1, recipe["below"]), tuple(recipe["shape"]), generator=stream)
     made = _stream(recipe["shape"], number)
-    # Not a leaf: a function may write into what it is given.
+    # Not a leaf: a function may write into its argument.
     return made.requires_grad_().clone() if recipe["attached"] else made
 
 

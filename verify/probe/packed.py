@@ -16,7 +16,7 @@ _ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotI
 
 
 def begun(path: str, most: int) -> bytes:
-    """The first ``most`` bytes of what a file holds, unpacked where gzip packed it."""
+    """The first ``most`` bytes of a file's contents, unpacked if they are gzipped."""
     try:
         with _opened(path) as file:
             return file.read(most)
@@ -45,7 +45,7 @@ def held(path: str, most: int) -> Iterator[bytes]:
 
 
 def _size(path: str, most: int) -> int:
-    """The bytes of what a file holds, more than ``most`` where they are too many to count."""
+    """The size of a file's contents in bytes; more than ``most`` where counting stopped."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             return sum(member.file_size for member in archive.infolist())

@@ -72,7 +72,7 @@ def size_of(value: Any) -> int | None:
 
 
 def keys_of(value: Any) -> str | None:
-    """The keys of a dictionary, in order; None where ``value`` is none, or one of them is an object."""
+    """The keys of a dictionary, in order; None where ``value`` is no dictionary, or a key is an object."""
     if not issubclass(type(value), dict) or not 0 < len(value) <= _MOST_MEMBERS:
         return None
     keys = list(dict.__iter__(value))

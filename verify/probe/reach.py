@@ -171,7 +171,7 @@ class _Monitoring:
         return self._monitoring.DISABLE
 
 
-#: What takes a million calls to be imported, none of which is the user's.
+#: Packages whose import makes a million calls, none of them the user's.
 _LARGE = ("torch", "torch._dynamo", "torchvision")
 
 
@@ -255,7 +255,7 @@ class _Tracing:
         return self._line if wanted else None
 
     def _within(self, watch: Watch, frame: FrameType) -> Callable[..., Any]:
-        """The trace function for a frame of which single instructions are looked at."""
+        """The trace function of a frame whose single instructions are watched."""
         if not self._twice:
             # Python 3.12 looks whether anybody wants instructions when a trace function is set, and only then.
             self._twice = True

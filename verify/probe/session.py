@@ -380,7 +380,7 @@ class Session:
     # What it all stands on.
 
     def _diagnose(self, what: str, *args: Any) -> None:
-        """Tell the doctor, where there is one, of what happens in this process."""
+        """Tell the doctor, if there is one, what happens in this process."""
         if self._doctor is None or self._doctor.pid != os.getpid():
             return
         part = self._part(f"the diagnosis ({what})")

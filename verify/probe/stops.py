@@ -37,7 +37,7 @@ def event(error: BaseException, at: TracebackType | None, tree: Tree) -> dict[st
         at = at.tb_next
     own = os.path.join("", "torch", "")
     fatal = errors.kind(error) in ("freed", "inplace", "memory")
-    # What a loader was given does not fit: no batch comes of it.
+    # A loader's arguments do not fit: it yields no batch.
     loads = not fatal and any(_LOADER in file for file in below)
     graph = any(f"{os.sep}{own}" in file and not any(part in file for part in _READERS) for file in below)
     why = errors.trouble(error)
@@ -85,7 +85,7 @@ def span(code: CodeType, instruction: int) -> list[int] | None:
 
 
 def _hollow(frame: FrameType, tree: Tree) -> list[Any]:
-    """The names in ``frame``, and the attributes of what they stand for, that are something absent."""
+    """The names in ``frame``, and the attributes of their values, that are something absent."""
     from .standins.modules import Nothing, is_absent
 
     names = {*frame.f_code.co_names, *frame.f_code.co_varnames, *frame.f_code.co_freevars, *frame.f_code.co_cellvars}

@@ -1,4 +1,4 @@
-"""Made-up values in the place of what a program lacks: which there are to try, and what each of them is.
+"""Made-up values for what a program lacks: which to try, and what each of them is.
 
 A *recipe* in plain JSON says what a value is, so that the original and the rewritten program are given the same. Values
 come from random streams of their own; those of one place differ from call to call, and from run to run they do not.
@@ -70,7 +70,7 @@ def skeletons(form: dict[str, Any], modules: Iterable[Any]) -> Iterator[Any]:
 
 
 def _skeletons(form: dict[str, Any], within: _Within, *, part: bool = False) -> Iterator[Any]:
-    """``part``: of what is taken apart, where it is batches only if it is nothing else."""
+    """``part``: for the parts of a value, which is batches only if it can be nothing else."""
     plain = [role for role in form["roles"] if role not in ("parts", "loader", "samples")]
     for role in form["roles"]:
         turns = role in ("loader", "samples") and not within.role
@@ -174,7 +174,7 @@ def leaves(skeleton: Any) -> list[dict[str, Any]]:
 
 
 def chosen(skeleton: Any, picks: Iterator[Any]) -> Any:
-    """``skeleton`` with the next of ``picks`` in the place of each leaf."""
+    """``skeleton`` with each leaf replaced by the next of ``picks``."""
     if "options" in skeleton:
         return next(picks)
     if skeleton["is"] == "parts":

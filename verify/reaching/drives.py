@@ -114,7 +114,7 @@ def module_name(path: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _calls(tree: ast.AST) -> dict[str, list[tuple[str, ast.Call]]]:
-    """The calls in ``tree`` by the last name of what is called, each with the function around it."""
+    """The calls in ``tree`` by the last name of the callee, each with the function around it."""
     found: dict[str, list[tuple[str, ast.Call]]] = {}
     for inside, node in _within(tree, "<module>"):
         if isinstance(node, ast.Call):
@@ -144,7 +144,7 @@ def drive(path: str, name: str, trees: Mapping[str, ast.AST], lines: Iterable[in
     ]
     maker = drive(path, f"{owner}.__init__", trees) if bound and last != "__init__" else None
     for hint in own.values():
-        # How each of the classes is made: of what those are made in turn nothing is asked.
+        # How each class is constructed; the arguments of those constructors are not followed.
         classes = hint.pop("classes", ())
         made = classes if last != "__init__" else ()
         hint["makers"] = [drive(at, f"{known}.__init__", trees).configuration() for at, known in made]

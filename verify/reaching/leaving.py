@@ -129,7 +129,7 @@ def next_one(
 
 
 def twins(left: Left, trees: Mapping[str, ast.AST], known: Iterable[Left]) -> Iterator[Left]:
-    """The other calls, in the same function, of what ``left`` leaves out as a whole: they lack the same."""
+    """The other calls, in the same function, of the callee that ``left`` leaves out: they lack the same."""
     tree = trees[left.path]
     node = _at(tree, left.span)
     if not left.deep or not isinstance(node, ast.Call):
@@ -313,7 +313,7 @@ def _same(node: ast.expr, before: ast.AST, after: ast.AST, old: str, new: str) -
 
 
 def _receiver(gone: ast.expr) -> ast.expr | None:
-    """What is still computed of what is called or asked for, and looked at beside the arguments."""
+    """The part of a left-out expression that is still computed, and recorded beside the arguments."""
     if isinstance(gone, (ast.Attribute, ast.Subscript)):
         return gone.value
     return None if isinstance(gone, ast.Name) else gone

@@ -24,7 +24,7 @@ class Renderer(Protocol):
 def render(verification: Verification, format: str, *, colour: bool = False) -> str:
     """Return ``verification`` in the form ``format``, one of :data:`FORMATS`; ``colour`` is for terminals only.
 
-    Raises KeyError for a format that there is none of.
+    Raises KeyError for an unknown format.
     """
     if format not in FORMATS:
         raise KeyError(format)

@@ -132,7 +132,7 @@ def _figures(numbers: Figures) -> dict[str, Any]:
     }
 
 
-#: What is told of a process, in this order.
+#: The fields of a process, in this order.
 _OF_RECORD = (
     *("process", "about", "end", "status", "error", "error_site", "traceback", "missing", "loaded", "backwards"),
     *("steps", "reached", "seeds", "standins", "devices", "capped", "knobs", "left", "driven", "stack", "caught"),

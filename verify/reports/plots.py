@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg")
 
-#: What the page puts in the place of each colour.
+#: What the page writes instead of each colour.
 COLOURS = {
     "#d55e00": "var(--original)",
     "#2a87c8": "var(--rewritten)",

@@ -14,7 +14,7 @@ from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verif
 from verify.measured.steered import Driven
 from verify.reports.figures import ended_well, ending
 
-#: So many lines of what a program printed are shown where it left no traceback.
+#: How many lines of a program's output are shown if it left no traceback.
 OUTPUT_LINES = 15
 #: Some messages of torch go on for four lines; so many characters of one are told below the table.
 MESSAGE = 108

@@ -52,7 +52,7 @@ class Saving:
 
     @property
     def pace(self) -> float | None:
-        """The time of a step as a share of what it was; None where one of the two was not measured."""
+        """The time of a step now as a share of the time before; None where one was not measured."""
         before, after = self.seconds
         return after / before if before and after is not None else None
 
@@ -104,7 +104,7 @@ class Fleet:
 
     @property
     def verified(self) -> int:
-        """Repositories with something to change of which a run has kept all that is on the branch."""
+        """Repositories with changes whose whole branch a run has kept."""
         return sum(row["verification"] == "kept" for row in self.repositories)
 
     @property

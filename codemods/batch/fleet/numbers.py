@@ -39,7 +39,7 @@ def share(part: float, whole: float) -> str:
 
 
 def change(factor: float) -> str:
-    """By how much something changed to ``factor`` of what it was, in percent: 0.88 is 12 less."""
+    """A factor as a change in percent: 0.88 is 12 less."""
     return f"{100 * (factor - 1):+.0f} %".replace("-", "−")
 
 

@@ -125,7 +125,7 @@ class Expected:
     def _statements(self, edits: Sequence[Edit]) -> None:
         moves = [e for e in edits if isinstance(e, MoveStatement)]
         removals = [e for e in edits if isinstance(e, (RemoveStatement, RemoveIdentity))]
-        # What moves somewhere stands in front of what is inserted there.
+        # Moved statements come before inserted ones.
         moved = [(e, self._statement(e.target)) for e in moves]
         for edit, statement in moved:
             self.gone.add(id(statement))

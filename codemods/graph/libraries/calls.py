@@ -1,4 +1,4 @@
-"""Calls of libraries by their path: looked up in the table of what is known of them."""
+"""Calls of libraries, looked up by their public path."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Libraries(Stores):
                     self.write_through(tensor, self.tensor_op(at, last, args.all()), at)
 
     def _unlisted_call(self, path: str, args: Arguments, at: ast.AST) -> Value:
-        """A call of which nothing is known but its name."""
+        """A call of which only the name is known."""
         top, last = path.partition(".")[0], path.rpartition(".")[2]
         results = self.run_callbacks(args, at)
         for value in args.all():

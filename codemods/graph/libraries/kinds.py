@@ -97,7 +97,7 @@ def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
 
 
 def _carried(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Unknown:
-    """What a library makes that knows nothing of tensors: it hands on what it is given."""
+    """The result of a library that knows nothing of tensors: it passes on its arguments."""
     for value in args.all():
         engine.use(value, UseKind.CALL, at, path)
     results = _called_back(engine, path, args, at)

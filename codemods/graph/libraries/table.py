@@ -1,4 +1,4 @@
-"""The table of what libraries do, by the public names of what is called."""
+"""The table of library calls, by public name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def whole(*libraries: str) -> list[str]:
 
 
 def handed_back(receiver: Unknown, args: Arguments) -> Value | None:
-    """What a method gives that hands back what it was given; None where ``receiver`` may be a tensor."""
+    """The result of a method that returns its argument; None where ``receiver`` may be a tensor."""
     if receiver.node is not None or not args.positional:
         return None
     return args.positional[0] if len(args.positional) == 1 else Tuple(tuple(args.positional))

@@ -1,4 +1,4 @@
-"""Tables of functions by the public names of what they simulate."""
+"""Tables of functions, by the public names that they simulate."""
 
 from __future__ import annotations
 

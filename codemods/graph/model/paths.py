@@ -1,4 +1,4 @@
-"""Paths of what libraries offer: one public name for each."""
+"""Paths into libraries: one public name for each function and class."""
 
 from __future__ import annotations
 

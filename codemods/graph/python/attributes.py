@@ -155,7 +155,7 @@ class Attributes(Objects):
         return Method(receiver, None, name)
 
     def _unlisted(self, receiver: Tensor | Tuple, name: str, at: ast.AST) -> Value:
-        """An attribute that is in no table: part of what it is asked of."""
+        """An attribute that is in no table: part of its object."""
         known = BOUND_METHODS if isinstance(receiver, Tensor) else ("index", "count", "_replace", "_asdict")
         writes = name.endswith("_") and not name.endswith("__")
         if writes:
@@ -220,7 +220,7 @@ _OF_TENSORS = frozenset(
         *("shape", "dtype", "device", "is_cuda", "ndim"),
     )
 )
-"""What is asked of tensors, by names that few other things use."""
+"""Attributes of tensors whose names few other things use."""
 
 _READ: dict[type[Value], Callable[[Attributes, Any, str, ast.AST], Value]] = {
     Join: Attributes._attribute_of_each,

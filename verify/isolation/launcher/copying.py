@@ -26,7 +26,7 @@ _FICLONE = 0x40049409  # linux/fs.h
 
 
 class TooLarge(Exception):
-    """The tree is larger than what is copied for a run; its text says so to people."""
+    """The tree is too large to copy for a run; the text says so."""
 
 
 class Copy:

@@ -170,7 +170,7 @@ class Run:
             raise Cancelled
 
     def _change(self, seen: str) -> None:
-        """Put the new contents in the place of the old ones, as this run sees the tree."""
+        """Replace the old contents by the new ones, as this run sees the tree."""
         for relative, data in self.request.changed.items():
             path = os.path.join(seen, relative)
             real = os.path.realpath(path)

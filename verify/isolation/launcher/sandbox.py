@@ -106,7 +106,7 @@ class Sandbox:
         return [by_handle(handle) for handle in self.handles]
 
     def close(self) -> None:
-        """Let go of what was kept in memory, so that the folders can be removed."""
+        """Free the files kept in memory, so that the folders can be removed."""
         for point in self.kept:
             with contextlib.suppress(OSError):
                 kernel.unmount(point)

@@ -33,7 +33,7 @@ _PROFILING = ("range_push", "range_pop", "mark", "range_start", "range_end")
 
 
 def install(requests: Requests) -> None:
-    """Patch ``torch.cuda``; ``requests`` records what it is asked."""
+    """Patch ``torch.cuda``; ``requests`` records the calls."""
     import torch
 
     cuda = torch.cuda

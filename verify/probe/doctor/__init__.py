@@ -204,7 +204,7 @@ class Doctor:
         self._write({"event": "diagnosis", **self._picture.event(purpose, nodes, frames, roles, names)})
 
     def _sharing(self, tensor: Any, frame: FrameType | None) -> list[dict[str, str]]:
-        """The names of what shares its memory with ``tensor``."""
+        """The names of the tensors that share memory with ``tensor``."""
         import torch
 
         key = tensor.untyped_storage()._cdata

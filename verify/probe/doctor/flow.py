@@ -20,7 +20,7 @@ _LEAVING = frozenset({"item", "tolist", "numpy", "__float__", "__int__", "__arra
 #: Calls whose results are about the tensor, not made of it.
 _ASIDE = frozenset({"grad", "requires_grad", "shape", "device", "dtype", "zeros_like", "ones_like", "empty_like"})
 _MOST_CUTS = 6
-#: Calls that make a leaf of what they are given.
+#: Calls that make a leaf of their argument.
 _MAKING = frozenset({"tensor", "as_tensor", "requires_grad_", "from_numpy", "Tensor", "scalar_tensor"})
 #: Of these, those that copy, whatever they are told of gradients.
 _ANEW = frozenset({"tensor", "Tensor", "scalar_tensor"})

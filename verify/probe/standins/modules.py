@@ -34,7 +34,7 @@ def _here() -> Any:
 
 
 class Nothing:
-    """What a module has that is not there, and what comes of it."""
+    """Attributes of an absent module, and what is made of them."""
 
     def __init__(self, name: str, arguments: tuple[Any, ...] = (), origin: Any = None) -> None:
         self.__dict__.update(_name=name, _arguments=arguments, _origin=origin)

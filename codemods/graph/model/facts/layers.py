@@ -47,7 +47,7 @@ BASE_LAYERS = (
     | LOSS_MODULES
     | {"Sequential", "ModuleList", "ModuleDict"}
 )
-"""Classes of ``torch.nn`` of which it is known what a class gets that derives from them."""
+"""Classes of ``torch.nn`` that pass nothing unknown on to their subclasses."""
 
 ALWAYS_WEIGHTED = words(
     """

@@ -1,4 +1,4 @@
-"""Libraries other than torch: what they make of what they are given."""
+"""Libraries other than torch: what they make of their arguments."""
 
 from __future__ import annotations
 
